@@ -249,7 +249,7 @@ class History:
             "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.near],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
-            "reclaims": [*self.rig.machine._judging._gone_at._current],
+            "reclaims": [*self.rig.machine._hard_deadlines._ends._current],
         }
         return [f"{where}: {what}" for where, names in found.items() for what in names]
 
@@ -363,7 +363,7 @@ def _ahead(guard: Guard) -> tuple[object, ...]:
 def is_judged_again(rig: Rig) -> None:
     """All of it, and nothing changes."""
     before = decided(rig)
-    rig.machine._judging.all_again()
+    rig.machine._backlog.add_all()
     rig.machine._judging.advance(1_000_000)
     after = decided(rig)
     assert {what: after[what] for what in before if before[what] != after[what]} == {}

@@ -104,7 +104,7 @@ def test_only_nodes_with_pods_that_other_policies_select_are_judged_again():
         rig.node(name, "sla=940")
         rig.pod(f"on-{name}", gt(violation_grace_seconds=60), node=name, namespace=namespace)
     rig.feed(events.NamespaceSeen("shop", {"team": "a"}))
-    assert {name: list(nodes) for name, nodes in rig.machine._judging._shares.items()} == {"shop": ["n1"]}
+    assert {name: list(nodes) for name, nodes in rig.machine._backlog.shares.items()} == {"shop": ["n1"]}
     rig.wake()
     assert rig.claimed() == ["on-n1"]
 

@@ -129,7 +129,7 @@ def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:
     """How many nodes are left after each step."""
     stage.feed(*fed)
     left = []
-    while shares := stage.machine._judging._shares:
+    while shares := stage.machine._backlog.shares:
         stage.feed(events.Woke())
         left.append(sum(map(len, shares.values())))
     return left
@@ -141,7 +141,7 @@ def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:
 def evaluated(stage: Stage, *fed: Any) -> list[str]:
     """The nodes that have to be looked at again."""
     stage.feed(*fed)
-    names = [name for nodes in stage.machine._judging._shares.values() for name in nodes]
+    names = [name for nodes in stage.machine._backlog.shares.values() for name in nodes]
     stage.wake()
     return names
 
@@ -396,4 +396,4 @@ def test_nothing_is_kept_of_a_namespace_that_was_evaluated():
     stage.gone("a")
     stage.advance(21)
     stage.feed(events.Woke())
-    assert stage.machine._judging._rests_until == {}
+    assert stage.machine._backlog._rests_until == {}

@@ -1,7 +1,7 @@
 """Pods that leave a node: those with eviction calls, and those that terminate.
 
-A terminating pod *leaves by a policy* if the policy gives it a deadline, also if others deleted it. Only such pods count
-against ``perNode.maxConcurrent``: a tenant that deletes and replaces pods of its own delays no other pod.
+A terminating pod *leaves by a policy* if the policy gives it a deadline, also if others deleted it. Only such pods
+count against ``perNode.maxConcurrent``: a tenant that deletes and replaces pods of its own delays no other pod.
 """
 
 from collections.abc import Iterable, Iterator

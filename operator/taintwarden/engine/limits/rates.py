@@ -59,6 +59,12 @@ class Rates(Limit):
             kept[policy.name] = bucket
         self._policies = kept
 
+    def concerns(self, policy: Policy) -> bool:
+        """Whether a rate applies to it."""
+        limits = policy.limits
+        keyed = limits.per_zone.evictions_per_second, limits.per_namespace.evictions_per_second, limits.zone_health
+        return self._overall is not None or policy.name in self._policies or any(one is not None for one in keyed)
+
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether each bucket that concerns the pod has a token."""
         now = request.now.monotonic

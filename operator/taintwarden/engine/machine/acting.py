@@ -7,6 +7,7 @@ from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
 from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
@@ -27,13 +28,15 @@ class Acting:
     Args:
         world: the state.
         judging: whether decisions still stand.
+        backlog: pods that wait to be evaluated again.
         freshness: whether the data on a pod's node is new enough.
 
     """
 
-    def __init__(self, world: World, judging: Judging, freshness: Freshness) -> None:
+    def __init__(self, world: World, judging: Judging, backlog: Backlog, freshness: Freshness) -> None:
         self._world = world
         self._judging = judging
+        self._backlog = backlog
         self._freshness = freshness
         self._missing: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of pods that count as missing without a call in progress, by until when."""
@@ -150,7 +153,7 @@ class Acting:
         """Why what is known is not certain enough to evict the pod; None: it is."""
         if self._world.claims.evictees[claim.uid].call is not None:
             return Refusal(VIEW, None, Whom.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
-        if pending := self._judging.pending(pod):
+        if pending := self._backlog.pending(pod):
             return Refusal(VIEW, None, Whom.PODS, pending, NOT_EVALUATED)
         if self._is_blind_to(claim, pod):
             return Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES)

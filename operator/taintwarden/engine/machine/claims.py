@@ -54,8 +54,6 @@ _RESTS = (Phase.WAITING, Phase.PAUSED)
 """Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
 QUEUED = (Phase.WAITING, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.BLOCKED)
 """No call was made yet: a claim in these phases may start again, or end, at any moment."""
-SETTLED = (Phase.IN_FLIGHT, Phase.ACCEPTED, Phase.REHEARSED, Phase.PAUSED)
-"""No eviction is ahead: the pod is being evicted, or would be under a policy that does not enforce."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (*_RESTS, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.ENDED),
     Phase.SETTLING: (*_RESTS, Phase.READY, Phase.ENDED),

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import commands, events
+from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
@@ -25,6 +26,7 @@ class Intake:
     Args:
         world: the state.
         judging: evaluates pods.
+        backlog: what is to be evaluated again.
         freshness: records how far the node stream has come.
         outbox: writes to nodes.
         guarding: learns of changes.
@@ -36,6 +38,7 @@ class Intake:
         self,
         world: World,
         judging: Judging,
+        backlog: Backlog,
         freshness: Freshness,
         outbox: Outbox,
         guarding: Guarding,
@@ -44,6 +47,7 @@ class Intake:
         self._world = world
         self._source = None if new_source is None else new_source(self)
         self._judging = judging
+        self._backlog = backlog
         self._freshness = freshness
         self._outbox = outbox
         self._guarding = guarding
@@ -191,7 +195,7 @@ class Intake:
             world.spread.gone(known)
             source = self._source if world.source is not None or known.shared.devices else None
             if source is not None and source.exchanged(state, known, None):
-                self._judging.nodes_again([node])
+                self._backlog.add_nodes([node])
         self._judging.gone(uid)
 
     def _begin_departure(self, pod: Pod, until: WallTime) -> None:
@@ -248,7 +252,7 @@ class Intake:
 
     def judge_later(self, names: Iterable[str]) -> None:
         """Evaluate the pods of these nodes before any pod is evicted."""
-        self._judging.nodes_again(names)
+        self._backlog.add_nodes(names)
 
     def release(self, key: str) -> None:
         """Retry the pods that were refused by this key."""
@@ -271,7 +275,7 @@ class Intake:
         world.evictions.keep_only({(policy.name, policy.uid) for policy in world.verdicts.policies})
         for state in world.cluster.nodes.values():
             state.policies = None
-        self._judging.all_again()
+        self._backlog.add_all()
 
     def _derive_again(self) -> None:
         """Policies derive other taints. The caller has all pods judged again."""
@@ -287,9 +291,9 @@ class Intake:
         if self._world.verdicts.set_profile(namespace, name, profile):
             how = "was deleted" if profile is None else "was created or changed"
             self._guarding.profile_changed(namespace, f"TolerationProfile {namespace}/{name} {how}")
-            self._judging.namespace_again(namespace)
+            self._backlog.add_namespace(namespace)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
         """A namespace has these labels, or is gone (None)."""
         if self._world.verdicts.set_namespace(name, labels):
-            self._judging.namespace_again(name, is_relabelled=True)
+            self._backlog.add_namespace(name, is_relabelled=True)

@@ -1,98 +1,45 @@
-"""Evaluates pods: verdicts create, replace and withdraw claims. What has to be evaluated again waits in two queues.
-
-*Nodes* are evaluated again as a whole when policies change, at the start and with a change of leader. No pod is evicted
-before that is complete: the guard has to count the whole wave.
-
-*Shares* are the pods of one namespace by node, after a change of its profiles, its budgets or its labels. Only the
-pods of that namespace wait for it. The namespaces take turns, and each begins again at most once a second, so that a
-tenant whose profiles change all the time delays no other.
-"""
+"""Evaluates pods: verdicts create, replace and withdraw claims, and inform the guards about them."""
 
 from collections.abc import Iterable
 
-from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.machine import commands
-from taintwarden.engine.machine.claims import QUEUED, SETTLED, Claim, Evictee, Phase
+from taintwarden.engine.machine.backlog import Backlog
+from taintwarden.engine.machine.claims import QUEUED, Claim, Evictee, Phase
 from taintwarden.engine.machine.cluster import NodeState, history_name
+from taintwarden.engine.machine.hard_deadlines import GRACE_CUT, NOT_EVICTED, HardDeadlines
 from taintwarden.engine.machine.outbox import Outbox, history_key
-from taintwarden.engine.machine.source import pending_key
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Method, Mode, MonotonicTime, OnInvalidValue, Pod, Policy, WallTime, later
+from taintwarden.engine.model import Method, Mode, MonotonicTime, OnInvalidValue, Pod, Policy, later
 
 
 class Judging:
-    """Makes claims from verdicts, updates and ends them, and informs guards about them.
+    """Makes claims from verdicts, updates and ends them.
 
     Args:
         world: the state.
         outbox: writes histories.
+        backlog: what waits to be evaluated again.
+        hard_deadlines: pods whose node is removed at a known time.
 
     """
 
-    def __init__(self, world: World, outbox: Outbox) -> None:
+    def __init__(self, world: World, outbox: Outbox, backlog: Backlog, hard_deadlines: HardDeadlines) -> None:
         self._world = world
         self._outbox = outbox
-        self._nodes: dict[str, None] = {}
-        """Nodes to be evaluated again, in order."""
-        self._shares: dict[str, dict[str, None]] = {}
-        """Namespace -> nodes where its pods are to be evaluated again."""
-        self._rests_until: dict[str, MonotonicTime] = {}
-        """Namespace -> when its pods may be evaluated again."""
-        self._relabelled: set[str] = set()
-        """Of the namespaces with shares those whose pods other policies may evict than before."""
-        self._gone_at: DeadlineQueue[WallTime] = DeadlineQueue()
-        """Claims by when their nodes count as gone (``reclaim``), until that is reported."""
+        self._backlog = backlog
+        self._hard_deadlines = hard_deadlines
 
     # -- what waits to be evaluated -------------------------------------------------------------------------------
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all nodes are evaluated, so that evictions may be decided."""
-        return not self._nodes
-
-    def pending(self, pod: Pod) -> str:
-        """The key of the refusal of a pod that waits to be evaluated again; empty: it does not."""
-        source = self._world.source
-        if source is not None and source.is_pending(pod.node):
-            return pending_key(pod.node)
-        return share_key(pod.namespace) if pod.node in self._shares.get(pod.namespace, ()) else ""
-
-    def next_in(self, now: Instant) -> float | None:
-        """Seconds until something may be evaluated."""
-        source = self._world.source
-        if self._nodes or (source is not None and source.is_busy):
-            return 0.0
-        return min((self._rest_of(namespace, now) for namespace in self._shares), default=None)
-
-    def _rest_of(self, namespace: str, now: Instant) -> float:
-        return max(0.0, self._rests_until.get(namespace, now.monotonic) - now.monotonic)
-
-    def all_again(self) -> None:
-        """Verdicts may have changed on all nodes."""
-        self.nodes_again(self._world.cluster.nodes)
-
-    def nodes_again(self, names: Iterable[str]) -> None:
-        """Verdicts may have changed on these nodes."""
-        if self._world.synced:
-            self._nodes.update(dict.fromkeys(names))
-
-    def namespace_again(self, namespace: str, *, is_relabelled: bool = False) -> None:
-        """The pods of a namespace may have other verdicts, or guards have to count them again by other budgets."""
-        nodes = self._world.cluster.namespaces.get(namespace)
-        if nodes and self._world.synced:
-            self._shares.setdefault(namespace, {}).update(dict.fromkeys(nodes))
-            if is_relabelled:
-                self._relabelled.add(namespace)
-
     def advance(self, budget: int) -> None:
-        """Evaluate about so many pods: of all nodes, then of each namespace in turn."""
+        """Evaluate about ``budget`` pods: of all nodes, then of each namespace in turn."""
         self._world.limiter.guards.forget_some(5 * budget)
-        source = self._world.source
-        while self._nodes and budget > 0:
-            name = next(iter(self._nodes))
-            del self._nodes[name]
+        source, waiting = self._world.source, self._backlog.nodes
+        while waiting and budget > 0:
+            name = next(iter(waiting))
+            del waiting[name]
             if source is not None:
                 source.catch_up(name)
             state = self._world.cluster.nodes.get(name)
@@ -101,22 +48,15 @@ class Judging:
                 budget -= len(state.pods) + 1
         if source is not None:
             budget = source.advance(budget)
-        self._advance_shares(budget)
-
-    def _advance_shares(self, budget: int) -> None:
-        now, each = self._world.now, max(1, budget // max(1, len(self._shares)))
-        for namespace in list(self._shares):
+        each = max(1, budget // max(1, len(self._backlog.shares)))
+        for namespace in self._backlog.ready_namespaces():
             if budget <= 0:
                 break
-            if not self._rest_of(namespace, now):
-                budget -= self._judge_share(namespace, each)
-        for namespace in [one for one, until in self._rests_until.items() if until <= now.monotonic]:
-            if namespace not in self._shares:
-                del self._rests_until[namespace]
+            budget -= self._judge_share(namespace, each)
 
     def _judge_share(self, namespace: str, budget: int) -> int:
         """Evaluate pods of a namespace. Returns how many."""
-        world, nodes, done = self._world, self._shares.pop(namespace), 0
+        world, nodes, done = self._world, self._backlog.shares.pop(namespace), 0
         while nodes and done < budget:
             name = next(iter(nodes))
             del nodes[name]
@@ -128,16 +68,11 @@ class Judging:
                     state.judged.pop(pod.shared, None)
                 for pod in pods:
                     self.judge(state, pod)
-                if namespace in self._relabelled:
+                if namespace in self._backlog.relabelled:
                     world.verdicts.count_again(state)
                     done += len(state.pods)
                 self._conclude(state)
-        if nodes:
-            self._shares[namespace] = nodes  # behind the others
-        else:
-            self._relabelled.discard(namespace)
-            self._rests_until[namespace] = later(world.now.monotonic, world.timings.profile_rest)
-            world.limiter.freed.add(share_key(namespace))
+        self._backlog.put_back(namespace, nodes)
         return done
 
     # -- nodes ----------------------------------------------------------------------------------------------------
@@ -176,7 +111,7 @@ class Judging:
 
     def judge_pod(self, state: NodeState, pod: Pod) -> None:
         """Evaluate a pod that is new, or differs from before."""
-        if not self._world.synced or pod.node in self._nodes:
+        if not self._world.synced or pod.node in self._backlog.nodes:
             return
         is_new_class = pod.shared not in state.judged
         self.judge(state, pod)
@@ -238,7 +173,7 @@ class Judging:
         else:
             self._update(claim, grounds, pod, settles_at)
         if policy.reclaim is not None:
-            self._expect_end(claim, is_new=is_new)
+            self._hard_deadlines.expect(claim, is_new=is_new)
         if guard is not None:
             self._expect(guard, claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
@@ -251,8 +186,8 @@ class Judging:
             return
         # Its policy may have been paused since a call was made that has failed now.
         if changed or claim.rests not in (Phase.WAITING, claim.phase):
-            if grounds.policy.reclaim is None:
-                self._gone_at.cancel(claim.key)
+            if grounds.policy.reclaim is None and before.policy.reclaim is not None:
+                self._hard_deadlines.cancel(claim)
             self._world.queues.wait(claim)
             if claim.rests is Phase.PAUSED:
                 claim.rest()
@@ -284,36 +219,6 @@ class Judging:
             return
         budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
-
-    def _expect_end(self, claim: Claim, *, is_new: bool) -> None:
-        """The node of a claim will be removed, or should have been: a pod may come even then."""
-        hard_at = claim.grounds.hard_at
-        if claim.phase not in SETTLED and hard_at is not None and (is_new or hard_at > self._world.now.wall):
-            self._gone_at.schedule(claim.key, WallTime(hard_at))
-
-    def next_end(self, now: Instant) -> float | None:
-        """Seconds until a node counts as gone on which pods have to leave."""
-        at = self._gone_at.next_at()
-        return None if at is None else at - now.wall
-
-    def report_ends(self, most: int) -> None:
-        """Report the pods that are still there when their node counts as gone: so many at most."""
-        for _ in range(most):
-            head = self._gone_at.head()
-            if head is None or head.at > self._world.now.wall:
-                return
-            claim = self._world.claims.get(head.key)
-            pod = None if claim is None else self._world.cluster.pod(claim.node, claim.uid)
-            if claim is not None and pod is not None:
-                self.miss(claim, pod, "not-evicted")
-            self._gone_at.cancel(head.key)
-
-    def miss(self, claim: Claim, pod: Pod, reason: str) -> None:
-        """Report a pod that missed its hard deadline, once. A policy that does not enforce misses nothing."""
-        hard_at = claim.grounds.hard_at
-        if hard_at is not None and claim.key in self._gone_at and claim.is_enforced:
-            self._gone_at.cancel(claim.key)
-            self._world.report(commands.DeadlineMissed(pod, claim.verdict, hard_at, reason))
 
     def deletes(self, claim: Claim, pod: Pod) -> bool:
         """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
@@ -376,7 +281,7 @@ class Judging:
         """The node of these pods is gone: no taint evicts them."""
         for pod in pods:
             for claim in self._world.claims.of(pod.uid):
-                self.miss(claim, pod, "not-evicted")
+                self._hard_deadlines.miss(claim, pod, NOT_EVICTED)
                 self._withdraw(claim, node_gone=True)
 
     def gone(self, uid: str) -> None:
@@ -405,7 +310,7 @@ class Judging:
         is_cut = order.grace_period_seconds != order.verdict.policy.eviction.grace_period_seconds
         claim = world.claims.get(f"{uid}/{order.verdict.policy.name}") if is_cut else None
         if claim is not None:
-            self.miss(claim, order.pod, "grace-cut")
+            self._hard_deadlines.miss(claim, order.pod, GRACE_CUT)
         return True
 
     def end(self, claim: Claim) -> None:
@@ -430,7 +335,8 @@ class Judging:
 
     def forget(self, claim: Claim) -> None:
         """The eviction is not ahead any more."""
-        self._gone_at.cancel(claim.key)
+        if claim.policy.reclaim is not None:
+            self._hard_deadlines.cancel(claim)
         if (guard := self._guard(claim.policy)) is not None:
             guard.forget(claim.uid)
 
@@ -450,14 +356,9 @@ class Judging:
     def stands(self, claim: Claim) -> bool:
         """Whether the policy of a claim still evicts its pod, by what is known now, and whether the pod is due."""
         pod = self._world.cluster.pod(claim.node, claim.uid)
-        if pod is None or pod.node in self._nodes or self.pending(pod):
+        if pod is None or pod.node in self._backlog.nodes or self._backlog.pending(pod):
             return False
         grounds = self._world.grounds_of(claim)
         if grounds is None or grounds.policy.mode is not Mode.ENFORCE:
             return False
         return grounds.first(pod.bound_at)[0] <= self._world.now.wall
-
-
-def share_key(namespace: str) -> str:
-    """The key of a refusal, shared by the pods of a namespace that wait to be evaluated."""
-    return f"evaluation/{namespace}"

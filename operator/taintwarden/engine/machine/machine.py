@@ -7,7 +7,9 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 ``world``       the state that all parts share
 ``intake``      what streams deliver changes what is known of nodes, pods and policies
 ``source``      what a source of taints beside those of nodes offers, and what it may ask for
+``backlog``     what waits to be evaluated again
 ``judging``     verdicts create, replace and withdraw *claims*: a policy evicts a pod
+``hard_deadlines`` pods whose node is removed at a known time
 ``waiting``     why due pods wait
 ``queues``      the place of each claim, between its deadline and the end of the pod
 ``evictions``   calls until the pods are seen to leave
@@ -22,9 +24,11 @@ from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.acting import Acting
+from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
+from taintwarden.engine.machine.hard_deadlines import HardDeadlines
 from taintwarden.engine.machine.intake import Intake, NewSource
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox
@@ -60,10 +64,14 @@ class Machine:
         self._world = world = World(gates or Gates(), overall_rate, max_in_flight, timings or Timings())
         self._outbox = Outbox(world)
         self._freshness = Freshness(world)
-        self._judging = Judging(world, self._outbox)
-        self._acting = Acting(world, self._judging, self._freshness)
+        self._backlog = Backlog(world)
+        self._hard_deadlines = HardDeadlines(world)
+        self._judging = Judging(world, self._outbox, self._backlog, self._hard_deadlines)
+        self._acting = Acting(world, self._judging, self._backlog, self._freshness)
         self._guarding = Guarding(world, self._outbox)
-        self._intake = Intake(world, self._judging, self._freshness, self._outbox, self._guarding, source)
+        self._intake = Intake(
+            world, self._judging, self._backlog, self._freshness, self._outbox, self._guarding, source
+        )
         self.view = View(world)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
@@ -132,10 +140,10 @@ class Machine:
                 limiter.workloads.want(workload, replicas)
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
-                    self._judging.namespace_again(budget.namespace)
+                    self._backlog.add_namespace(budget.namespace)
             case events.BudgetGone(namespace, name):
                 limiter.budgets.drop(namespace, name)
-                self._judging.namespace_again(namespace)
+                self._backlog.add_namespace(namespace)
             case events.GuardRestored(policy, record):
                 if not self._world.leading or policy not in limiter.guards.by_policy:  # a leader has newer data
                     limiter.guards.keep(policy, record, self._world.now)
@@ -152,7 +160,7 @@ class Machine:
                 self._world.synced = True
                 if self._world.source is not None:
                     self._world.source.look_again()
-                self._judging.all_again()
+                self._backlog.add_all()
             case events.LeadershipChanged():
                 self._leadership_changed(event)
             case events.LeaseRenewal(succeeded):
@@ -166,9 +174,9 @@ class Machine:
         """Seconds until :class:`~.events.Woke` is needed; 0: at once, None: not before another event."""
         if not self._world.synced:
             return None
-        waits = [self._judging.next_in(now), self._world.queues.next_in(now)]
+        waits = [self._backlog.next_in(now), self._world.queues.next_in(now)]
         if self._world.leading:
-            waits.append(self._judging.next_end(now))
+            waits.append(self._hard_deadlines.next_in(now) if self._world.verdicts.uses.reclaim else None)
             retry_at = self._outbox.next_at()
             waits.append(None if retry_at is None else retry_at - now.monotonic)
         if self._world.may_evict:
@@ -187,8 +195,9 @@ class Machine:
         self._acting.make_ready(most)
         if world.leading:
             self._outbox.retry_due()
-            self._judging.report_ends(most)
-        if not world.may_evict or not self._judging.is_complete:
+            if world.verdicts.uses.reclaim:
+                self._hard_deadlines.report_due(most)
+        if not world.may_evict or self._backlog.nodes:
             return
         if self._is_guarded:
             self._guarding.reset()
@@ -223,7 +232,7 @@ class Machine:
         world.evictions.restart()
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
-        self._judging.all_again()
+        self._backlog.add_all()
 
     def _written(self, event: events.Written) -> None:
         if not self._outbox.answered(event):
@@ -244,4 +253,4 @@ class Machine:
         """
         state = self._world.cluster.nodes.get(node)
         if state is not None and state.node is not None and 0 <= version < state.node.resource_version:
-            self._judging.nodes_again([node])
+            self._backlog.add_nodes([node])

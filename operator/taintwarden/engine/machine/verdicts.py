@@ -34,6 +34,7 @@ class Features(NamedTuple):
     bounce: bool = False
     devices: bool = False
     zone_health: bool = False
+    reclaim: bool = False
 
     @classmethod
     def of(cls, policies: Collection[Policy]) -> Self:
@@ -42,6 +43,7 @@ class Features(NamedTuple):
             any(policy.limits.bounce.is_limit for policy in policies),
             any(policy.devices for policy in policies),
             any(policy.limits.zone_health is not None for policy in policies),
+            any(policy.reclaim is not None for policy in policies),
         )
 
 

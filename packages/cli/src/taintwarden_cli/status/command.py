@@ -40,8 +40,8 @@ Exit codes:
       reads, or a PodDisruptionBudget that pods wait for never allows an eviction, or waits for a Pending pod. For 10
       minutes after it: pods were still there when their node was removed. After 15 seconds: no operator has looked at
       the newest version of a policy. When pods have waited for a minute: eviction calls fail. 3 minutes: the state of
-      the cluster is not known. 5 minutes: a workload comes back to its node, or an evicted pod should have ended. Half an
-      hour: a PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
+      the cluster is not known. 5 minutes: a workload comes back to its node, or an evicted pod should have ended.
+      Half an hour: a PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
 
 JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, lookedAt, unread[], policies[] (name,
 mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,
