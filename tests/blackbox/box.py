@@ -179,6 +179,10 @@ class Box(Scene):
         """The exit code of `status` for the first policy."""
         return self.run_command("status", self.policy).returncode
 
+    def delay(self, limit: str) -> str:
+        """What the status of the first policy says of a limit that delays pods; empty: it delays none."""
+        return next((one["message"] for one in self.status().get("limits", ()) if one["limit"] == limit), "")
+
     def clear(self) -> None:
         """Remove everything of this story; policies first, so that nothing is evicted by the removal."""
         for name in self.policies:

@@ -96,12 +96,7 @@ def test_pods_that_their_kubelet_made_too_large_to_be_changed_delay_no_other_nod
         box.stays(*large, until=box.taint(bad, BAD) + LATER_SECONDS)
         assert box.last_gone(others, box.taint(fallen, BAD), OTHERS_SECONDS + LATER_SECONDS) <= OTHERS_SECONDS
         assert box.left(large) == POISONED
-        box.wait(lambda: "request is too large" in delay(box, "failing"), 30, "the cause to be in the status")
-
-
-def delay(box: Box, limit: str) -> str:
-    """What the status of the policy says of a limit that delays pods; empty: it delays none."""
-    return next((one["message"] for one in box.status().get("limits", ()) if one["limit"] == limit), "")
+        box.wait(lambda: "request is too large" in box.delay("failing"), 30, "the cause to be in the status")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A validating webhook of others, which the API server asks about evictions."""
+"""An admission webhook of others, which the API server asks about evictions."""
 
 import base64
 import json
@@ -13,23 +13,28 @@ from controlplane.api_server import LOOPBACK
 from controlplane.client import Json
 from controlplane.control_plane import ControlPlane
 
-WEBHOOKS = "admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+WEBHOOKS = "admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
 
 
 class EvictionWebhook:
-    """Serves one for the evictions in selected namespaces; `answer` makes its response but the UID."""
+    """Serves one for the evictions in selected namespaces; `answer` makes its response but the UID.
+
+    `kind`: validating, or mutating.
+    """
 
     def __init__(
         self,
         control_plane: ControlPlane,
         name: str,
-        answer: Callable[[], Json],
+        answer: Callable[[Json], Json],
         *,
         namespaces: Json,
         timeout_seconds: int,
         conditions: Sequence[Json] = (),
+        kind: str = "validating",
     ) -> None:
         self._name = name
+        self._resource = WEBHOOKS.format(kind=kind)
         self._client = control_plane.client
         self._server = ThreadingHTTPServer((LOOPBACK, 0), _handler(answer))
         self._server.daemon_threads = True
@@ -54,22 +59,22 @@ class EvictionWebhook:
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self._client.create(WEBHOOKS, {"metadata": {"name": self._name}, "webhooks": [self._webhook]})
+        self._client.create(self._resource, {"metadata": {"name": self._name}, "webhooks": [self._webhook]})
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.delete(WEBHOOKS, self._name)
+        self._client.delete(self._resource, self._name)
         self._server.shutdown()
         self._server.server_close()
 
 
-def _handler(answer: Callable[[], Json]) -> type[BaseHTTPRequestHandler]:
+def _handler(answer: Callable[[Json], Json]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            response = {"uid": review["request"]["uid"], **answer()}
+            response = {"uid": review["request"]["uid"], **answer(review["request"])}
             body = json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

@@ -33,7 +33,7 @@ class Webhook(Fault):
     def end(self, scene: Scene) -> None:
         self._webhook.__exit__()
 
-    def answer(self) -> Json:
+    def answer(self, _: Json) -> Json:
         """The refusal."""
         return {"allowed": False, "status": {"code": self.code, "message": "the webhook of the test does not allow it"}}
 
@@ -69,6 +69,6 @@ class WebhookHangs(Webhook):
     seconds = 30
     staleness_seconds = TIMEOUT_SECONDS + 2
 
-    def answer(self) -> Json:
+    def answer(self, _: Json) -> Json:
         time.sleep(HANG_SECONDS)  # this is the fault
         return super().answer()
