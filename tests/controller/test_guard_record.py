@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller import NOW
-from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_NAMESPACES, MAX_PAST
-from taintwarden.controller.stores.guard_record import read, written
+from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_NAMESPACES, MAX_PAST, ReservedEviction
+from taintwarden.controller.stores.guard_record import MAX_COUNT, read, written
 from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.reported_status import Status
 
 OPEN = GuardRecord(
     NOW + 0.5,
@@ -19,6 +20,7 @@ OPEN = GuardRecord(
     ((NOW + 30, (("shop", 12),)), (NOW + 60.123, (("bank", 1), ("shop", 2)))),
     (("uid-a", "shop"),),
     term=7,
+    population=300,
 )
 MILLISECONDS = st.integers(0, 4_000_000_000_000).map(lambda number: number / 1_000)
 NAMESPACES = st.dictionaries(st.sampled_from("abc"), st.integers(1, 10_000)).map(
@@ -33,6 +35,7 @@ RECORDS = st.builds(
     EVICTED,
     st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abc"))).map(tuple),
     st.integers(0, 1_000),
+    st.integers(0, MAX_COUNT),
 )
 
 
@@ -59,13 +62,14 @@ def test_a_tripped_guard_says_why():
         ],
         "reserved": [{"uid": "uid-a", "namespace": "shop"}],
         "term": 7,
+        "population": 300,
     }
 
 
 def test_a_guard_that_is_armed_again_takes_back_what_it_said():
     """In a merge patch null removes, and what is left out stays."""
     gone = dict.fromkeys(("trippedAt", "cause"))
-    assert as_json(GuardRecord()) == {"counted": [], "evicted": [], "reserved": [], "term": 0} | gone
+    assert as_json(GuardRecord()) == {"counted": [], "evicted": [], "reserved": [], "term": 0, "population": 0} | gone
 
 
 def test_of_many_namespaces_the_small_ones_are_stored_together():
@@ -110,6 +114,32 @@ def test_a_time_nobody_lives_to_see_can_be_written():
 def test_what_is_no_record_is_refused(stored: Any, said: str):
     with pytest.raises(ValueError, match=said):
         read(stored)
+
+
+def test_a_count_that_cannot_be_is_cut():
+    """It would hold every wave, and the sum of two could not be written."""
+    huge = [{"namespace": "a", "pods": 2**62}, {"namespace": "b", "pods": 2**63 - 1}]
+    evicted = [{"until": "2023-11-14T22:13:20Z", "namespaces": huge}]
+    record = read({"counted": huge, "evicted": evicted, "population": 2**62})
+    most = (("a", MAX_COUNT), ("b", MAX_COUNT))
+    assert (record.counted, record.evicted, record.population) == (most, ((NOW, most),), MAX_COUNT)
+
+
+def test_a_record_of_the_version_before_is_read():
+    stored = as_json(OPEN)
+    del stored["population"]
+    assert read(stored) == msgspec.structs.replace(read(as_json(OPEN)), population=0)
+
+
+def test_the_version_before_reads_a_record():
+    """It ignores the fields that it does not know, and they remain in the merge."""
+
+    class Before(Status, frozen=True):
+        tripped_at: str | None = None
+        reserved: tuple[ReservedEviction, ...] = ()
+
+    read_before = msgspec.convert(as_json(OPEN), Before)
+    assert read_before == Before("2023-11-14T22:13:20.500000Z", (ReservedEviction("uid-a", "shop"),))
 
 
 def test_a_time_without_a_fraction_is_read():

@@ -1,6 +1,7 @@
 """Policies that cannot be read, on a real API server: nothing is evicted."""
 
 import copy
+import itertools
 import time
 from collections.abc import Callable, Iterator
 
@@ -95,6 +96,29 @@ def accepted(cluster: Cluster, name: str, status: str) -> Json:
         return condition if condition.get("status") == status else None
 
     return wait_until(found, PATIENCE_SECONDS, f"Accepted to be {status}")
+
+
+def test_an_earlier_definition_drops_a_field_of_the_guard_and_freezes_nothing(
+    own_control_plane: ControlPlane, operator: Operator, namespace: str
+) -> None:
+    [crd] = yaml.safe_load_all(CRD.read_text())
+    before, cluster, number = copy.deepcopy(crd), own_control_plane.client, itertools.count()
+    status = before["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    del status["properties"]["guard"]["properties"]["population"]
+
+    def names_it() -> bool:
+        """Evict a pod, since the record is written before that."""
+        cluster.wait_evicted(victim(cluster, namespace, f"p{next(number)}", "pruned"), namespace, PATIENCE_SECONDS)
+        sleep_until(time.monotonic() + 4)  # the status is written every 3 s
+        return "drops status.guard.population" in conditions(cluster, "pruned")["GuardTripped"].get("message", "")
+
+    with policies(cluster, {"pruned": {"limits": {}}}):
+        try:
+            cluster.apply(before)
+            wait_until(names_it, PATIENCE_SECONDS, "the status to name what is dropped")
+        finally:
+            cluster.apply(crd)
+        wait_until(lambda: not names_it(), PATIENCE_SECONDS, "all of the record to be stored")
 
 
 def test_the_last_valid_version_of_a_policy_stays_in_force(cluster: Cluster, lenient_crd: None, namespace: str) -> None:

@@ -245,8 +245,8 @@ class History:
             "missing of a workload": [key for key, one in limiter.workloads._workloads.items() if one.ready_leaving],
             "budgets": [*limiter.budgets._asked, *(k for k, one in limiter.budgets._accounts.items() if one.under_way)],
             "spread": [*world.spread._leaving],
-            "guards": [uid for one in limiter.guards.by_policy.values() for uid in one._taken],
-            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.near],
+            "guards": [uid for one in limiter.guards.by_policy.values() for uid in one.ledger.called],
+            "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.wave.near],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
             "reclaims": [*self.rig.machine._hard_deadlines._ends._current],
@@ -357,7 +357,7 @@ def decided(rig: Rig) -> dict[str, object]:
 
 
 def _ahead(guard: Guard) -> tuple[object, ...]:
-    return dict(guard.near), dict(guard._expected), dict(guard.nodes)
+    return dict(guard.wave.near), dict(guard.wave.by_namespace), dict(guard.wave.nodes)
 
 
 def is_judged_again(rig: Rig) -> None:

@@ -83,7 +83,7 @@ def test_a_guard_trips_at_once() -> None:
         rig = wave(GUARDED, pods)
         rig.feed(events.NodeSeen(Node("n1", "uid-n1", {ZONE: "a"}, rig.make_taints("sla=940"), rig.version())))
         calls = longest(rig, seconds=1.0)
-        assert rig.world.limiter.guards.by_policy["p"].is_tripped
+        assert rig.world.limiter.guards.by_policy["p"].latch.is_tripped
         return calls
 
     assert is_alike(measured)

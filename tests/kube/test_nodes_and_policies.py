@@ -160,7 +160,7 @@ STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "lab
 
 async def test_the_guard_of_a_namesake_is_not_written():
     client = ScriptedClient(STORED)
-    assert not await save_guard(client, "p", "uid-of-another", {"open": False}, standing)
+    assert not await save_guard(client, "p", "uid-of-another", {"term": 1}, standing)
     assert client.paths("PATCH") == []
 
 
@@ -176,13 +176,13 @@ async def test_a_guard_is_not_written_over_that_of_a_later_term():
 async def test_a_guard_that_no_longer_stands_after_the_read_is_not_written():
     client = ScriptedClient(STORED, {})
     with pytest.raises(Fenced):
-        await save_guard(client, "p", "uid-p", {}, lambda: not client.calls)
+        await save_guard(client, "p", "uid-p", {"term": 1}, lambda: not client.calls)
     assert client.paths("PATCH") == []
 
 
 @pytest.mark.parametrize("answers", [(refusal(404),), (STORED, refusal(404))])
 async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
-    assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {}, standing)
+    assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {"term": 1}, standing)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
 )
 async def test_a_guard_that_is_not_written_is_an_error(answers):
     with pytest.raises(ApiError):
-        await save_guard(ScriptedClient(*answers), "p", "uid-p", {}, standing)
+        await save_guard(ScriptedClient(*answers), "p", "uid-p", {"term": 1}, standing)
 
 
 @pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"metadata": {}}, {"metadata": {"uid": 1}}])
 async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
     with pytest.raises(KubeError):
-        await save_guard(ScriptedClient(answer), "p", "uid-p", {}, standing)
+        await save_guard(ScriptedClient(answer), "p", "uid-p", {"term": 1}, standing)
 
 
 @pytest.fixture
@@ -218,16 +218,33 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
-        assert await save_guard(
-            client, "p", uid, {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1}, standing
-        )
+        guard = {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1, "population": 0}
+        assert await save_guard(client, "p", uid, guard, standing) == ()
         assert policy_of(with_policy)["status"] == {
             "pending": 3,
-            "guard": {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1},
+            "guard": guard,
         }
         await patch_status(client, POLICIES, "p", {"pending": 4}, standing)
-        assert await save_guard(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing)
-    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"evicted": [], "term": 1}}
+        assert await save_guard(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing) == ()
+    assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"evicted": [], "term": 1, "population": 0}}
+
+
+@pytest.mark.parametrize(("stored", "pruned"), [({"population": 7}, ()), ({}, ("population",))])
+async def test_fields_that_the_definition_does_not_know_yet_are_named(stored, pruned):
+    sent = {"term": 1, "reserved": [], "population": 7, "cause": None}
+    answer = STORED | {"status": {"guard": {"term": 1, "reserved": []} | stored}}
+    assert await save_guard(ScriptedClient(STORED, answer), "p", "uid-p", sent, standing) == pruned
+
+
+@pytest.mark.parametrize(
+    "guard", [None, {"term": 1}, {"term": 1, "reserved": [1]}, {"term": 1, "reserved": [], "cause": "x"}]
+)
+async def test_a_record_that_is_not_stored_as_it_was_sent_is_an_error(guard):
+    answer = STORED | {"status": {"guard": guard}}
+    with pytest.raises(KubeError, match=r"does not store status\.guard\.\w+ as it was sent"):
+        await save_guard(
+            ScriptedClient(STORED, answer), "p", "uid-p", {"term": 1, "reserved": [], "cause": None}, standing
+        )
 
 
 async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_policy: LocalCluster) -> None:

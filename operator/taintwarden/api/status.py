@@ -33,11 +33,14 @@ class Condition(Status, frozen=True):
     observed_generation: Int64 | None = None
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class NamespacePods(Status, frozen=True):
     """So many pods of a namespace. Those of many small ones together have the empty name."""
 
     namespace: str
-    pods: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    pods: Count
 
 
 class PastEvictions(Status, frozen=True):
@@ -48,7 +51,7 @@ class PastEvictions(Status, frozen=True):
 
 
 class ReservedEviction(Status, frozen=True):
-    """A pod that is evicted next."""
+    """A pod that is evicted next, or was called."""
 
     uid: str
     namespace: str
@@ -66,6 +69,7 @@ class GuardStatus(Status, frozen=True):
     evicted: tuple[PastEvictions, ...] = ()
     reserved: tuple[ReservedEviction, ...] = ()
     term: Int64 = 0
+    population: Count = 0
 
 
 class PolicyStatus(ReportedStatus, frozen=True):

@@ -37,8 +37,6 @@ COMPLAINTS: dict[type, str] = {
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
 """The log line of a write that fails."""
-UNKNOWN_VERSION = -1
-"""Of an object after a write, where it does not matter."""
 MAY_PASS = (404, 408, 429)
 """Client errors that are temporary, unless a 404 is about the object: the same write may succeed a moment later."""
 
@@ -122,22 +120,20 @@ class Effector:
         self._feed(events.PodChecked(command.pod.uid, runs))
 
     async def _write(self, order: commands.Write) -> None:
-        outcome, version = WriteOutcome.DONE, UNKNOWN_VERSION
         try:
-            stored = await self._store(order)
+            written = await self._store(order)
         except Fenced:
-            outcome = WriteOutcome.FAILED
+            written = events.Written(order, WriteOutcome.FAILED)
         except KubeError as error:
-            outcome = outcome_of(error)
+            written = events.Written(order, outcome := outcome_of(error), error=str(error))
             if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, commands.SaveGuard):
                 self._complain(order, error)
         else:
             self._complaints.settle(key_of(order))
-            outcome, version = (WriteOutcome.GONE, version) if stored is None else (outcome, stored)
-        self._feed(events.Written(order, outcome, version))
+        self._feed(written)
 
-    async def _store(self, order: commands.Write) -> int | None:
-        """Make the write. Returns the version of the node after it; None: the object is gone.
+    async def _store(self, order: commands.Write) -> events.Written:
+        """Make the write.
 
         Raises:
             KubeError: it was not made, or the result is not known.
@@ -146,15 +142,20 @@ class Effector:
         match order:
             case commands.SaveHistory():
                 async with self._history_writes:
-                    return await save_history(self._client, order, self._fence(order))
+                    version = await save_history(self._client, order, self._fence(order))
+                if version is not None:
+                    return events.Written(order, WriteOutcome.DONE, version)
             case commands.SaveGuard():
-                return UNKNOWN_VERSION if await self._save_guard(order) else None
+                pruned = await self._save_guard(order)
+                if pruned is not None:
+                    return events.Written(order, WriteOutcome.DONE, pruned=pruned)
             case commands.ClearGuardReset():
                 policy = order.policy
-                done = await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order))
-                return UNKNOWN_VERSION if done else None
+                if await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order)):
+                    return events.Written(order, WriteOutcome.DONE)
+        return events.Written(order, WriteOutcome.GONE)
 
-    async def _save_guard(self, order: commands.SaveGuard) -> bool:
+    async def _save_guard(self, order: commands.SaveGuard) -> tuple[str, ...] | None:
         """Evictions wait for it: after a conflict it is retried at once.
 
         Terms count the holders of one Lease. If the Lease was deleted since, those of the next one begin again.

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.guard import Due, Guard, GuardRecord, Turn
+from taintwarden.engine.guard import BudgetKey, Due, Guard, GuardRecord, Turn
 from taintwarden.engine.model import GuardSettings, Instant, MonotonicTime, WallTime
 
 WALL = 1_700_000_000.0
@@ -19,7 +19,7 @@ class Bench:
 
     def __init__(self, *, population: int = 100, wall: float = WALL, **settings: Any) -> None:
         self.population = population
-        self.budgets: dict[str, int] = {}
+        self.budgets: dict[BudgetKey, int] = {}
         """How many pods each allows."""
         self.wall, self.seconds = wall, 0.0
         self.freed: list[str] = []
@@ -27,7 +27,7 @@ class Bench:
         """Whether all pods are known that have to leave."""
         self.guard = Guard(msgspec.structs.replace(SETTINGS, **settings), self.freed.append)
         self.guard.population = lambda: self.population
-        self.guard.allowed = lambda name: self.budgets.get(name, 0)
+        self.guard.wave.allowed = lambda key: self.budgets.get(key, 0)
 
     @property
     def now(self) -> Instant:
@@ -35,32 +35,55 @@ class Bench:
 
     def expect(self, *uids: str, namespace: str = "shop", after: float = 0.0, budget: str = "") -> None:
         """Pods have to leave so many seconds from now."""
+        key = key_of(budget, namespace) if budget else None
         for uid in uids:
-            self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, "n1", budget), self.now)
+            self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, "n1", key), self.now)
 
     def allow(self, budget: str, pods: int) -> None:
-        """A budget allows another number of pods."""
-        self.budgets[budget] = pods
-        self.guard.budget_changed(budget)
+        """A budget of ``shop`` allows another number of pods."""
+        self.budgets[key_of(budget)] = pods
+        self.guard.budget_changed(key_of(budget))
 
     def forget(self, *uids: str) -> None:
         for uid in uids:
             self.guard.forget(uid)
 
+    def may_call(self, uid: str) -> bool:
+        return self.guard.may_call(uid, self.now)
+
+    def fail(self, *uids: str, namespace: str = "shop") -> None:
+        """Calls are answered, and the pods are still there."""
+        self.call(*uids, namespace=namespace)
+        for uid in uids:
+            self.guard.settle(uid, stays=False)
+        self.expect(*uids, namespace=namespace)
+
     def call(self, *uids: str, namespace: str = "shop") -> None:
         """Eviction calls begin."""
         for uid in uids:
-            self.guard.take(uid, namespace, self.now)
+            self.guard.call(uid, namespace, self.now)
 
-    def evict(self, *uids: str, namespace: str = "shop") -> None:
+    def evict(self, *uids: str, namespace: str = "shop", of: str = "") -> None:
         """Pods are evicted, and gone."""
         self.call(*uids, namespace=namespace)
         for uid in uids:
             self.guard.settle(uid, stays=False)
+        self.go(*uids, of=of)
+
+    def go(self, *uids: str, of: str = "") -> None:
+        """Pods of a workload are seen to leave."""
+        for uid in uids:
+            self.guard.gone(uid, (of, of) if of else None, self.now)
             self.guard.forget(uid)
 
     def look(self) -> Turn | None:
-        return self.guard.look(self.now, may_arm=self.is_known)
+        """Check the guard, store what counts, and check it again."""
+        turn = self.guard.look(self.now, may_arm=self.is_known)
+        if self.guard.latch.is_stored:
+            return turn
+        self.store()
+        later = self.guard.look(self.now, may_arm=self.is_known)
+        return turn or later
 
     def advance(self, seconds: float) -> Turn | None:
         self.seconds += seconds
@@ -80,7 +103,7 @@ class Bench:
     def change(self, **settings: Any) -> None:
         """Other settings; and all pods are evaluated again."""
         self.guard.change(msgspec.structs.replace(self.guard.settings, **settings))
-        for due in [*self.guard.near.values(), *self.guard._later.values()]:
+        for due in [*self.guard.wave.near.values(), *self.guard.wave._later.values()]:
             self.guard.expect(due, self.now)
 
     def want(self, *uids: str, namespace: str = "shop") -> int:
@@ -91,7 +114,7 @@ class Bench:
         """The record that has to be stored is stored, or not."""
         assert self.guard.has_to_save
         record = self.guard.to_save(self.now, 1)
-        self.guard.saved(record, succeeded=succeeded)
+        self.guard.saved(record, error="" if succeeded else "refused")
         return record
 
     def reserve(self, *uids: str, namespace: str = "shop") -> None:
@@ -109,8 +132,12 @@ class Bench:
     def resolve(self, *existing: str) -> Turn | None:
         """All pods are known, with those that have to leave."""
         self.is_known = True
-        self.guard.resolve(existing, self.guard.near, self.now)
+        self.guard.resolve(lambda _: existing, self.now)
         return self.look()
+
+
+def key_of(budget: str, namespace: str = "shop") -> BudgetKey:
+    return BudgetKey(namespace, (budget,))
 
 
 def pods(number: int, prefix: str = "p") -> list[str]:
@@ -121,4 +148,4 @@ def wave(bench: Bench, shop: int, bank: int) -> None:
     bench.expect(*pods(shop, "shop-"))
     bench.expect(*pods(bank, "bank-"), namespace="bank")
     bench.look()
-    assert bench.guard.is_tripped
+    assert bench.guard.latch.is_tripped

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods
+from engine.guard.bench import SLOT, WALL, WINDOW, Bench, key_of, pods
 from engine.kept import kept
 from taintwarden.engine.guard import ALL
 
@@ -41,7 +41,7 @@ def test_a_pod_that_may_stay_counts_no_more(after):
 @pytest.mark.parametrize(("allows", "counts"), [(0, 0), (2, 2), (9, 3)])
 def test_of_pods_with_a_budget_as_many_count_as_it_allows(allows, counts):
     bench = Bench()
-    bench.budgets = {"b": allows}
+    bench.budgets = {key_of("b"): allows}
     bench.expect("a", "b", "c", budget="b")
     assert bench.guard.expected() == counts
 
@@ -84,31 +84,43 @@ def test_evictions_leave_the_window_when_nothing_happens():
     assert bench.guard.record(bench.now).evicted == ()
 
 
-def test_a_call_counts_from_its_beginning_and_no_more_as_due():
+@pytest.mark.parametrize("answers", [[], [False], [True, False], [False, True]], ids=str)
+def test_a_called_pod_counts_as_due_until_it_is_seen_to_leave_and_then_as_evicted(answers):
+    """Whatever the answers were, and whatever its budget allows: True is one by which the pod certainly stays."""
     bench = Bench()
-    bench.expect("a")
-    bench.call("a")
-    assert (bench.guard.expected(), bench.guard.evicted()) == (0, 1)
-    assert bench.guard.has_taken("a")
-
-
-def test_a_call_that_evicted_no_pod_counts_no_more():
-    bench = Bench()
-    bench.call("a", "b")
+    bench.expect("a", budget="b")
+    for stays in answers or [False]:
+        bench.call("a")
+        assert (bench.guard.expected(), bench.guard.evicted()) == (1, 0)
+        if answers:
+            bench.guard.settle("a", stays=stays)
+        bench.expect("a", budget="b")
     bench.seconds += SLOT
-    bench.call("c", "d")
-    bench.call("e", namespace="bank")
-    bench.guard.settle("d", stays=True)
-    bench.guard.settle("c", stays=False)
-    bench.guard.settle("c", stays=True)
-    for uid in "abe":
-        bench.guard.settle(uid, stays=False)
-    assert bench.guard.evicted() == 4
-    assert not bench.guard.has_taken("d")
-    assert bench.guard.record(bench.now).evicted == (
-        (WALL + SLOT, (("shop", 2),)),
-        (WALL + 2 * SLOT, (("bank", 1), ("shop", 1))),
-    )
+    bench.go("a")
+    bench.go("a")
+    assert (bench.guard.expected(), bench.guard.evicted()) == (0, 1)
+    assert bench.guard.record(bench.now).evicted == ((WALL + 2 * SLOT, (("shop", 1),)),)
+
+
+def test_a_pod_that_certainly_stays_counts_as_its_budget_allows_and_is_not_evicted_when_it_leaves():
+    bench = Bench()
+    bench.expect("a", budget="b")
+    bench.call("a")
+    bench.guard.settle("a", stays=True)
+    bench.expect("a", budget="b")
+    assert bench.guard.expected() == 0
+    bench.go("a")
+    assert bench.guard.evicted() == 0
+
+
+def test_a_pod_that_leaves_later_than_a_window_after_its_last_call_was_not_evicted():
+    bench = Bench()
+    bench.fail("a", "b")
+    bench.advance(WINDOW - 1)
+    bench.go("a")
+    bench.advance(1)
+    bench.go("b")
+    assert bench.guard.evicted() == 1
 
 
 # -- the allowance -----------------------------------------------------------------------------------------------------
@@ -146,20 +158,34 @@ def test_pods_that_were_evicted_and_not_replaced_lower_no_allowance():
     assert bench.guard.allowance() == 6, "40 others are gone for another reason"
 
 
-def test_the_most_pods_of_the_window_count():
+def test_pods_that_were_evicted_and_replaced_count_once():
     bench = Bench()
-    bench.look()
-    for population in (100, 60, 80, 70):
-        bench.population = population
-        bench.guard.allowance()
-        bench.advance(100)
-    bench.population = 50
-    bench.evict(*pods(40))
+    bench.evict(*pods(6), of="web")
+    for _ in range(6):
+        bench.guard.came(("web", "web"))
+        bench.guard.came(("other", "other"))
+    bench.population = 60
+    assert bench.guard.allowance() == 6, "40 others are gone for another reason"
+
+
+def test_pods_that_were_evicted_and_not_replaced_count_for_the_window():
+    bench = Bench()
+    bench.evict(*pods(10), of="web")
+    bench.population = 80
     assert bench.guard.allowance() == 9
-    bench.advance(WINDOW + SLOT - 400)
+    bench.advance(WINDOW + SLOT)
     assert bench.guard.allowance() == 8
-    bench.advance(300)
-    assert bench.guard.allowance() == 5
+
+
+@pytest.mark.parametrize(("population", "allowance"), [(90, 10), (100, 10), (60, 7), (130, 13)])
+def test_a_new_process_begins_with_the_stored_population(population, allowance):
+    """Of 100 pods 10 were evicted; they were replaced, or others went or came."""
+    bench = Bench()
+    bench.evict(*pods(10), of="web")
+    bench.population = 90
+    other = bench.restart()
+    other.population = population
+    assert other.guard.allowance() == allowance
 
 
 def test_all_pods_are_counted_only_when_many_are_due():

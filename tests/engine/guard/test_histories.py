@@ -43,9 +43,7 @@ class History:
 
     def _store(self) -> None:
         if self.bench.guard.has_to_save:
-            record = self.bench.guard.to_save(self.bench.now, 1)
-            self._stored = record
-            self.bench.guard.saved(record, succeeded=True)
+            self._stored = self.bench.store()
 
     def evict(self, failing: str) -> None:
         """All that may go are called; calls of one namespace fail."""
@@ -54,18 +52,15 @@ class History:
             guard, now = self.bench.guard, self.bench.now
             self.bench.look()
             self._store()
-            self.was_narrow |= guard.scope != ALL
+            self.was_narrow |= guard.latch.scope != ALL
             waiting = {uid: where for uid, (where, at) in self.due.items() if at <= now.wall and uid not in called}
             free = {uid: where for uid, where in waiting.items() if not guard.holds(where)}
-            for uid in [uid for uid in free if guard.may_take(uid)]:
+            for uid in [uid for uid in free if guard.may_call(uid, now)]:
                 called.add(uid)
-                guard.take(uid, free[uid], now)
                 if free[uid] == failing:
-                    guard.settle(uid, stays=True)
-                    self.bench.expect(uid, namespace=failing, after=self.due[uid][1] - now.wall)
+                    self.bench.fail(uid, namespace=failing)
                 else:
-                    guard.settle(uid, stays=False)
-                    self.bench.forget(uid)
+                    self.bench.evict(uid, namespace=free[uid])
                     del self.due[uid]
                     self.left.append(now.wall)
             if not [uid for uid in free if uid not in called and guard.want(uid, free[uid])]:
@@ -111,13 +106,13 @@ def test_it_counts_the_pods_that_are_due_as_they_are(steps):
     for number, step, seconds in steps:
         uid = f"p{number}"
         if step in "eb":
-            bench.expect(uid, after=seconds, budget="shop/b" if step == "b" else "")
+            bench.expect(uid, after=seconds, budget="b" if step == "b" else "")
             due[uid] = bench.seconds + seconds
         elif step == "w":
             bench.advance(seconds)
         else:
-            {"t": bench.call, "f": bench.forget}[step](uid)
+            {"t": bench.evict, "f": bench.forget}[step](uid)
             due.pop(uid, None)
-    bench.allow("shop/b", 100)
+    bench.allow("b", 100)
     bench.look()
     assert bench.guard.expected() == sum(at <= bench.seconds + WINDOW for at in due.values())

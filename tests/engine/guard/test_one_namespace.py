@@ -3,7 +3,8 @@
 import pytest
 
 from engine.guard.bench import Bench, pods, wave
-from taintwarden.engine.guard import ALL, NARROW_SECONDS, Turn
+from taintwarden.engine.guard import ALL, Turn
+from taintwarden.engine.guard.latch import NARROW_SECONDS
 
 
 @pytest.mark.parametrize(("bank", "held"), [(1, False), (5, False), (6, True)])
@@ -26,19 +27,29 @@ def test_others_count_together():
     bench.expect(*pods(3, "play-"), namespace="play")
     bench.look()
     bench.advance(NARROW_SECONDS)
-    assert bench.guard.scope == ALL
+    assert bench.guard.latch.scope == ALL
 
 
-def test_a_wave_that_grows_is_held_for_another_minute():
+def test_growth_of_the_largest_namespace_delays_nothing():
+    bench = Bench()
+    wave(bench, 20, 1)
+    for number in range(3):
+        bench.advance(20)
+        bench.expect(f"more-{number}")
+    bench.look()
+    assert bench.guard.latch.scope == "shop"
+
+
+def test_a_wave_whose_others_grow_is_held_for_another_minute():
     bench = Bench()
     wave(bench, 20, 1)
     bench.advance(NARROW_SECONDS - 1)
-    bench.expect("one-more")
+    bench.expect("one-more", namespace="bank")
     bench.advance(1)
     bench.advance(NARROW_SECONDS - 1)
-    assert bench.guard.scope == ALL
+    assert bench.guard.latch.scope == ALL
     bench.advance(1)
-    assert bench.guard.scope == "shop"
+    assert bench.guard.latch.scope == "shop"
 
 
 def test_blocked_pods_do_not_make_a_wave_grow():
@@ -48,7 +59,7 @@ def test_blocked_pods_do_not_make_a_wave_grow():
     bench.expect(*pods(20, "blocked-"), namespace="play", budget="b")
     bench.look()
     bench.advance(1)
-    assert bench.guard.scope == "shop"
+    assert bench.guard.latch.scope == "shop"
 
 
 def test_pods_that_recover_do_not_make_others_small():
@@ -57,7 +68,7 @@ def test_pods_that_recover_do_not_make_others_small():
     wave(bench, 20, 6)
     bench.forget(*pods(5, "bank-"))
     bench.advance(NARROW_SECONDS)
-    assert bench.guard.scope == ALL
+    assert bench.guard.latch.scope == ALL
 
 
 @pytest.mark.parametrize(("more", "scope"), [(4, "shop"), (5, ALL)])
@@ -68,8 +79,33 @@ def test_one_held_namespace_becomes_all_when_the_others_grow_above_half_of_the_a
     bench.freed.clear()
     bench.expect(*pods(more, "more-"), namespace="play")
     bench.look()
-    assert bench.guard.scope == scope
-    assert bench.freed == ([] if scope else ["shop"])
+    assert bench.guard.latch.scope == scope
+    assert ("shop" in bench.freed) == (scope == ALL)
+
+
+def test_evictions_of_the_window_make_it_hold_all_again():
+    bench = Bench()
+    wave(bench, 20, 1)
+    bench.advance(NARROW_SECONDS)
+    bench.evict(*pods(4, "gone-"), namespace="bank")
+    bench.expect("one-more", namespace="play")
+    bench.look()
+    assert bench.guard.latch.scope == ALL
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_it_holds_less_only_when_what_counts_is_stored(stored):
+    bench = Bench()
+    wave(bench, 20, 1)
+    bench.advance(NARROW_SECONDS - 1)
+    bench.expect("one-more")
+    bench.guard.look(bench.now)
+    bench.seconds += 1
+    if stored:
+        bench.store()
+    bench.guard.look(bench.now)
+    assert bench.guard.latch.scope == ("shop" if stored else ALL)
+    assert bench.guard.next_look(bench.now) != 0.0
 
 
 def test_while_those_that_have_to_leave_are_of_one_namespace_it_holds_only_that():
@@ -77,10 +113,10 @@ def test_while_those_that_have_to_leave_are_of_one_namespace_it_holds_only_that(
     wave(bench, 10, 10)
     bench.forget(*pods(9, "bank-"))
     bench.look()
-    assert bench.guard.scope == ALL
+    assert bench.guard.latch.scope == ALL
     bench.forget("bank-9")
     bench.look()
-    assert bench.guard.scope == "shop"
+    assert bench.guard.latch.scope == "shop"
 
 
 @pytest.mark.parametrize(("late", "scope"), [((), "shop"), (("bank-0",), ALL)])
@@ -89,12 +125,12 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
     bench = Bench(settle_seconds=2)
     bench.expect(*pods(11))
     bench.look()
-    assert bench.guard.scope == ALL
+    assert bench.guard.latch.scope == ALL
     bench.expect(*late, namespace="bank")
     bench.advance(1)
     assert bench.guard.next_look(bench.now) == pytest.approx(1.0)
     assert bench.advance(1) is Turn.TRIPPED
-    assert bench.guard.scope == scope
+    assert bench.guard.latch.scope == scope
 
 
 def test_while_causes_are_not_known_it_holds_all():
@@ -103,7 +139,7 @@ def test_while_causes_are_not_known_it_holds_all():
     bench.is_known = False
     bench.forget(*pods(10, "bank-"))
     bench.look()
-    assert bench.guard.scope == ALL
+    assert bench.guard.latch.scope == ALL
     bench.is_known = True
     bench.look()
-    assert bench.guard.scope == "shop"
+    assert bench.guard.latch.scope == "shop"

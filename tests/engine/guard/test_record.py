@@ -4,14 +4,17 @@ import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
 from taintwarden.controller.stores.guard_record import read, written
-from taintwarden.engine.guard import ALL, NARROW_SECONDS, OTHERS, UNSURE_SECONDS, GuardRecord, Turn
+from taintwarden.engine.guard import ALL, GuardRecord, Turn
+from taintwarden.engine.guard.latch import NARROW_SECONDS, OTHERS
+from taintwarden.engine.guard.ledger import UNSURE_SECONDS
 
 
 def test_what_changes_is_stored_and_nothing_else():
     bench = Bench()
     assert not bench.guard.has_to_save
-    bench.trip()
-    bench.guard.cause = "a taint"
+    bench.expect(*pods(11))
+    assert bench.guard.look(bench.now) is Turn.TRIPPED
+    bench.guard.latch.cause = "a taint"
     record = bench.store()
     assert (record.tripped_at, record.cause, record.counted, record.term) == (WALL, "a taint", (("shop", 11),), 1)
     assert not bench.guard.has_to_save
@@ -22,6 +25,40 @@ def test_what_changes_is_stored_and_nothing_else():
     bench.expect("another")
     bench.forget("another")
     assert not bench.guard.has_to_save
+
+
+def test_what_grows_after_the_trip_is_stored():
+    bench = Bench(population=80)
+    bench.expect(*pods(12, "big-"))
+    bench.look()
+    bench.expect(*pods(6, "other-"), namespace="other")
+    bench.guard.look(bench.now)
+    record = bench.store()
+    bench.forget(*pods(3, "other-"))
+    other = bench.restart(record)
+    other.expect(*pods(12, "big-"))
+    other.expect(*pods(6, "other-")[3:], namespace="other")
+    other.resolve()
+    other.advance(2 * NARROW_SECONDS)
+    assert other.guard.holds("other"), "six are more than half of the allowance of 8"
+
+
+def test_growth_before_the_record_is_stored_is_stored_too():
+    bench = Bench()
+    bench.expect(*pods(11))
+    bench.guard.look(bench.now)
+    record = bench.guard.to_save(bench.now, 1)
+    bench.expect("one-more", namespace="bank")
+    bench.guard.saved(record)
+    assert not bench.guard.latch.is_stored
+    assert bench.store().counted == (("bank", 1), ("shop", 11))
+    assert bench.guard.latch.is_stored
+
+
+def test_a_record_without_a_population_is_read():
+    """A version before wrote it: the allowance is a share of the pods that there are."""
+    other = Bench(population=90).restart(GuardRecord(evicted=((WALL, (("shop", 10),)),)))
+    assert (other.guard.evicted(), other.guard.allowance()) == (10, 9)
 
 
 def test_the_next_leader_counts_evictions_until_they_leave_the_window():
@@ -57,30 +94,29 @@ def test_reserved_evictions_of_pods_that_are_gone_count():
     other.resolve("b")
     assert other.guard.evicted() == 2
     assert other.guard.record(other.now).evicted == ((WALL + SLOT, (("bank", 1), ("shop", 1))),)
-    assert [other.guard.may_take(uid) for uid in "abc"] == [False] * 3, "they are reserved anew"
-    assert other.guard.record(other.now).reserved == ()
-    other.resolve("b")
+    assert [other.may_call(uid) for uid in "abc"] == [False, True, False]
+    other.advance(UNSURE_SECONDS)
+    assert other.guard.record(other.now).reserved == (), "it may stay"
     assert other.guard.evicted() == 2
 
 
-def test_reserved_evictions_that_are_carried_out_late_count_for_a_minute():
+def test_reserved_evictions_that_are_carried_out_late_count_for_a_minute_or_while_the_pod_has_to_leave():
     bench = Bench()
     bench.reserve("a", "b", "c", "d")
     other = bench.restart()
     other.expect("a", "b", "c", "d")
     other.resolve("a", "b", "c", "d")
-    assert (other.guard.evicted(), other.guard.may_take("b")) == (0, True)
-    other.guard.forget("a")
-    other.resolve("b", "c", "d")
+    assert (other.guard.evicted(), other.may_call("b")) == (0, True)
+    other.go("a")
     assert other.guard.evicted() == 1
-    other.call("b")
-    other.resolve("c", "d")
+    other.evict("b")
     assert other.guard.evicted() == 2, "counted once"
-    assert dict(other.guard.record(other.now).reserved) == {"b": "shop", "c": "shop", "d": "shop"}
+    assert dict(other.guard.record(other.now).reserved) == {"c": "shop", "d": "shop"}
+    other.forget("c")
     other.advance(UNSURE_SECONDS)
-    other.resolve("c", "d")
-    other.resolve("d")
-    assert (other.guard.evicted(), other.guard.may_take("d")) == (2, False)
+    assert dict(other.guard.record(other.now).reserved) == {"d": "shop"}, "it has to leave"
+    other.advance(WINDOW - UNSURE_SECONDS)
+    assert (other.guard.ledger.rows, other.may_call("d")) == ({}, False)
 
 
 def test_reservations_of_before_leave_no_more_room_than_there_is():
@@ -92,8 +128,7 @@ def test_reservations_of_before_leave_no_more_room_than_there_is():
     assert other.want(*pods(10, "more-")) == 4
     other.store()
     assert other.want("one-more") == 0
-    other.advance(UNSURE_SECONDS)
-    other.resolve(*pods(6))
+    other.advance(WINDOW)
     assert other.want("one-more") == 1
 
 
@@ -111,10 +146,10 @@ def test_reserved_evictions_remain_in_the_record_until_pods_are_known():
 def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
     bench = Bench()
     bench.trip()
-    bench.guard.cause = "a taint"
+    bench.guard.latch.cause = "a taint"
     other = bench.restart()
     other.look()
-    assert other.guard.is_tripped
+    assert other.guard.latch.is_tripped
     assert other.resolve() is Turn.ARMED
 
 
@@ -130,7 +165,7 @@ def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
 
 def test_a_time_of_the_future_is_no_time_of_a_trip():
     other = Bench().restart(GuardRecord(WALL + 1e6, "a taint"))
-    assert other.guard.tripped_at == WALL
+    assert other.guard.latch.tripped_at == WALL
 
 
 def test_pods_that_were_counted_are_not_counted_again_by_the_next_leader():
@@ -140,7 +175,7 @@ def test_pods_that_were_counted_are_not_counted_again_by_the_next_leader():
     other.expect(*pods(21, "shop-"))
     other.expect(*pods(2, "bank-"), namespace="bank")
     other.resolve()
-    assert other.guard.counted() == {"shop": 21, "bank": 6}
+    assert other.guard.latch.counted() == {"shop": 21, "bank": 6}
 
 
 def test_a_change_of_leader_counts_no_pod_of_many_namespaces_twice():
@@ -150,35 +185,43 @@ def test_a_change_of_leader_counts_no_pod_of_many_namespaces_twice():
         bench.expect(f"other-{index}", f"another-{index}", namespace=f"n{index}")
     bench.trip(400)
     other = bench.restart(read(written(bench.guard.record(bench.now))))
-    for due in bench.guard.near.values():
+    for due in bench.guard.wave.near.values():
         other.guard.expect(due, other.now)
-    other.resolve(*bench.guard.near)
-    assert other.guard.counted() == bench.guard.counted()
+    other.resolve(*bench.guard.wave.near)
+    assert other.guard.latch.counted() == bench.guard.latch.counted()
     for one in (bench, other):
         one.advance(NARROW_SECONDS)
-        assert one.guard.scope == "shop"
+        assert one.guard.latch.scope == "shop"
 
 
 def test_namespaces_that_a_record_does_not_name_count_together():
     bench = Bench()
     record = GuardRecord(WALL, "a taint", ((OTHERS, 6), ("shop", 20)))
     other = bench.restart(record)
-    assert other.guard.counted() == {"shop": 20, OTHERS: 6}
+    assert other.guard.latch.counted() == {"shop": 20, OTHERS: 6}
     other.expect(*pods(4, "bank-"), namespace="bank")
     other.expect("s")
     other.resolve()
-    assert other.guard.counted() == {"shop": 20, "bank": 4, OTHERS: 2}
+    assert other.guard.latch.counted() == {"shop": 20, "bank": 4, OTHERS: 2}
     other.advance(NARROW_SECONDS)
-    assert other.guard.scope == ALL, "others are above half of the allowance"
+    assert other.guard.latch.scope == ALL, "others are above half of the allowance"
 
 
 def seen(bench, uids):
     """What a guard says of itself and of these pods."""
     guard = bench.guard
-    of_pods = [(uid in guard.released, guard.has_taken(uid), guard.may_take(uid)) for uid in uids]
+    of_pods = [(uid in guard.wave.released, uid in guard.ledger.called, bench.may_call(uid)) for uid in uids]
     held = [guard.holds(namespace) for namespace in ("shop", "bank")]
-    numbers = guard.evicted(), guard.expected(), guard.counted(), guard._reserved
-    return numbers, guard.is_tripped, guard.scope, held, of_pods, guard.next_look(bench.now), guard.record(bench.now)
+    numbers = guard.evicted(), guard.expected(), guard.latch.counted(), guard.ledger.used
+    return (
+        numbers,
+        guard.latch.is_tripped,
+        guard.latch.scope,
+        held,
+        of_pods,
+        guard.next_look(bench.now),
+        guard.record(bench.now),
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,7 +245,7 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
     former.look()
     former.forget("b0", "b1")
     former.look()
-    assert (former.guard.is_tripped, former.guard.scope) == (True, "shop")
+    assert (former.guard.latch.is_tripped, former.guard.latch.scope) == (True, "shop")
     new = Bench(wall=WALL)
     new.expect(*pods(3, "r"))
     new.expect(*pods(14, "q"))

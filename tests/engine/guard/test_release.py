@@ -1,7 +1,7 @@
 """A person releases the pods that the guard holds."""
 
-from engine.guard.bench import Bench, pods, wave
-from taintwarden.engine.guard import NARROW_SECONDS
+from engine.guard.bench import Bench, key_of, pods, wave
+from taintwarden.engine.guard.latch import NARROW_SECONDS
 
 
 def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_began():
@@ -14,9 +14,9 @@ def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_beg
     assert bench.look() is None
     assert bench.guard.holds("shop")
     assert bench.guard.let_pass(100) == [uid for uid in held if uid not in first]
-    assert list(bench.guard.released) == [*first, *held[1:-4]]
+    assert list(bench.guard.wave.released) == [*first, *held[1:-4]]
     assert bench.look() is None
-    assert (bench.guard.is_tripped, bench.guard.expected()) == (False, 1)
+    assert (bench.guard.latch.is_tripped, bench.guard.expected()) == (False, 1)
 
 
 def test_released_pods_count_no_more():
@@ -47,7 +47,7 @@ def test_a_pod_that_its_budget_blocks_is_not_released():
 
 def test_of_pods_with_a_budget_as_many_are_released_as_count():
     bench = Bench()
-    bench.budgets = {"b": 2}
+    bench.budgets = {key_of("b"): 2}
     bench.expect(*pods(5, "b-"), budget="b")
     held = bench.trip()
     assert bench.release() == ["b-0", "b-1", *held]
@@ -78,5 +78,5 @@ def test_a_released_pod_that_may_stay_is_released_no_more():
     bench.release()
     bench.forget(first)
     bench.expect(first)
-    assert first not in bench.guard.released
+    assert first not in bench.guard.wave.released
     assert bench.guard.expected() == 1

@@ -3,32 +3,84 @@
 import pytest
 
 from engine.guard.bench import BEGAN, SLOT, WINDOW, Bench, pods, wave
-from taintwarden.engine.guard import MAX_RESERVED, NARROW_SECONDS
+from taintwarden.engine.guard.latch import NARROW_SECONDS
+from taintwarden.engine.guard.ledger import MAX_RESERVED, UNSURE_SECONDS
 from taintwarden.engine.model import GuardAction
 
 
 def test_an_eviction_is_reserved_when_its_record_is_stored():
     bench = Bench()
     assert bench.guard.want("a", "shop")
-    assert not bench.guard.may_take("a")
+    assert not bench.may_call("a")
     assert bench.store().reserved == (("a", "shop"),)
-    assert bench.guard.may_take("a")
-    assert not bench.guard.may_take("b")
-    assert len(bench.guard._reserved) == 1
+    assert bench.may_call("a")
+    assert not bench.may_call("b")
+    assert len(bench.guard.ledger.rows) == 1
     assert not bench.guard.has_to_save
 
 
-def test_an_eviction_that_is_made_is_stored_as_reserved_until_it_is_answered():
+def test_a_called_pod_is_stored_as_reserved_until_it_is_seen_to_leave():
     """A leader that takes over looks whether the pod is gone."""
     bench = Bench()
     bench.reserve("a")
     bench.call("a")
-    assert len(bench.guard._reserved) == 0
-    assert bench.guard.record(bench.now).reserved == (("a", "shop"),)
-    assert bench.guard.record(bench.now).evicted == ()
     bench.guard.settle("a", stays=False)
-    assert bench.guard.record(bench.now).reserved == ()
-    assert [pods for _, pods in bench.guard.record(bench.now).evicted] == [(("shop", 1),)]
+    record = bench.guard.record(bench.now)
+    assert (record.reserved, record.evicted) == ((("a", "shop"),), ())
+    bench.go("a")
+    record = bench.guard.record(bench.now)
+    assert (record.reserved, [pods for _, pods in record.evicted]) == ((), [(("shop", 1),)])
+
+
+def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_for_another():
+    bench = Bench()
+    bench.reserve("a")
+    bench.fail("a")
+    bench.advance(WINDOW - 1)
+    assert bench.may_call("a")
+    bench.fail("a")
+    bench.advance(1)
+    assert (bench.may_call("a"), bench.guard.ledger.used) == (False, 0)
+    bench.reserve("a")
+    assert bench.may_call("a")
+    bench.go("a")
+    assert bench.guard.evicted() == 1
+
+
+@pytest.mark.parametrize("call_at", [0, 100])
+def test_the_reservation_of_a_called_pod_that_may_stay_ends_a_minute_after_its_last_call(call_at):
+    bench = Bench()
+    bench.fail("a")
+    bench.advance(call_at)
+    bench.fail("a")
+    bench.forget("a")
+    bench.advance(UNSURE_SECONDS - 1)
+    assert bench.guard.ledger.used == 1
+    bench.advance(1)
+    assert bench.guard.ledger.used == 0
+    bench.go("a")
+    assert bench.guard.evicted() == 1, "though nobody expected it any more"
+
+
+@pytest.mark.parametrize(("population", "failing"), [(100, 5), (10_000, 64)])
+def test_after_calls_that_failed_one_namespace_reserves_half_of_the_allowance_or_64_pods(population, failing):
+    bench = Bench(population=population)
+    bench.fail(*pods(failing - 1))
+    bench.reserve("one-more", "another")
+    bench.fail("one-more")
+    assert not bench.may_call("another"), "it was not called yet"
+    assert (bench.want("another"), bench.want("other", namespace="bank")) == (0, 1)
+    assert bench.may_call("one-more")
+    bench.go("p0")
+    assert bench.want("another") == 1
+
+
+def test_pods_whose_eviction_was_accepted_are_none_whose_calls_failed():
+    bench = Bench()
+    bench.call(*pods(8))
+    for uid in pods(8):
+        bench.guard.settle(uid, stays=False)
+    assert bench.want("another") == 1
 
 
 @pytest.mark.parametrize("end", ["forget", "unreserve"])
@@ -39,21 +91,19 @@ def test_a_pod_that_is_gone_or_held_is_reserved_no_more(end):
     for uid in "ab":
         getattr(bench.guard, end)(uid)
     assert bench.guard.record(bench.now).reserved == ()
-    assert not bench.guard.may_take("a")
+    assert not bench.may_call("a")
 
 
-@pytest.mark.parametrize("end", ["forget", "unreserve", "call"])
+@pytest.mark.parametrize("end", ["forget", "unreserve"])
 def test_a_pod_that_is_gone_while_the_record_is_written_is_not_reserved_by_it(end):
     bench = Bench()
     bench.reserve("a")
     bench.want("b")
     record = bench.guard.to_save(bench.now, 1)
     for uid in "ab":
-        bench.call(uid) if end == "call" else getattr(bench.guard, end)(uid)
-    if end == "call":
-        bench.guard.unreserve("b")
-    bench.guard.saved(record, succeeded=True)
-    assert len(bench.guard._reserved) == 0
+        getattr(bench.guard, end)(uid)
+    bench.guard.saved(record, error="")
+    assert len(bench.guard.ledger.rows) == 0
 
 
 def test_a_namespace_that_fails_keeps_no_reservation():
@@ -80,7 +130,7 @@ def test_a_record_has_a_bounded_size():
         assert wanted == (MAX_RESERVED if number == 0 else 0)
         if wanted:
             bench.store()
-    assert len(bench.guard._reserved) == MAX_RESERVED
+    assert len(bench.guard.ledger.rows) == MAX_RESERVED
 
 
 def test_no_more_are_reserved_than_may_be_evicted_in_the_window():
@@ -110,8 +160,7 @@ def test_one_that_only_reports_reserves_more_than_it_allows():
 
 
 def test_when_all_that_may_go_are_gone_it_names_when_the_next_may():
-    bench = Bench()
-    assert bench.guard.used_up_until() is None
+    bench = Bench(population=91)
     bench.evict(*pods(9))
     bench.seconds += SLOT
     assert bench.guard.used_up_until() is None
@@ -119,4 +168,4 @@ def test_when_all_that_may_go_are_gone_it_names_when_the_next_may():
     until = bench.guard.used_up_until()
     assert until == BEGAN + WINDOW + SLOT
     bench.advance(until - bench.now.monotonic)
-    assert bench.want(*pods(10, "next-")) == 9
+    assert bench.want(*pods(10, "next-")) == 8

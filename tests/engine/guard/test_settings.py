@@ -20,9 +20,9 @@ def test_settings_that_do_not_allow_the_wave_leave_it_tripped():
     bench.evict(*pods(6, "gone-"))
     bench.trip(6)
     bench.change(max_percent=11)
-    assert bench.guard.is_tripped
+    assert bench.guard.latch.is_tripped
     bench.look()
-    assert bench.guard.is_tripped
+    assert bench.guard.latch.is_tripped
 
 
 def test_settings_from_before_the_wave_do_not_arm_it():
@@ -35,7 +35,7 @@ def test_settings_from_before_the_wave_do_not_arm_it():
         one.trip(11)
         one.forget(*pods(3))
         one.look()
-        assert one.guard.is_tripped, "of those that counted, 8 still have to leave"
+        assert one.guard.latch.is_tripped, "of those that counted, 8 still have to leave"
 
 
 def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
@@ -44,10 +44,10 @@ def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
     bench.is_known = False
     bench.change(max_percent=50)
     bench.look()
-    assert bench.guard.is_tripped
+    assert bench.guard.latch.is_tripped
     bench.is_known = True
     bench.look()
-    assert not bench.guard.is_tripped
+    assert not bench.guard.latch.is_tripped
 
 
 def test_another_action_applies_at_once():
@@ -55,7 +55,7 @@ def test_another_action_applies_at_once():
     bench.trip()
     bench.change(action=GuardAction.REPORT)
     bench.look()
-    assert (bench.guard.is_tripped, bench.guard.halts) == (True, False)
+    assert (bench.guard.latch.is_tripped, bench.guard.halts) == (True, False)
 
 
 @pytest.mark.parametrize("window", [60, 1_200])
@@ -64,8 +64,8 @@ def test_another_window_keeps_what_stands(window):
     held = bench.trip(20)
     bench.change(window_seconds=window)
     bench.look()
-    assert bench.guard.is_tripped
-    assert bench.guard.counted() == {"shop": 20}
+    assert bench.guard.latch.is_tripped
+    assert bench.guard.latch.counted() == {"shop": 20}
     bench.forget(*held[1:])
     assert bench.look() is None
     bench.forget(held[0])
@@ -77,7 +77,7 @@ def test_a_shorter_window_counts_fewer_pods():
     bench.trip(11, after=300)
     bench.change(window_seconds=299)
     bench.look()
-    assert not bench.guard.is_tripped
+    assert not bench.guard.latch.is_tripped
     assert bench.guard.expected() == 0
     bench.advance(1)
     assert bench.guard.expected() == 11

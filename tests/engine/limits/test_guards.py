@@ -67,16 +67,23 @@ class Bench:
         for one in range(number):
             self.guard.expect(Due(f"{namespace}-{one}", self.now.wall, namespace, "n1"), self.now)
         self.guard.look(self.now)
+        if not self.guard.latch.is_stored:
+            self.store()
+            self.guard.look(self.now)
 
     def store(self) -> GuardRecord:
         record = self.guard.to_save(self.now, 1)
         assert record is not None
-        self.guard.saved(record, succeeded=True)
+        self.guard.saved(record, error="")
         return record
 
-    def call(self, name: str = "a", settlement: Settlement = Settlement.ACCEPTED) -> None:
-        self.guards.reserve(self.request(name))
+    def call(self, name: str = "a", settlement: Settlement = Settlement.OPEN) -> None:
+        self.records.reserve(self.request(name))
         self.guards.settle(name, settlement, self.now)
+
+    def evict(self, name: str = "a") -> None:
+        self.call(name)
+        self.guards.gone(self.request(name).pod, self.now)
 
 
 # -- what they refuse --------------------------------------------------------------------------------------------------
@@ -109,7 +116,30 @@ def test_a_pod_waits_until_its_record_is_stored():
 
 def test_a_call_that_is_made_again_needs_no_other_record():
     bench = Bench()
-    bench.guards.reserve(bench.request())
+    bench.refuse_record()
+    bench.store()
+    bench.call()
+    assert bench.refuse_record() is None
+
+
+def test_a_tripped_guard_refuses_all_until_its_record_has_what_counts():
+    bench = Bench()
+    bench.expect(20)
+    assert bench.refuse(namespace="bank") is None
+    bench.guard.expect(Due("late", bench.now.wall, "play", "n1"), bench.now)
+    assert bench.refuse(namespace="bank") == Refusal(GUARD, detail=NOT_STORED, is_brief=True)
+    bench.store()
+    assert bench.refuse(namespace="bank") is None
+
+
+def test_a_record_that_cannot_be_stored_says_why():
+    bench = Bench()
+    bench.refuse_record()
+    bench.guard.saved(bench.guard.to_save(bench.now, 1), error="status is read-only")
+    refused = bench.refuse_record()
+    text = "the guard cannot store its record, and tries again at least every 5s: status is read-only"
+    assert (refused.detail, refused.is_brief) == (text, False)
+    bench.store()
     assert bench.refuse_record() is None
 
 
@@ -130,7 +160,7 @@ def test_a_call_that_evicted_no_pod_leaves_its_place_to_others():
     """Not only to its own pod, which a budget may hold by now."""
     bench = Bench()
     for number in range(10):
-        bench.guards.reserve(bench.request(f"p{number}"))
+        bench.records.reserve(bench.request(f"p{number}"))
     bench.refuse_record("other")
     bench.freed.take()
     bench.guards.settle("p0", Settlement.STAYS, bench.now)
@@ -175,24 +205,19 @@ def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
 # -- how calls end -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("settlement", "counts", "is_taken"),
-    [(Settlement.ACCEPTED, 1, False), (Settlement.STAYS, 0, False), (Settlement.OPEN, 1, True)],
-)
-def test_an_eviction_counts_unless_the_pod_stays(settlement, counts, is_taken):
+@pytest.mark.parametrize(("settlement", "is_reserved"), [(Settlement.OPEN, True), (Settlement.STAYS, False)])
+def test_a_pod_is_reserved_after_its_call_unless_it_certainly_stays(settlement, is_reserved):
     bench = Bench()
     bench.call(settlement=settlement)
-    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (counts, is_taken)
     record = bench.guard.record(bench.now)
-    assert [pods for _, pods in record.evicted] == [(("shop", 1),)] * (counts - is_taken)
-    assert record.reserved == (("a", "shop"),) * is_taken, "the next leader looks whether the pod is gone"
+    assert (record.evicted, record.reserved) == ((), (("a", "shop"),) * is_reserved)
 
 
-def test_a_call_without_an_answer_whose_pod_is_gone_counts():
+def test_a_pod_that_is_gone_after_its_call_counts_as_evicted_whatever_the_answer_was():
     bench = Bench()
-    bench.call(settlement=Settlement.OPEN)
-    bench.guards.stay("a")
-    assert (bench.guard.evicted(), bench.guard.has_taken("a")) == (1, False)
+    bench.evict()
+    record = bench.guard.record(bench.now)
+    assert ([pods for _, pods in record.evicted], record.reserved) == ([(("shop", 1),)], ())
 
 
 @pytest.mark.parametrize("others", [(), (policy(uid="another"),), (limited(guard=GuardSettings(100)),)])
@@ -219,7 +244,7 @@ def test_a_policy_with_a_guard_is_concerned():
 @pytest.mark.parametrize("off", [limited(), policy(reclaim=Reclaim(120))], ids=["no guard", "reclaim"])
 def test_a_guard_that_was_switched_off_goes_on_from_its_record(off):
     bench = Bench()
-    bench.call()
+    bench.evict()
     bench.configure(off)
     assert bench.guards.by_policy == {}
     bench.seconds += 100
@@ -233,7 +258,7 @@ def test_a_guard_that_was_switched_off_goes_on_from_its_record(off):
 @pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])
 def test_a_new_policy_of_the_same_name_inherits_nothing(meanwhile):
     bench = Bench()
-    bench.call()
+    bench.evict()
     if meanwhile:
         bench.configure(*meanwhile)
     bench.configure(policy(uid="another"))
@@ -247,14 +272,14 @@ def test_in_a_dry_run_a_guard_holds_nothing():
     assert bench.refuse() is None
     bench.configure(POLICY)
     assert bench.guard.settings.action is GuardAction.HALT
-    assert bench.guard.is_tripped, "as many still have to leave"
+    assert bench.guard.latch.is_tripped, "as many still have to leave"
 
 
 def test_the_window_outlasts_a_dry_run():
     """Else a switch to DryRun and back lets twice as many pods leave."""
     bench = Bench()
     for number in range(10):
-        bench.call(f"p{number}")
+        bench.evict(f"p{number}")
     bench.configure(policy(rehearses=True, mode=Mode.DRY_RUN))
     bench.configure(POLICY)
     assert bench.guard.evicted() == 10
@@ -265,28 +290,19 @@ def test_the_window_outlasts_a_dry_run():
 
 def test_a_record_applies_when_this_process_leads():
     bench = Bench()
-    bench.guards.keep("p", TRIPPED, bench.now)
-    assert not bench.guard.is_tripped
+    bench.guards.keep("p", TRIPPED)
+    assert not bench.guard.latch.is_tripped
     bench.guards.restore(bench.now)
-    assert bench.guard.is_tripped
+    assert bench.guard.latch.is_tripped
     bench.configure(POLICY)
-    assert bench.guard.tripped_at == TRIPPED.tripped_at
+    assert bench.guard.latch.tripped_at == TRIPPED.tripped_at
 
 
 @pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])
 def test_a_record_of_a_policy_that_is_gone_is_forgotten(meanwhile):
     bench = Bench()
-    bench.guards.keep("p", TRIPPED, bench.now)
+    bench.guards.keep("p", TRIPPED)
     if meanwhile:
         bench.configure(*meanwhile)
     bench.guards.configure((), bench.now)
     assert kept(bench.guards, "p") == []
-
-
-def test_a_follower_counts_pods_when_a_record_comes():
-    bench = Bench()
-    bench.guards.keep("p", GuardRecord(), bench.now)
-    bench.guard.population = lambda: 90
-    for number in range(10):
-        bench.call(f"p{number}")
-    assert bench.guard.allowance() == 10

@@ -97,7 +97,7 @@ def reserved(bench: Bench, *uids: str) -> Bench:
         assert bench.guard.want(uid, "shop")
     record = bench.guard.to_save(bench.now, 1)
     assert record is not None
-    bench.guard.saved(record, succeeded=True)
+    bench.guard.saved(record, error="")
     return bench
 
 

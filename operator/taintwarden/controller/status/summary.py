@@ -128,6 +128,12 @@ def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:
 
 
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
+    status, reason, message = _guard_state(entry)
+    fields = entry.guard.pruned if entry.guard is not None else ()
+    return status, reason, ". ".join(filter(None, (message, wording.pruned(fields))))
+
+
+def _guard_state(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).tripped_at is not None:
         effect = wording.tripped(policy, guard, f"namespace {guard.scope}" * bool(guard.scope))

@@ -21,6 +21,8 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.guard import Evictions, GuardRecord
 from taintwarden.fields.text import shortened
 
+MAX_COUNT = 1_000_000
+"""Maximum count that is believed. Larger ones would hold every wave, and their sums could not be written."""
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -33,8 +35,9 @@ def written(record: GuardRecord) -> dict[str, Any]:
         evicted=tuple(PastEvictions(rfc3339.exactly(at), _largest(pods)) for at, pods in _bounded(record.evicted)),
         reserved=tuple(ReservedEviction(*one) for one in record.reserved[:MAX_RESERVED]),
         term=record.term,
+        population=record.population,
     )
-    patch: dict[str, Any] = msgspec.to_builtins(status)
+    patch: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status))
     return patch
 
 
@@ -53,11 +56,12 @@ def read(stored: object) -> GuardRecord:
         tuple((_seconds(one.until), _pairs(one.namespaces)) for one in status.evicted),
         tuple((one.uid, one.namespace) for one in status.reserved),
         status.term,
+        min(status.population, MAX_COUNT),
     )
 
 
 def _pairs(counted: Iterable[NamespacePods]) -> tuple[tuple[str, int], ...]:
-    return tuple((one.namespace, one.pods) for one in counted)
+    return tuple((one.namespace, min(one.pods, MAX_COUNT)) for one in counted)
 
 
 def _bounded(evicted: Evictions) -> Evictions:

@@ -215,6 +215,12 @@ def without_advice(message: str, policy: str) -> str:
     return message.strip().removesuffix(".")
 
 
+def pruned(fields: Sequence[str]) -> str:
+    """What a guard forgets in a restart, since the API server has an older definition; empty: nothing."""
+    named = " and ".join(f"status.guard.{field}" for field in fields)
+    return f"The installed CustomResourceDefinition drops {named}: kubectl apply -f crds/" if fields else ""
+
+
 def guard_advice(policy: str, *, paused: bool = False) -> str:
     """What to do about a tripped guard, the cautious first; of a paused policy, before it is resumed."""
     check = f"check with taintwarden plan --enforce {policy} what would be evicted"

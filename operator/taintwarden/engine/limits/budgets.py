@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import islice, takewhile
 from weakref import WeakKeyDictionary
 
+from taintwarden.engine.guard import BudgetKey
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, Refusal, Whom
 from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later, several_budgets
@@ -13,7 +14,6 @@ UNSEEN_SECONDS = 10.0
 """How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
 MOST = 3
 """So many budgets of a pod count: with two, the API server refuses it, and a tenant may have thousands."""
-_NOT_READY = "/not-ready"
 
 
 class _Account:
@@ -47,26 +47,28 @@ class Budgets(Limit):
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
-        self.changed: Callable[[str], None] = lambda _: None
-        """Called with a :meth:`name_of` whose budgets may allow another number of pods."""
+        self.changed: Callable[[BudgetKey], None] = lambda _: None
+        """Called with a :meth:`key_of` whose budget may allow another number of pods."""
         self._budgets: dict[str, dict[str, Budget]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[int, tuple[str, ...]]] = WeakKeyDictionary()
         """Class -> the names of the budgets that selected it when so many selectors had changed."""
         self._selectors: dict[str, dict[str, int]] = {}
         """Namespace -> budget -> the number of the last change of its selector, the latest last."""
         self._changes = 0
-        self._accounts: dict[str, _Account] = {}
-        self._asked: dict[str, tuple[_Account, str, int, bool]] = {}
-        """UID -> account and name of its budget, its updates when the call was made, and whether the pod counts."""
+        self._accounts: dict[tuple[str, str], _Account] = {}
+        """By namespace and name."""
+        self._asked: dict[str, tuple[_Account, tuple[str, str], int, bool]] = {}
+        """UID -> account and key of its budget, its updates when the call was made, and whether the pod counts."""
 
     def set(self, budget: Budget, now: MonotonicTime) -> bool:
         """A budget was added or updated. Returns whether it selects other pods than before."""
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
         budgets[budget.name] = budget
-        account = self._accounts.get(str(budget))
+        key = budget.namespace, budget.name
+        account = self._accounts.get(key)
         if account is None:
-            account = self._accounts[str(budget)] = _Account(now)
+            account = self._accounts[key] = _Account(now)
         account.updates += 1
         account.unseen = []
         allows = budget.observed and budget.allowed > 0
@@ -81,7 +83,7 @@ class Budgets(Limit):
             selectors.pop(budget.name, None)
             selectors[budget.name] = self._changes
             self._freed.add(shared_key(budget.namespace))
-        self._release_budget(str(budget))
+        self._release_budget(key)
         return is_other
 
     def drop(self, namespace: str, name: str) -> None:
@@ -89,17 +91,17 @@ class Budgets(Limit):
         budgets = self._budgets.get(namespace, {})
         if budgets.pop(name, None) is None:
             return
-        del self._accounts[f"{namespace}/{name}"]
+        del self._accounts[namespace, name]
         del self._selectors[namespace][name]
         if not budgets:
             del self._budgets[namespace], self._selectors[namespace]
         self._freed.add(shared_key(namespace))
-        self._release_budget(f"{namespace}/{name}")
+        self._release_budget((namespace, name))
 
     def refused(self, pod: Pod, now: MonotonicTime) -> None:
         """The API server refused an eviction because of a budget, whatever the status of that says."""
         for budget in self.of(pod.shared):
-            account = self._accounts[str(budget)]
+            account = self._accounts[budget.namespace, budget.name]
             if account.refuses_since is None:
                 account.refuses_since = now
 
@@ -108,21 +110,22 @@ class Budgets(Limit):
         budgets = self.of(pod.shared) if pod.running else ()
         if not budgets:
             return None
-        accounts = [self._accounts[str(budget)] for budget in budgets]
+        accounts = [self._accounts[budget.namespace, budget.name] for budget in budgets]
         known_since = max(account.known_since for account in accounts)
         if len(budgets) > 1 or budgets[0].selector is None:  # refused whatever their status, also if it is not Ready
             return known_since
         since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
         return None if since is None else max(since, known_since)
 
-    def _release_budget(self, name: str) -> None:
+    def _release_budget(self, key: tuple[str, str]) -> None:
         for ready in (True, False):
-            self._freed.add(_key(name, ready=ready))
-        self._tell(name)
+            self._freed.add(_key("/".join(key), ready=ready))
+        self._tell(key)
 
-    def _tell(self, name: str) -> None:
+    def _tell(self, key: tuple[str, str]) -> None:
+        namespace, name = key
         for ready in (True, False):
-            self.changed(_named(name, ready=ready))
+            self.changed(BudgetKey(namespace, (name,), ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The budgets that select pods of a class, by name: the first ``MOST``."""
@@ -140,22 +143,18 @@ class Budgets(Limit):
             self._selecting[pod_class] = self._changes, names
         return tuple(islice((budgets[name] for name in names if name in budgets), MOST)) if names else ()
 
-    def name_of(self, pod: Pod) -> str:
-        """The budgets that select a pod as one name, which tells whether it is Ready; empty: none does."""
+    def key_of(self, pod: Pod) -> BudgetKey | None:
+        """The budgets that select a pod; None: none does."""
         budgets = self.of(pod.shared) if pod.running else ()
-        return _named(",".join(map(str, budgets)), ready=pod.ready) if budgets else ""
+        return BudgetKey(pod.namespace, tuple(one.name for one in budgets), pod.ready) if budgets else None
 
-    def allowed(self, name: str) -> int:
-        """How many pods budgets with this :meth:`name_of` allow; several of them, or one that is unreadable, none."""
-        of_all = name.removesuffix(_NOT_READY)
-        account = self._accounts.get(of_all)
-        if account is None:
+    def allowed(self, key: BudgetKey) -> int:
+        """How many pods these budgets allow; several of them, or one that is unreadable, none."""
+        budget = self._budgets.get(key.namespace, {}).get(key.names[0]) if len(key.names) == 1 else None
+        if budget is None or budget.selector is None:
             return 0
-        namespace, _, short = of_all.partition("/")
-        budget = self._budgets[namespace][short]
-        if budget.selector is None:
-            return 0
-        return sys.maxsize if name != of_all and budget.healthy_enough else account.left(budget)
+        unready = not key.ready and budget.healthy_enough
+        return sys.maxsize if unready else self._accounts[budget.namespace, budget.name].left(budget)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Check the status of the budgets. They do not apply to a pod that is deleted."""
@@ -191,10 +190,10 @@ class Budgets(Limit):
     def _refuse(self, budget: Budget, pod: Pod, now: MonotonicTime) -> Refusal | None:
         name, until = str(budget), None
         if budget.selector is not None:
-            account = self._accounts[name]
+            account = self._accounts[budget.namespace, budget.name]
             if account.unseen and account.unseen[0] <= now:
                 account.unseen = [until for until in account.unseen if until > now]
-                self._tell(name)
+                self._tell((budget.namespace, budget.name))
             if (not pod.ready and budget.healthy_enough) or account.left(budget) > 0:
                 return None
             until = min(account.unseen, default=None)
@@ -205,21 +204,21 @@ class Budgets(Limit):
         """An eviction call for this pod is made."""
         budgets = self.of(pod.shared) if pod.running else ()
         if budgets:
-            name = str(budgets[0])
-            account = self._accounts[name]
+            key = budgets[0].namespace, budgets[0].name
+            account = self._accounts[key]
             account.under_way += 1
-            self._asked[pod.uid] = (account, name, account.updates, pod.ready)
-            self._tell(name)
+            self._asked[pod.uid] = (account, key, account.updates, pod.ready)
+            self._tell(key)
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """An eviction that was accepted counts until the status includes it."""
         if uid not in self._asked:
             return
-        account, name, updates, counts = self._asked.pop(uid)
+        account, key, updates, counts = self._asked.pop(uid)
         account.under_way -= 1
         if settlement is Settlement.ACCEPTED and counts and account.updates == updates:
             account.unseen.append(later(now.monotonic, UNSEEN_SECONDS))
-        self._release_budget(name)  # who is refused again waits until then at most
+        self._release_budget(key)  # who is refused again waits until then at most
 
 
 def _selects(budget: Budget, pod_class: PodClass) -> bool:
@@ -227,14 +226,9 @@ def _selects(budget: Budget, pod_class: PodClass) -> bool:
     return budget.selector is None or budget.selector.selects(pod_class.labels)
 
 
-def _named(name: str, *, ready: bool) -> str:
-    """Pods that are not Ready may be evicted when others may not."""
-    return name if ready else name + _NOT_READY
-
-
 def _key(name: str, *, ready: bool) -> str:
-    """The key of a refusal."""
-    return f"budget/{_named(name, ready=ready)}"
+    """The key of a refusal. Pods that are not Ready may be evicted when others may not."""
+    return f"budget/{name}" if ready else f"unready/{name}"
 
 
 def shared_key(namespace: str) -> str:

@@ -5,11 +5,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from taintwarden.engine.guard import ALL, Guard, GuardRecord
+from taintwarden.engine.guard import ALL, BudgetKey, Guard, GuardRecord
+from taintwarden.engine.guard.wave import Wave
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
 from taintwarden.engine.limits.refusal import GUARD, Refusal, Whom
-from taintwarden.engine.model import GuardAction, Instant, Policy
+from taintwarden.engine.model import GuardAction, Instant, Pod, Policy
 
 
 class Guards(Limit):
@@ -27,7 +28,7 @@ class Guards(Limit):
         self._freed = freed
         budgets.changed = self._budget_changed
         self._policies: dict[str, Policy] = {}
-        self._gone: list[Guard] = []
+        self._gone: list[Wave] = []
         """They still have pods: to forget all of a wave at once would take long."""
         self._records: dict[str, GuardRecord] = {}
         """Records to restore when this process leads, or when there is a guard: stored by another, or switched off."""
@@ -50,16 +51,16 @@ class Guards(Limit):
                 settings = replace(settings, action=GuardAction.REPORT)
             if guard is None:
                 guard = Guard(settings, partial(self._free, name), partial(self._freed.add, record_key(name)))
-                guard.allowed = self._budgets.allowed
+                guard.wave.allowed = self._budgets.allowed
                 if name in self._records:
                     guard.restore(self._records.pop(name), now)
             guard.change(settings)
             self.by_policy[name] = guard
         for name, guard in known.items():
-            if guard.scope != ALL:  # a change of policies frees what holds all of one
-                self._free(name, guard.scope)
-        gone = (guard for name, guard in known.items() if guard is not self.by_policy.get(name))
-        self._gone += [guard for guard in gone if not guard.forget_some(0)]
+            if guard.latch.scope != ALL:  # a change of policies frees what holds all of one
+                self._free(name, guard.latch.scope)
+        gone = (guard.wave for name, guard in known.items() if guard is not self.by_policy.get(name))
+        self._gone += [wave for wave in gone if not wave.forget_some(0)]
         self._records = {
             name: record for name, record in self._records.items() if name in self._policies or name not in before
         }
@@ -69,19 +70,17 @@ class Guards(Limit):
         if self._gone and self._gone[-1].forget_some(most):
             del self._gone[-1]
 
-    def _budget_changed(self, name: str) -> None:
+    def _budget_changed(self, budget: BudgetKey) -> None:
         for guard in self.by_policy.values():
-            guard.budget_changed(name)
+            guard.budget_changed(budget)
 
     def _free(self, policy: str, scope: str) -> None:
         self._freed.add(policy_key(policy) if scope == ALL else lane_key((policy, scope)))
         self._freed.add(record_key(policy))
 
-    def keep(self, policy: str, record: GuardRecord, now: Instant) -> None:
+    def keep(self, policy: str, record: GuardRecord) -> None:
         """Another process stored this record."""
         self._records[policy] = record
-        if (guard := self.by_policy.get(policy)) is not None:
-            guard.follow(now)
 
     def restore(self, now: Instant) -> None:
         """Apply the records that are stored: this process leads."""
@@ -92,7 +91,7 @@ class Guards(Limit):
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod."""
         guard = self.by_policy.get(policy)
-        return guard is not None and uid in guard.released
+        return guard is not None and uid in guard.wave.released
 
     def concerns(self, policy: Policy) -> bool:
         """Whether it has a guard."""
@@ -101,28 +100,32 @@ class Guards(Limit):
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether the policy's guard holds the pod."""
         guard, namespace = self.by_policy[request.policy.name], request.pod.namespace
-        if request.released:
+        if request.released or not guard.halts:
             return None
+        if not guard.latch.is_stored:
+            return Refusal(GUARD, detail=_storing(guard), is_brief=not guard.error)
         if not guard.holds(namespace):
             return None
-        if guard.scope == ALL:
+        if guard.latch.scope == ALL:
             return Refusal(GUARD)
         return Refusal(GUARD, None, Whom.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
 
-    def reserve(self, request: EvictionRequest) -> None:
-        """Count the eviction."""
-        self.by_policy[request.policy.name].take(request.pod.uid, request.pod.namespace, request.now)
-
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """The guard that counted it may count it no longer."""
+        """A pod that certainly stays is not reserved any more."""
         del now
-        for guard in self.by_policy.values() if settlement is Settlement.STAYS else ():
-            guard.settle(uid, stays=True)
-
-    def stay(self, uid: str) -> None:
-        """No call for this pod is in progress, and whether it is gone is known."""
         for guard in self.by_policy.values():
-            guard.settle(uid, stays=False)
+            guard.settle(uid, stays=settlement is Settlement.STAYS)
+
+    def gone(self, pod: Pod, now: Instant) -> None:
+        """A pod leaves: it counts as evicted if it was called."""
+        for guard in self.by_policy.values():
+            guard.gone(pod.uid, pod.shared.workload, now)
+
+    def came(self, pod: Pod) -> None:
+        """A pod came: perhaps it replaces one that was evicted."""
+        if (workload := pod.shared.workload) is not None:
+            for guard in self.by_policy.values():
+                guard.came(workload)
 
 
 class GuardRecords(Limit):
@@ -143,17 +146,27 @@ class GuardRecords(Limit):
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether the stored record has the eviction of this pod."""
         guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
-        if request.released:
-            return None
-        if request.is_rehearsal or guard.has_taken(pod.uid) or guard.may_take(pod.uid):
+        if request.released or request.is_rehearsal or guard.may_call(pod.uid, request.now):
             return None
         # Never the whole policy: pods that are reserved may stand behind this one.
         until = None if guard.want(pod.uid, pod.namespace) else guard.used_up_until()
-        detail = _RECORD if until is None else "as many pods as it allows were evicted within its window"
-        return Refusal(GUARD, until, Whom.PODS, record_key(name), detail, is_brief=until is None)
+        detail = _storing(guard) if until is None else _USED_UP
+        is_brief = until is None and not guard.error
+        return Refusal(GUARD, until, Whom.PODS, record_key(name), detail, is_brief=is_brief)
+
+    def reserve(self, request: EvictionRequest) -> None:
+        """The pod counts until it is seen to leave. Its budgets count the call already, so it counts once."""
+        self._guards.by_policy[request.policy.name].call(request.pod.uid, request.pod.namespace, request.now)
 
 
-_RECORD = "the guard stores its record first"
+_USED_UP = "as many pods as it allows were evicted within its window, or are reserved"
+
+
+def _storing(guard: Guard) -> str:
+    """What a pod waits for that may be evicted once the record is stored."""
+    if guard.error:
+        return f"the guard cannot store its record, and tries again at least every 5s: {guard.error}"
+    return "the guard stores its record first"
 
 
 def record_key(policy: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, VIEW, Whom
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, GUARD, VIEW, Whom
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
@@ -186,7 +186,7 @@ class Acting:
         claim.hold(refusal, is_reported=is_budget or is_bounce)
         world.queues.block(claim, refusal)
         guard = world.limiter.guards.by_policy.get(claim.policy.name)
-        if guard is not None and not refusal.is_brief:
+        if guard is not None and not refusal.is_brief and refusal.limit != GUARD:
             guard.unreserve(claim.uid)
         if is_budget:
             claim.hold_by_budget(world.now.monotonic)

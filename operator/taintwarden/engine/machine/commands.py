@@ -192,6 +192,8 @@ class GuardReport(msgspec.Struct, frozen=True):
     """The nodes that make pods leave while it is tripped."""
     scope: str = ""
     """The namespace that it holds; empty: all pods."""
+    pruned: tuple[str, ...] = ()
+    """Fields of its record that the API server does not store."""
 
 
 class GuardTripped(msgspec.Struct, frozen=True):

@@ -225,12 +225,14 @@ class Written(msgspec.Struct, frozen=True):
     """A write ended. ``order`` is the command that requested it, the same object.
 
     ``version`` is the resourceVersion of the object after it; -1: not known. What was written counts when the stream
-    delivers it.
+    delivers it. ``error``: why it failed. ``pruned``: fields of a guard's record that the API server does not store.
     """
 
     order: Write
     outcome: WriteOutcome
     version: int = -1
+    error: str = ""
+    pruned: tuple[str, ...] = ()
 
 
 class Woke(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Collection, Container
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
@@ -11,7 +11,7 @@ from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes, GuardReport
-from taintwarden.engine.machine.events import WriteOutcome
+from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key
 from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
@@ -107,7 +107,7 @@ class Guarding:
 
     def _look(self, policy: Policy, guard: Guard, most: int) -> None:
         now, is_known = self._world.now, self._knows_causes(policy)
-        guard.resolve(existing(self._world, guard), self._world.claims.evictees, now)
+        guard.resolve(self._existing, now)
         for uid in guard.let_pass(most):
             claim = self._world.claims.get(f"{uid}/{policy.name}")
             if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
@@ -116,7 +116,7 @@ class Guarding:
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
-                guard.cause = self._explain(policy, guard)
+                guard.latch.cause = self._explain(policy, guard)
                 report = guard_report(self._world, policy.name)
                 assert report is not None  # noqa: S101 - it was found by this name
                 self._world.report(commands.GuardTripped(policy, report))
@@ -135,11 +135,12 @@ class Guarding:
         guard = self._guard(policy)
         return guard is not None and guard.has_to_save and not self._outbox.is_waiting(guard_key(policy.name))
 
-    def saved(self, order: commands.SaveGuard, outcome: WriteOutcome) -> None:
+    def saved(self, order: commands.SaveGuard, event: Written) -> None:
         """The write of a record ended. After a failure a new record is written, since time has passed."""
         guard = self._guard(order.policy)
         if guard is not None:
-            guard.saved(order.record, succeeded=outcome is WriteOutcome.DONE)
+            error = "" if event.outcome is WriteOutcome.DONE else event.error or event.outcome.value
+            guard.saved(order.record, error=error, pruned=event.pruned)
 
     def ask_reset(self, name: str) -> None:
         """A reset is requested. The request is removed first: who removed it releases, once."""
@@ -157,8 +158,13 @@ class Guarding:
         resets, self.resets = self.resets, set()
         for policy in self._world.verdicts.policies if resets else ():
             guard, is_full = self._guard(policy), self._world.limiter.zones.all_unhealthy(policy.name)
-            if policy.name in resets and guard is not None and (guard.is_tripped or is_full):
+            if policy.name in resets and guard is not None and (guard.latch.is_tripped or is_full):
                 self._world.report(commands.GuardArmed(policy, guard.release(every_zone_is_full=is_full)))
+
+    def _existing(self, uids: Collection[str]) -> Container[str]:
+        """Those of these pods that are still there."""
+        wanted = dict.fromkeys(uids).keys()
+        return {uid for state in self._world.cluster.nodes.values() for uid in wanted & state.pods.keys()}
 
     def _guard(self, policy: Policy) -> Guard | None:
         return self._world.limiter.guards.by_policy.get(policy.name)
@@ -172,14 +178,14 @@ class Guarding:
         longer, the change is the cause.
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
-        for node in islice(guard.nodes, MAX_NODES):
+        for node in islice(guard.wave.nodes, MAX_NODES):
             claim = _claim_on(self._world, node, policy.name)
             for verdict in claim.grounds.verdicts if claim is not None else ():
-                pods[history_name(verdict.taint)] += guard.nodes[node]
+                pods[history_name(verdict.taint)] += guard.wave.nodes[node]
         if not pods:
             return "evictions of the last window"
         name = min(pods, key=lambda one: (-pods[one], one))
-        places = [node for node in guard.nodes if nodes[node].history(name) is not None]
+        places = [node for node in guard.wave.nodes if nodes[node].history(name) is not None]
         state = nodes[min(places)]
         taint, history = next(one for one in state.taints() if history_name(one[0]) == name)
         values = history.values
@@ -193,21 +199,12 @@ class Guarding:
         """The latest recent change of a policy, or of a profile for pods that count, and when it happened."""
         _, generation, since = self._generations[policy.name]
         how = "was created" if generation == 1 else f"changed to generation {generation}"
-        of_profiles = (self._profile_changes[name] for name in guard.counted() if name in self._profile_changes)
+        of_profiles = (self._profile_changes[name] for name in guard.latch.counted() if name in self._profile_changes)
         what, at = max([(f"the policy {how}", since), *of_profiles], key=lambda change: change[1])
         return (what, at) if self._is_new(at) else None
 
     def _is_new(self, at: float) -> bool:
         return self._world.now.wall - at < self._world.timings.change_is_new
-
-
-def existing(world: World, guard: Guard) -> Container[str]:
-    """UIDs of the pods that are still there of those whose evictions another process reserved."""
-    evictees = (world.claims.evictees.get(uid) for uid in guard.unsure)
-    found = {one.uid for one in evictees if one is not None and world.cluster.pod(one.node, one.uid) is not None}
-    others = guard.unsure.keys() - found
-    nodes = world.cluster.nodes.values() if others else ()
-    return found | {uid for state in nodes for uid in others & state.pods.keys()}
 
 
 def guard_report(world: World, policy: str) -> GuardReport | None:
@@ -219,18 +216,19 @@ def guard_report(world: World, policy: str) -> GuardReport | None:
         guard.record(world.now),
         guard.halts,
         due=guard.expected(),
-        evicted=guard.evicted() + len(guard.made(existing(world, guard)) if world.synced else ()),
+        evicted=guard.evicted(),
         allowance=guard.allowance(),
         window_seconds=guard.settings.window_seconds,
-        bad=_bad_nodes(world, guard, policy) if guard.is_tripped else BadNodes(),
-        scope=guard.scope,
+        bad=_bad_nodes(world, guard.wave.nodes, policy) if guard.latch.is_tripped else BadNodes(),
+        scope=guard.latch.scope,
+        pruned=guard.pruned,
     )
 
 
-def _bad_nodes(world: World, guard: Guard, policy: str) -> BadNodes:
+def _bad_nodes(world: World, nodes: Collection[str], policy: str) -> BadNodes:
     """The nodes that make pods leave now: one that was repaired is not among them."""
-    claims = (_claim_on(world, node, policy) for node in nsmallest(NAMED, guard.nodes))
-    return BadNodes(len(guard.nodes), tuple(_bad_node(world, claim) for claim in claims if claim is not None))
+    claims = (_claim_on(world, node, policy) for node in nsmallest(NAMED, nodes))
+    return BadNodes(len(nodes), tuple(_bad_node(world, claim) for claim in claims if claim is not None))
 
 
 def _claim_on(world: World, node: str, policy: str) -> Claim | None:

@@ -147,6 +147,8 @@ class Intake:
             world.limiter.departures.end(pod.uid, pod.node)
             if world.verdicts.uses.bounce:
                 world.limiter.bounces.came(pod)
+            if world.limiter.guards.by_policy:
+                world.limiter.guards.came(pod)
         self._count(pod, known)
         if known is not None:
             self._judging.changed(known, pod)

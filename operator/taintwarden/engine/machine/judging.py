@@ -214,10 +214,10 @@ class Judging:
     # -- what is ahead --------------------------------------------------------------------------------------------
 
     def _expect(self, guard: Guard, claim: Claim, pod: Pod) -> None:
-        """Inform the guard of the policy, unless the eviction counts already."""
-        if guard.has_taken(pod.uid) or self._is_being_evicted(pod):
+        """Inform the guard of the policy, unless a call is in progress, or was accepted."""
+        if self._is_being_evicted(pod):
             return
-        budget = "" if self.deletes(claim, pod) else self._world.limiter.budgets.name_of(pod)
+        budget = None if self.deletes(claim, pod) else self._world.limiter.budgets.key_of(pod)
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
 
     def deletes(self, claim: Claim, pod: Pod) -> bool:
@@ -246,7 +246,7 @@ class Judging:
     def waits_for_deletion(self, claim: Claim, pod: Pod) -> bool:
         """Whether its guard counts a pod only now that it is deleted in spite of its budgets: others may follow."""
         guard = self._guard(claim.policy)
-        known = None if guard is None else guard.near.get(claim.uid)
+        known = None if guard is None else guard.wave.near.get(claim.uid)
         if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
             return False
         claim.settle(later(self._world.now.monotonic, guard.settings.settle_seconds))
@@ -296,8 +296,6 @@ class Judging:
             if claim.phase is not Phase.IN_FLIGHT:
                 self._close(claim)
         world.claims.drop(uid)
-        if uid not in world.claims.evictees:
-            world.limiter.guards.stay(uid)
 
     def report_leaving(self, uid: str) -> bool:
         """Report a pod that is seen to leave as evicted, once, if it was. Returns whether it was."""

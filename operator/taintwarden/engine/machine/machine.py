@@ -146,7 +146,7 @@ class Machine:
                 self._backlog.add_namespace(namespace)
             case events.GuardRestored(policy, record):
                 if not self._world.leading or policy not in limiter.guards.by_policy:  # a leader has newer data
-                    limiter.guards.keep(policy, record, self._world.now)
+                    limiter.guards.keep(policy, record)
             case events.GuardReset():
                 if self._world.leading:
                     self._guarding.ask_reset(event.policy)
@@ -239,7 +239,7 @@ class Machine:
             return
         match event.order:  # a history counts when the stream delivers it
             case commands.SaveGuard():
-                self._guarding.saved(event.order, event.outcome)
+                self._guarding.saved(event.order, event)
             case commands.ClearGuardReset():
                 self._guarding.reset_cleared(event.order, event.outcome)
             case commands.SaveHistory(node) if event.outcome is events.WriteOutcome.DONE:

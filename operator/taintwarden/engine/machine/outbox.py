@@ -122,6 +122,9 @@ class Outbox:
                 self.forget(key)
             case WriteOutcome.GONE if isinstance(event.order, ClearGuardReset):  # there may be another one since
                 self._begin(key, entry)
+            case _ if isinstance(event.order, SaveGuard):
+                entry.attempts += 1
+                self._retry_in(key, entry, timings.write_guard[min(entry.attempts, len(timings.write_guard)) - 1])
             case WriteOutcome.OUTDATED:
                 self._retry(key, entry, written, timings.write_outdated)
             case WriteOutcome.FAILED | WriteOutcome.GONE:
@@ -168,9 +171,11 @@ class Outbox:
 
     def _retry(self, key: str, entry: _Entry, order: Write | None, bounds: tuple[float, float]) -> None:
         entry.attempts += 1
-        if entry.wanted is None and not isinstance(order, SaveGuard):  # a guard makes a new record by then
-            entry.wanted = order
-        entry.retry_at = later(self._world.now.monotonic, retry_delay(bounds, entry.attempts, key))
+        entry.wanted = entry.wanted or order
+        self._retry_in(key, entry, retry_delay(bounds, entry.attempts, key))
+
+    def _retry_in(self, key: str, entry: _Entry, seconds: float) -> None:
+        entry.retry_at = later(self._world.now.monotonic, seconds)
         self._retries.schedule(key, entry.retry_at)
 
     def _settle(self, key: str, entry: _Entry) -> None:

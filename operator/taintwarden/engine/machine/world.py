@@ -38,6 +38,8 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a write to an object that has changed meanwhile: the stream delivers that in a moment."""
     write_refused: tuple[float, float] = (30.0, 600.0)
     """The same for a write that the API server refused: it may be allowed later."""
+    write_guard: tuple[float, ...] = (1.0, 2.0, 5.0)
+    """Delays before a guard's record is written again, whatever the answer; the last repeats. Evictions wait for it."""
     change_is_new: float = 30.0
     """A wave within this time after a change of a policy or profile is attributed to the change."""
     silence: float = 5.0

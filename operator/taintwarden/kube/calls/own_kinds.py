@@ -1,13 +1,13 @@
 """Our own kinds: what is followed of them, whether the cluster knows them, and what is written of them."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from taintwarden.engine.model import Int64
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError, KubeError, MissingDefinitionError
-from taintwarden.kube.http.client import Client
+from taintwarden.kube.http.client import MERGE_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.kinds import CustomObject
 from taintwarden.kube.wire.resources import Resource
@@ -20,6 +20,8 @@ PROFILES = Resource(
     "tolerationprofiles", f"{GROUP_PATH}/tolerationprofiles", CustomObject, definition="TolerationProfile"
 )
 GUARD_RESET_ANNOTATION = "taintwarden.io/guard-reset"
+NEW_FIELDS = ("population",)
+"""Fields of a guard that definitions of earlier versions lack. Without them a guard only knows less after a restart."""
 GUARD_TIMEOUT_SECONDS = 10.0
 """Evictions wait for the record to be stored: rather begin again than wait for an answer that will not come."""
 
@@ -30,17 +32,21 @@ class _PolicyMeta(msgspec.Struct, rename="camel"):
     annotations: dict[str, str] = {}
 
 
-class _Guard(msgspec.Struct):
-    term: Int64 = 0
-
-
 class _Status(msgspec.Struct):
-    guard: _Guard | None = None
+    guard: dict[str, Any] | None = None
 
 
 class _StoredPolicy(msgspec.Struct):
     metadata: _PolicyMeta
+
+
+class _WithStatus(msgspec.Struct):
     status: _Status | None = None
+
+    @property
+    def guard(self) -> dict[str, Any]:
+        """``status.guard``."""
+        return (self.status.guard if self.status else None) or {}
 
 
 class EarlierTermError(KubeError):
@@ -80,8 +86,12 @@ async def patch_status(
     await patch(client, f"{resource.path_in(namespace)}/{name}/status", {"status": status}, fence)
 
 
-async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any], fence: Fence) -> bool:
-    """Merge ``guard`` into ``status.guard``; False: the policy of this UID is gone.
+async def save_guard(
+    client: Client, name: str, uid: str, guard: dict[str, Any], fence: Fence
+) -> tuple[str, ...] | None:
+    """Merge ``guard`` into ``status.guard``. Returns the fields that the API server drops; None: the policy is gone.
+
+    An API server with an older definition drops fields without an error. What else it stores has to be what was sent.
 
     The API server ignores a UID in a patch of a status. So the version is named that was just read: neither a namesake
     is written, nor does a write that was late undo one that was not. What a leader of a later term has written stays.
@@ -95,19 +105,27 @@ async def save_guard(client: Client, name: str, uid: str, guard: dict[str, Any],
     path, timeout = f"{POLICIES.path}/{name}", GUARD_TIMEOUT_SECONDS
     try:
         body = await client.request("GET", path, timeout_seconds=timeout)
-        stored = decoded(body, _StoredPolicy, "policy")
-        found, written = stored.metadata, stored.status.guard if stored.status else None
+        found, written = decoded(body, _StoredPolicy, "policy").metadata, decoded(body, _WithStatus, "policy").guard
         if found.uid != uid:
-            return False
-        if written is not None and written.term > guard["term"]:
-            raise EarlierTermError(guard["term"], written.term)
-        change, version = {"status": {"guard": guard}}, found.resource_version
-        await patch(client, f"{path}/status", change, fence, version=version, timeout_seconds=timeout)
+            return None
+        if (term := written.get("term", 0)) > guard["term"]:
+            raise EarlierTermError(guard["term"], term)
+        change = {"status": {"guard": guard}, "metadata": {"resourceVersion": found.resource_version}}
+        send = partial(client.request, content_type=MERGE_PATCH, timeout_seconds=timeout, fence=fence)
+        answer = await send("PATCH", f"{path}/status", body=change)
     except ApiError as error:
         if error.is_not_found:
-            return False
+            return None
         raise
-    return True
+    stored = decoded(answer, _WithStatus, "policy").guard
+    pruned = tuple(field for field in NEW_FIELDS if field in guard and field not in stored)
+    if lost := [field for field in guard if field not in pruned and stored.get(field) != guard[field]]:
+        msg = (
+            f"the API server does not store status.guard.{lost[0]} as it was sent: a webhook changes it, or its "
+            "CustomResourceDefinition is older (kubectl apply -f crds/)"
+        )
+        raise KubeError(msg)
+    return pruned
 
 
 async def clear_guard_reset(client: Client, name: str, uid: str, fence: Fence) -> bool:

@@ -1,0 +1,262 @@
+"""The pods that were evicted within the window, and those for which a call is reserved.
+
+A pod is reserved in the stored record before its call. From then on it is *called*: reserved until it is seen to leave,
+and so counts as evicted, whatever the answer was; or until a budget refused the call, or nothing was sent. The
+reservation ends one window after the first call (a minute after the last, if the pod may stay by then), and the pod
+waits for another one. If it is seen to leave within a window after a call, it counts even so. While too many pods of a
+namespace are reserved whose calls failed, no other of it is: each of them may leave.
+
+Pods that the leader before had reserved count as called when this one began.
+"""
+
+import math
+from collections.abc import Collection, Container, Iterable
+
+import msgspec
+
+from taintwarden.engine.model import MonotonicTime, WorkloadKey, later
+from taintwarden.engine.tally import Tally
+
+MAX_RESERVED, MAX_FAILING = 512, 64
+"""Maximum pods reserved, since the record has a bounded size; and those of a namespace after calls that failed."""
+UNSURE_SECONDS = 60.0
+"""Seconds until a call is surely over: it may take 30 s, and the pod is seen later."""
+RESTORED: WorkloadKey = ("", "")
+"""Stands for the workloads of pods that the leader before evicted: they are not stored."""
+
+
+class Reservation(msgspec.Struct, eq=False):
+    """A pod that is reserved, or was called."""
+
+    namespace: str
+    is_stored: bool = False
+    """True if the stored record has it."""
+    since: MonotonicTime | None = None
+    """When it was first called since it was reserved."""
+    last_at: MonotonicTime = MonotonicTime(-math.inf)
+    """When it was called last."""
+    in_flight: bool = False
+    may_leave: bool = False
+    """True if a call was made that may have been carried out."""
+    has_failed: bool = False
+    """True if it is due again after such a call."""
+
+    def ends_at(self, window_seconds: float, *, is_due: bool) -> MonotonicTime:
+        """When its reservation ends."""
+        if self.since is None or self.in_flight:
+            return MonotonicTime(math.inf)
+        if not is_due:
+            return later(self.last_at, UNSURE_SECONDS)
+        return later(self.since if self.has_failed else self.last_at, window_seconds)
+
+
+class Ledger:
+    """Reservations and evictions of one policy."""
+
+    def __init__(self) -> None:
+        self.past = Past()
+        self.rows: dict[str, Reservation] = {}
+        """The reserved pods, by UID."""
+        self.wanted: dict[str, None] = {}
+        """UIDs of those that the stored record lacks."""
+        self.called: dict[str, Reservation] = {}
+        """The pods that may leave because of a call."""
+        self.is_full = False
+        """True if a pod could not be reserved."""
+        self.unknown: tuple[str, ...] = ()
+        """UIDs of the pods that the leader before had reserved, until it is known whether they are there."""
+        self._population = 0
+        """The pods of which the allowance of the leader before was a share."""
+        self._ends_at = -math.inf
+        """When the next reservation ends; the past: to be computed."""
+
+    @property
+    def used(self) -> int:
+        """How many pods of the window's allowance are evicted or reserved."""
+        return self.past.total + len(self.rows)
+
+    # -- reservations ---------------------------------------------------------------------------------------------
+
+    def may_call(self, uid: str, now: MonotonicTime, window_seconds: float) -> bool:
+        """Return True if the stored record has the pod."""
+        row = self.rows.get(uid)
+        return row is not None and row.is_stored and (row.since is None or now < later(row.since, window_seconds))
+
+    def want(self, uid: str, namespace: str, *, room: int, at_once: int, most_failing: int) -> bool:
+        """Let the next record have the pod, if there is room for it. Returns True if it will."""
+        if uid in self.rows:
+            return True
+        row = self.called.get(uid) or Reservation(namespace)
+        may = room > 0 and len(self.wanted) < at_once and len(self.rows) < MAX_RESERVED
+        if not may or self.fails(namespace, most_failing):
+            self.is_full = True
+            return False
+        row.is_stored, row.since = False, None
+        self.rows[uid], self.wanted[uid] = row, None
+        return True
+
+    def unreserve(self, uids: Iterable[str]) -> None:
+        """Other limits hold these pods: reservations of those that were not called are free for others."""
+        for uid in uids:
+            if uid in self.rows and self.rows[uid].since is None:
+                del self.rows[uid]
+                self.wanted.pop(uid, None)
+
+    def stored(self, uids: Collection[str]) -> None:
+        """The stored record has these pods."""
+        for uid in [uid for uid in self.wanted if uid in uids]:
+            del self.wanted[uid]
+            self.rows[uid].is_stored = True
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    def call(self, uid: str, namespace: str, now: MonotonicTime) -> None:
+        """A call for the pod is made."""
+        row = self.rows.get(uid) or self.called.get(uid) or Reservation(namespace)
+        self.rows[uid] = self.called[uid] = row
+        self.wanted.pop(uid, None)
+        row.since = now if row.since is None else row.since
+        row.last_at, row.in_flight = now, True
+
+    def settle(self, uid: str, *, stays: bool) -> bool:
+        """The call ended. Returns True if the pod certainly stays, so that its reservation has ended."""
+        row = self.called.get(uid)
+        if row is None:
+            return False
+        row.in_flight, row.may_leave = False, row.may_leave or not stays
+        self._ends_at = -math.inf
+        if row.may_leave:
+            return False
+        self.drop(uid)
+        return True
+
+    def fail(self, uid: str, most_failing: int) -> None:
+        """The pod is due again after its call. If that holds of too many of its namespace, others are not reserved."""
+        row = self.called.get(uid)
+        if row is not None and row.may_leave and not row.in_flight:
+            row.has_failed, self._ends_at = True, -math.inf
+            if self.fails(row.namespace, most_failing):
+                self.unreserve([uid for uid, other in self.rows.items() if other.namespace == row.namespace])
+
+    def fails(self, namespace: str, most: int) -> bool:
+        """Return True if calls failed for as many of the reserved pods of a namespace as it may have of these."""
+        failing = sum(row.has_failed and row.namespace == namespace for row in self.rows.values())
+        return failing > 0 and failing >= most
+
+    def drop(self, uid: str) -> None:
+        """The pod stays, or a person released it: it counts for nothing."""
+        for known in (self.called, self.rows, self.wanted):
+            known.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """The pod may stay: a call that was made may be carried out yet."""
+        self.unreserve([uid])
+        self._ends_at = -math.inf
+
+    def gone(self, uid: str, workload: WorkloadKey | None, slot: MonotonicTime) -> None:
+        """The pod is seen to leave: if it was called, it counts as evicted in this slot."""
+        row = self.called.get(uid)
+        self.drop(uid)
+        if row is not None:
+            self.past.note(slot, row.namespace, workload)
+
+    # -- time -----------------------------------------------------------------------------------------------------
+
+    def let_time_pass(self, now: MonotonicTime, window_seconds: float, due: Container[str]) -> bool:
+        """End reservations, and forget calls that no pod leaves because of. Returns True if there is more room."""
+        is_free = self.past.let_time_pass(later(now, -window_seconds))
+        if now < self._ends_at:
+            return is_free
+        self._ends_at = math.inf
+        for uid, row in list(self.called.items()):
+            ends_at = row.ends_at(window_seconds, is_due=uid in due)
+            if ends_at <= now and self.rows.pop(uid, None) is not None:
+                is_free = True
+            if uid not in self.rows:
+                ends_at = later(row.last_at, window_seconds)
+            if ends_at <= now:
+                del self.called[uid]
+            else:
+                self._ends_at = min(self._ends_at, ends_at)
+        return is_free
+
+    def next_end(self, window_seconds: float) -> MonotonicTime | None:
+        """When an eviction leaves the window, or a reservation ends; None: nothing counts."""
+        ends = [self._ends_at] if self.called else []
+        ends += [later(end, window_seconds) for end in self.past.first_end()]
+        first = min(ends, default=math.inf)
+        return None if first == math.inf else MonotonicTime(first)
+
+    # -- the population, and another leader -----------------------------------------------------------------------
+
+    def population(self, pods: int) -> int:
+        """The pods of which the allowance is a share: those that may be evicted, and those missing since they were."""
+        self.past.replace(RESTORED, max(0, pods + self.past.missing - self._population))
+        return pods + self.past.missing
+
+    def restore(self, past: "Past", reserved: dict[str, str], population: int, now: MonotonicTime) -> None:
+        """Another process stored this."""
+        self.past, self.wanted, self.is_full, self._population = past, {}, False, population
+        self.rows = {uid: Reservation(one, is_stored=True, since=now, last_at=now) for uid, one in reserved.items()}
+        self.called, self.unknown, self._ends_at = dict(self.rows), tuple(reserved), -math.inf
+
+    def resolve(self, existing: Container[str], slot: MonotonicTime) -> None:
+        """All pods are known: what another process reserved was evicted if the pod is gone."""
+        unknown, self.unknown = self.unknown, ()
+        for uid in unknown:
+            if uid not in existing and uid in self.called:
+                self.gone(uid, RESTORED, slot)
+
+
+class _Slot:
+    """A twentieth of a window: the evicted pods, by namespace, and by workload those not replaced yet."""
+
+    __slots__ = ("missing", "pods")
+
+    def __init__(self) -> None:
+        self.pods: Tally[str] = Tally()
+        self.missing: Tally[WorkloadKey | None] = Tally()
+
+
+class Past:
+    """Evictions of one window. The counts are never too low."""
+
+    def __init__(self) -> None:
+        self.slots: dict[MonotonicTime, _Slot] = {}
+        """By their ends, the oldest first."""
+        self.by_namespace: Tally[str] = Tally()
+        self.total = self.missing = 0
+
+    def note(self, ends_at: MonotonicTime, namespace: str, workload: WorkloadKey | None, pods: int = 1) -> None:
+        """Count evictions in the slot that ends then, which is the newest."""
+        slot = self.slots.get(ends_at)
+        if slot is None:
+            slot = self.slots[ends_at] = _Slot()
+        slot.pods[namespace] += pods
+        slot.missing[workload] += pods
+        self.by_namespace[namespace] += pods
+        self.total += pods
+        self.missing += pods
+
+    def replace(self, workload: WorkloadKey | None, most: int) -> None:
+        """At most so many pods of a workload came: of those evicted, the first are replaced."""
+        for slot in self.slots.values() if most and self.missing else ():
+            pods = min(most, slot.missing[workload])
+            slot.missing.change(workload, -pods)
+            self.missing -= pods
+            most -= pods
+
+    def let_time_pass(self, until: MonotonicTime) -> bool:
+        """Drop the slots that ended by then. Returns True if there were any."""
+        ended = [end for end in self.slots if end <= until]
+        for end in ended:
+            slot = self.slots.pop(end)
+            self.total -= slot.pods.total()
+            self.missing -= slot.missing.total()
+            for namespace, pods in slot.pods.items():
+                self.by_namespace.change(namespace, -pods)
+        return bool(ended)
+
+    def first_end(self) -> list[MonotonicTime]:
+        """The end of the oldest slot, if there is one."""
+        return [*self.slots][:1]

@@ -1,0 +1,23 @@
+"""What is stored of a guard, so that it survives a restart."""
+
+import msgspec
+
+Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
+
+
+class GuardRecord(msgspec.Struct, frozen=True):
+    """The state of a guard that is kept across restarts. Times are seconds since the epoch.
+
+    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: the most pods by namespace that counted; none if
+    it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
+    namespace) of the pods that may be called, or were. ``term``: of the leader that wrote the record; one of an earlier
+    term never replaces it. ``population``: the pods of which the allowance is a share; 0: not stored.
+    """
+
+    tripped_at: float | None = None
+    cause: str = ""
+    counted: tuple[tuple[str, int], ...] = ()
+    evicted: Evictions = ()
+    reserved: tuple[tuple[str, str], ...] = ()
+    term: int = 0
+    population: int = 0
