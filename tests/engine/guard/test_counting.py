@@ -95,9 +95,10 @@ def test_a_called_pod_counts_as_due_until_it_is_seen_to_leave_and_then_as_evicte
         if answers:
             bench.guard.settle("a", stays=stays)
         bench.expect("a", budget="b")
+    assert bench.guard.expected() == 1
     bench.seconds += SLOT
-    bench.go("a")
-    bench.go("a")
+    bench.guard.gone("a", None, bench.now)  # its claim ends with the answer
+    bench.guard.gone("a", None, bench.now)
     assert (bench.guard.expected(), bench.guard.evicted()) == (0, 1)
     assert bench.guard.record(bench.now).evicted == ((WALL + 2 * SLOT, (("shop", 1),)),)
 
@@ -162,10 +163,25 @@ def test_pods_that_were_evicted_and_replaced_count_once():
     bench = Bench()
     bench.evict(*pods(6), of="web")
     for _ in range(6):
-        bench.guard.came(("web", "web"))
-        bench.guard.came(("other", "other"))
+        bench.guard.came("replacement", ("web", "web"))
+        bench.guard.came("another", ("other", "other"))
     bench.population = 60
     assert bench.guard.allowance() == 6, "40 others are gone for another reason"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_evicted_pod_that_is_there_again_was_not_evicted(again):
+    """An etcd was restored."""
+    bench = Bench()
+    bench.evict("a", "b", of="web")
+    bench.guard.came("a", ("web", "web"))
+    if again:
+        bench.advance(SLOT)
+        bench.evict("a", of="web")
+    assert bench.guard.evicted() == 1 + again
+    assert bench.guard.ledger.population(98) == 99 + again
+    bench.advance(WINDOW + SLOT)
+    assert kept(bench.guard, "a", "b") == []
 
 
 def test_pods_that_were_evicted_and_not_replaced_count_for_the_window():

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from engine.guard.bench import SLOT, WINDOW, Bench
+from engine.guard.bench import SLOT, WINDOW, Bench, pods
 from taintwarden.engine.guard import ALL, GuardRecord
 
 ALLOWED = 10
@@ -40,9 +40,10 @@ class Model(RuleBasedStateMachine):
 
     @rule(namespace=NAMESPACES, size=st.integers(1, 8))
     def wave(self, namespace, size):
-        for self.number in range(self.number + 1, self.number + size + 1):
-            self.there[f"p{self.number}"] = namespace
-            self.bench.expect(f"p{self.number}", namespace=namespace)
+        uids = pods(size, f"{self.number}-")
+        self.number += 1
+        self.there |= dict.fromkeys(uids, namespace)
+        self.bench.expect(*uids, namespace=namespace)
 
     @rule(succeeds=st.booleans())
     def ask(self, succeeds):

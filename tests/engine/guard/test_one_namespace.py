@@ -133,6 +133,20 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
     assert bench.guard.latch.scope == scope
 
 
+def test_it_holds_the_only_namespace_and_passes_and_arms_only_when_what_counts_is_stored():
+    bench = Bench()
+    bench.expect(*pods(11))
+    bench.guard.look(bench.now)
+    assert (bench.guard.look(bench.now), bench.guard.latch.scope) == (None, ALL)
+    assert (bench.guard.release(), bench.guard.let_pass(20)) == (11, [])
+    bench.forget(*pods(11))
+    bench.guard.look(bench.now)
+    assert bench.guard.latch.is_tripped
+    bench.store()
+    bench.guard.look(bench.now)
+    assert not bench.guard.latch.is_tripped
+
+
 def test_while_causes_are_not_known_it_holds_all():
     bench = Bench()
     wave(bench, 10, 10)

@@ -30,6 +30,16 @@ def test_released_pods_count_no_more():
     assert bench.look() is None
 
 
+def test_a_called_pod_that_is_released_is_not_reserved_any_more():
+    bench = Bench()
+    bench.fail("p0")
+    bench.trip()
+    bench.release()
+    assert bench.guard.ledger.used == 0
+    bench.go("p0")
+    assert bench.guard.evicted() == 0
+
+
 def test_a_release_of_one_held_namespace_is_not_one_of_others():
     bench = Bench()
     wave(bench, 20, 2)

@@ -70,16 +70,15 @@ def test_after_calls_that_failed_one_namespace_reserves_half_of_the_allowance_or
     bench.fail("one-more")
     assert not bench.may_call("another"), "it was not called yet"
     assert (bench.want("another"), bench.want("other", namespace="bank")) == (0, 1)
+    assert bench.guard.used_up("shop")[0].endswith("pods of the namespace that were called and did not leave")
     assert bench.may_call("one-more")
     bench.go("p0")
     assert bench.want("another") == 1
 
 
-def test_pods_whose_eviction_was_accepted_are_none_whose_calls_failed():
+def test_pods_that_are_called_are_none_whose_calls_failed():
     bench = Bench()
     bench.call(*pods(8))
-    for uid in pods(8):
-        bench.guard.settle(uid, stays=False)
     assert bench.want("another") == 1
 
 
@@ -156,16 +155,16 @@ def test_one_that_only_reports_reserves_more_than_it_allows():
     bench = Bench(action=GuardAction.REPORT)
     bench.evict(*pods(10, "gone-"))
     assert bench.want(*pods(10)) == 10
-    assert bench.guard.used_up_until() is None
+    assert bench.guard.used_up("shop")[1] is None
 
 
 def test_when_all_that_may_go_are_gone_it_names_when_the_next_may():
     bench = Bench(population=91)
     bench.evict(*pods(9))
     bench.seconds += SLOT
-    assert bench.guard.used_up_until() is None
+    assert bench.guard.used_up("shop")[1] is None
     bench.evict("last")
-    until = bench.guard.used_up_until()
+    until = bench.guard.used_up("shop")[1]
     assert until == BEGAN + WINDOW + SLOT
     bench.advance(until - bench.now.monotonic)
     assert bench.want(*pods(10, "next-")) == 8

@@ -306,3 +306,12 @@ def test_a_record_of_a_policy_that_is_gone_is_forgotten(meanwhile):
         bench.configure(*meanwhile)
     bench.guards.configure((), bench.now)
     assert kept(bench.guards, "p") == []
+
+
+def test_a_pod_whose_reservation_ends_before_it_is_stored_is_asked_again():
+    """Its lane failed, so that others may be reserved; no record will have it."""
+    bench = Bench()
+    bench.refuse_record()
+    bench.freed.take()
+    bench.guard.unreserve_all("shop")
+    assert bench.freed.take() == ["record/p"]

@@ -22,15 +22,7 @@ from taintwarden.engine.guard.latch import ALL, Latch
 from taintwarden.engine.guard.ledger import MAX_FAILING, MAX_RESERVED, RESTORED, Ledger, Past
 from taintwarden.engine.guard.record import GuardRecord
 from taintwarden.engine.guard.wave import BudgetKey, Due, GroupKey, Wave
-from taintwarden.engine.model import (
-    GuardAction,
-    GuardSettings,
-    Instant,
-    MonotonicTime,
-    WallTime,
-    WorkloadKey,
-    later,
-)
+from taintwarden.engine.model import GuardAction, GuardSettings, Instant, MonotonicTime, WallTime, WorkloadKey, later
 
 SLOTS = 20
 """Past evictions are counted in slots of a twentieth of the window, as if they happened at the end of their slot."""
@@ -89,10 +81,8 @@ class Guard:
     # -- what has to leave, and what was evicted ------------------------------------------------------------------
 
     def expect(self, due: Due, now: Instant) -> None:
-        """A pod will have to leave, unless something changes. A call for it, if there was one, is answered."""
+        """A pod will have to leave, unless something changes. One that was called counts whatever its budgets allow."""
         if due.uid in self.ledger.called:
-            self.ledger.fail(due.uid, min(self.allowance() // 2, MAX_FAILING))
-            self._offer()
             due = replace(due, budget=None)
         self.wave.expect(due, self._window_end(now))
 
@@ -133,10 +123,11 @@ class Guard:
         """A pod is seen to leave: it counts as evicted if it was called."""
         self.ledger.gone(uid, workload, self._slot(now))
         self.wave.forget(uid)
+        self._offer()
 
-    def came(self, workload: WorkloadKey) -> None:
-        """A pod of a workload came: one that was evicted is replaced."""
-        self.ledger.past.replace(workload, 1)
+    def came(self, uid: str, workload: WorkloadKey | None) -> None:
+        """A pod came: perhaps it replaces one that was evicted, or is one that was."""
+        self.ledger.past.came(uid, workload)
 
     def budget_changed(self, budget: BudgetKey) -> None:
         """A budget may allow another number of pods than before."""
@@ -261,27 +252,36 @@ class Guard:
 
     def may_call(self, uid: str, now: Instant) -> bool:
         """Whether the stored record has the pod."""
-        return self.ledger.may_call(uid, now.monotonic, self.settings.window_seconds)
+        return self.ledger.may_call(uid, now.monotonic, self.settings.window_seconds, self._most_failing())
 
     def want(self, uid: str, namespace: str) -> bool:
         """The next record should reserve the eviction of this pod. Returns whether it will."""
         return self.ledger.want(
             uid,
             namespace,
-            room=self._room(),
+            free=self._free(),
             at_once=max(SMALLEST_RESERVATION, len(self.wave.near) // 10),
-            most_failing=min(self.allowance() // 2, MAX_FAILING),
+            most_failing=self._most_failing(),
         )
 
-    def _room(self) -> int:
+    def _most_failing(self) -> int:
+        return min(self.allowance() // 2, MAX_FAILING)
+
+    def _free(self) -> int:
         """How many more pods there may be in this window than were evicted or are reserved."""
         if self.settings.action is GuardAction.REPORT:
             return MAX_RESERVED
         return int(self.allowance() * (1.0 if self.latch.scope == ALL else 1.5)) - self.ledger.used
 
-    def used_up_until(self) -> MonotonicTime | None:
-        """When the next pod may be reserved, if the window has as many as it may have."""
-        return None if self._room() > 0 else self.ledger.next_end(self.settings.window_seconds)
+    def used_up(self, namespace: str) -> tuple[str, MonotonicTime | None]:
+        """Why no other pod of a namespace may be reserved, and until when at most; empty: the record is written."""
+        if self._free() <= 0:
+            why = "as many pods as it allows were evicted within its window, or are reserved"
+        elif self.ledger.fails(namespace, self._most_failing()):
+            why = "half of what it allows is reserved for pods of the namespace that were called and did not leave"
+        else:
+            return "", None
+        return why, self.ledger.next_end(self.settings.window_seconds)
 
     def unreserve(self, uid: str) -> None:
         """Another limit holds this pod: its reservation is free for others, unless it was called."""
@@ -296,7 +296,7 @@ class Guard:
     def _offer(self) -> None:
         """Pods that could not be reserved may be now."""
         has_place = len(self.ledger.rows) <= MAX_RESERVED - SMALLEST_RESERVATION
-        if self.ledger.is_full and has_place and self._room() > 0:
+        if self.ledger.is_full and has_place and self._free() > 0:
             self.ledger.is_full = False
             self._free_record()
 

@@ -3,13 +3,14 @@
 A pod is reserved in the stored record before its call. From then on it is *called*: reserved until it is seen to leave,
 and so counts as evicted, whatever the answer was; or until a budget refused the call, or nothing was sent. The
 reservation ends one window after the first call (a minute after the last, if the pod may stay by then), and the pod
-waits for another one. If it is seen to leave within a window after a call, it counts even so. While too many pods of a
-namespace are reserved whose calls failed, no other of it is: each of them may leave.
+waits for another one. If it is seen to leave within a window after a call, it counts even so. While calls
+for too many reserved pods of a namespace are answered, and none of these is seen to leave, no other of it is reserved.
 
 Pods that the leader before had reserved count as called when this one began.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Container, Iterable
 
 import msgspec
@@ -18,7 +19,7 @@ from taintwarden.engine.model import MonotonicTime, WorkloadKey, later
 from taintwarden.engine.tally import Tally
 
 MAX_RESERVED, MAX_FAILING = 512, 64
-"""Maximum pods reserved, since the record has a bounded size; and those of a namespace after calls that failed."""
+"""Maximum pods reserved, since the record has a bounded size; and those of a namespace whose calls were answered."""
 UNSURE_SECONDS = 60.0
 """Seconds until a call is surely over: it may take 30 s, and the pod is seen later."""
 RESTORED: WorkloadKey = ("", "")
@@ -37,9 +38,7 @@ class Reservation(msgspec.Struct, eq=False):
     """When it was called last."""
     in_flight: bool = False
     may_leave: bool = False
-    """True if a call was made that may have been carried out."""
-    has_failed: bool = False
-    """True if it is due again after such a call."""
+    """True if a call was answered that may have been carried out."""
 
     def ends_at(self, window_seconds: float, *, is_due: bool) -> MonotonicTime:
         """When its reservation ends."""
@@ -47,7 +46,7 @@ class Reservation(msgspec.Struct, eq=False):
             return MonotonicTime(math.inf)
         if not is_due:
             return later(self.last_at, UNSURE_SECONDS)
-        return later(self.since if self.has_failed else self.last_at, window_seconds)
+        return later(self.since, window_seconds)
 
 
 class Ledger:
@@ -69,6 +68,8 @@ class Ledger:
         """The pods of which the allowance of the leader before was a share."""
         self._ends_at = -math.inf
         """When the next reservation ends; the past: to be computed."""
+        self._failing: Counter[str] | None = None
+        """Reserved pods by namespace that were called and are not seen to leave; None: to be counted."""
 
     @property
     def used(self) -> int:
@@ -77,29 +78,38 @@ class Ledger:
 
     # -- reservations ---------------------------------------------------------------------------------------------
 
-    def may_call(self, uid: str, now: MonotonicTime, window_seconds: float) -> bool:
-        """Return True if the stored record has the pod."""
+    def may_call(self, uid: str, now: MonotonicTime, window_seconds: float, most_failing: int) -> bool:
+        """Return True if the stored record has the pod, and others of its namespace do not come first."""
         row = self.rows.get(uid)
-        return row is not None and row.is_stored and (row.since is None or now < later(row.since, window_seconds))
-
-    def want(self, uid: str, namespace: str, *, room: int, at_once: int, most_failing: int) -> bool:
-        """Let the next record have the pod, if there is room for it. Returns True if it will."""
-        if uid in self.rows:
-            return True
-        row = self.called.get(uid) or Reservation(namespace)
-        may = room > 0 and len(self.wanted) < at_once and len(self.rows) < MAX_RESERVED
-        if not may or self.fails(namespace, most_failing):
-            self.is_full = True
+        if row is None or not row.is_stored:
             return False
-        row.is_stored, row.since = False, None
-        self.rows[uid], self.wanted[uid] = row, None
-        return True
+        if row.since is None:
+            return not self.fails(row.namespace, most_failing)
+        return now < later(row.since, window_seconds)
+
+    def want(self, uid: str, namespace: str, *, free: int, at_once: int, most_failing: int) -> bool:
+        """Let the next record have the pod, if there is a place for it. Returns True if it will."""
+        if self.fails(namespace, most_failing):
+            self.unreserve([uid])
+        elif uid not in self.rows and free > 0 and len(self.wanted) < at_once and len(self.rows) < MAX_RESERVED:
+            row = self.rows[uid] = self.called.get(uid) or Reservation(namespace)
+            row.is_stored, row.since, self.wanted[uid] = False, None, None
+            self._failing = None if row.may_leave else self._failing
+        self.is_full |= uid not in self.rows
+        return uid in self.rows
+
+    def fails(self, namespace: str, most: int) -> bool:
+        """Return True if as many reserved pods of a namespace as may be were called and are not seen to leave."""
+        if self._failing is None:
+            self._failing = Counter(row.namespace for row in self.rows.values() if row.may_leave)
+        return self._failing[namespace] >= max(1, most)
 
     def unreserve(self, uids: Iterable[str]) -> None:
         """Other limits hold these pods: reservations of those that were not called are free for others."""
         for uid in uids:
             if uid in self.rows and self.rows[uid].since is None:
                 del self.rows[uid]
+                self.is_full |= uid in self.wanted  # it waits for the record, which will not have it
                 self.wanted.pop(uid, None)
 
     def stored(self, uids: Collection[str]) -> None:
@@ -124,27 +134,15 @@ class Ledger:
         if row is None:
             return False
         row.in_flight, row.may_leave = False, row.may_leave or not stays
-        self._ends_at = -math.inf
+        self._ends_at, self._failing = -math.inf, None
         if row.may_leave:
             return False
         self.drop(uid)
         return True
 
-    def fail(self, uid: str, most_failing: int) -> None:
-        """The pod is due again after its call. If that holds of too many of its namespace, others are not reserved."""
-        row = self.called.get(uid)
-        if row is not None and row.may_leave and not row.in_flight:
-            row.has_failed, self._ends_at = True, -math.inf
-            if self.fails(row.namespace, most_failing):
-                self.unreserve([uid for uid, other in self.rows.items() if other.namespace == row.namespace])
-
-    def fails(self, namespace: str, most: int) -> bool:
-        """Return True if calls failed for as many of the reserved pods of a namespace as it may have of these."""
-        failing = sum(row.has_failed and row.namespace == namespace for row in self.rows.values())
-        return failing > 0 and failing >= most
-
     def drop(self, uid: str) -> None:
         """The pod stays, or a person released it: it counts for nothing."""
+        self._failing = None if uid in self.rows else self._failing
         for known in (self.called, self.rows, self.wanted):
             known.pop(uid, None)
 
@@ -158,16 +156,16 @@ class Ledger:
         row = self.called.get(uid)
         self.drop(uid)
         if row is not None:
-            self.past.note(slot, row.namespace, workload)
+            self.past.note(slot, row.namespace, workload, uid=uid)
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def let_time_pass(self, now: MonotonicTime, window_seconds: float, due: Container[str]) -> bool:
-        """End reservations, and forget calls that no pod leaves because of. Returns True if there is more room."""
+        """End reservations, and forget calls that no pod leaves because of. Returns True if more may be reserved."""
         is_free = self.past.let_time_pass(later(now, -window_seconds))
         if now < self._ends_at:
             return is_free
-        self._ends_at = math.inf
+        self._ends_at, self._failing = math.inf, None
         for uid, row in list(self.called.items()):
             ends_at = row.ends_at(window_seconds, is_due=uid in due)
             if ends_at <= now and self.rows.pop(uid, None) is not None:
@@ -199,6 +197,7 @@ class Ledger:
         self.past, self.wanted, self.is_full, self._population = past, {}, False, population
         self.rows = {uid: Reservation(one, is_stored=True, since=now, last_at=now) for uid, one in reserved.items()}
         self.called, self.unknown, self._ends_at = dict(self.rows), tuple(reserved), -math.inf
+        self._failing = None
 
     def resolve(self, existing: Container[str], slot: MonotonicTime) -> None:
         """All pods are known: what another process reserved was evicted if the pod is gone."""
@@ -211,9 +210,10 @@ class Ledger:
 class _Slot:
     """A twentieth of a window: the evicted pods, by namespace, and by workload those not replaced yet."""
 
-    __slots__ = ("missing", "pods")
+    __slots__ = ("missing", "pods", "uids")
 
     def __init__(self) -> None:
+        self.uids: list[str] = []
         self.pods: Tally[str] = Tally()
         self.missing: Tally[WorkloadKey | None] = Tally()
 
@@ -224,23 +224,45 @@ class Past:
     def __init__(self) -> None:
         self.slots: dict[MonotonicTime, _Slot] = {}
         """By their ends, the oldest first."""
+        self._evicted: dict[str, tuple[MonotonicTime, str, WorkloadKey | None]] = {}
+        """UID -> the slot, namespace and workload of a pod that this process evicted."""
         self.by_namespace: Tally[str] = Tally()
         self.total = self.missing = 0
 
-    def note(self, ends_at: MonotonicTime, namespace: str, workload: WorkloadKey | None, pods: int = 1) -> None:
+    def note(
+        self, ends_at: MonotonicTime, namespace: str, workload: WorkloadKey | None, pods: int = 1, *, uid: str = ""
+    ) -> None:
         """Count evictions in the slot that ends then, which is the newest."""
         slot = self.slots.get(ends_at)
         if slot is None:
             slot = self.slots[ends_at] = _Slot()
+        if uid:
+            slot.uids.append(uid)
+            self._evicted[uid] = ends_at, namespace, workload
         slot.pods[namespace] += pods
         slot.missing[workload] += pods
         self.by_namespace[namespace] += pods
         self.total += pods
         self.missing += pods
 
+    def came(self, uid: str, workload: WorkloadKey | None) -> None:
+        """A pod came: another one is replaced; or, after a restore of etcd, an evicted one is there again."""
+        evicted = self._evicted.pop(uid, None)
+        if evicted is None:
+            self.replace(workload, 1)
+            return
+        ends_at, namespace, workload = evicted
+        slot = self.slots[ends_at]
+        slot.pods.change(namespace, -1)
+        self.by_namespace.change(namespace, -1)
+        self.total -= 1
+        if slot.missing[workload]:
+            slot.missing.change(workload, -1)
+            self.missing -= 1
+
     def replace(self, workload: WorkloadKey | None, most: int) -> None:
         """At most so many pods of a workload came: of those evicted, the first are replaced."""
-        for slot in self.slots.values() if most and self.missing else ():
+        for slot in self.slots.values() if most and self.missing and workload is not None else ():
             pods = min(most, slot.missing[workload])
             slot.missing.change(workload, -pods)
             self.missing -= pods
@@ -251,6 +273,9 @@ class Past:
         ended = [end for end in self.slots if end <= until]
         for end in ended:
             slot = self.slots.pop(end)
+            for uid in slot.uids:
+                if self._evicted.get(uid, (None,))[0] == end:
+                    del self._evicted[uid]
             self.total -= slot.pods.total()
             self.missing -= slot.missing.total()
             for namespace, pods in slot.pods.items():

@@ -123,9 +123,8 @@ class Guards(Limit):
 
     def came(self, pod: Pod) -> None:
         """A pod came: perhaps it replaces one that was evicted."""
-        if (workload := pod.shared.workload) is not None:
-            for guard in self.by_policy.values():
-                guard.came(workload)
+        for guard in self.by_policy.values():
+            guard.came(pod.uid, pod.shared.workload)
 
 
 class GuardRecords(Limit):
@@ -149,17 +148,14 @@ class GuardRecords(Limit):
         if request.released or request.is_rehearsal or guard.may_call(pod.uid, request.now):
             return None
         # Never the whole policy: pods that are reserved may stand behind this one.
-        until = None if guard.want(pod.uid, pod.namespace) else guard.used_up_until()
-        detail = _storing(guard) if until is None else _USED_UP
+        why, until = ("", None) if guard.want(pod.uid, pod.namespace) else guard.used_up(pod.namespace)
         is_brief = until is None and not guard.error
+        detail = _storing(guard) if until is None else why
         return Refusal(GUARD, until, Whom.PODS, record_key(name), detail, is_brief=is_brief)
 
     def reserve(self, request: EvictionRequest) -> None:
         """The pod counts until it is seen to leave. Its budgets count the call already, so it counts once."""
         self._guards.by_policy[request.policy.name].call(request.pod.uid, request.pod.namespace, request.now)
-
-
-_USED_UP = "as many pods as it allows were evicted within its window, or are reserved"
 
 
 def _storing(guard: Guard) -> str:
