@@ -216,6 +216,14 @@ def test_the_guard_of_a_paused_policy_counts_on_and_advises_no_pause():
     assert without_advice(message, "sla") == holds
 
 
+@pytest.mark.parametrize(("record", "starts"), [(GuardRecord(), "The installed"), (TRIPPED, "since")])
+def test_fields_that_an_older_definition_drops_are_named_with_the_remedy(record, starts):
+    message = told("GuardTripped", guard=msgspec.structs.replace(guard(record), pruned=("population",)))[2]
+    assert message.startswith(starts)
+    said = "The installed CustomResourceDefinition drops status.guard.population: kubectl apply -f crds/"
+    assert message.endswith(said)
+
+
 def test_an_armed_guard():
     assert told("GuardTripped", guard=guard(GuardRecord())) == ("False", "Armed", "")
 

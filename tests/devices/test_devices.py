@@ -698,11 +698,11 @@ def test_devices_that_are_not_known_for_long_do_not_hold_pods_on_bad_nodes(probl
     for number in range(6):
         rig.pod(f"a{number}", node=f"n{number}", namespace=f"ns{number}")
         rig.node(f"n{number}", "sla=1")
-    rig.advance(5)
+    rig.store()
     rig.feed(device_events.DevicesKnown(known=False, problem=problem))
     for number in range(6):
         rig.node(f"n{number}")
-    rig.advance(5)
+    rig.store()
     assert rig.machine.view.guard("p").halts == halts
 
 
@@ -717,7 +717,7 @@ def test_a_guard_with_other_settings_is_armed_once_devices_are_known(known):
     for number in range(15, 30):
         rig.feed(device_events.SliceChanged(f"s{number}", sick(number)))
     rig.feed(device_events.DevicesKnown(known=known))
-    rig.advance(5)
+    rig.store()
     assert rig.machine.view.guard("p").halts != known
 
 
@@ -793,3 +793,11 @@ def test_two_changes_of_many_nodes_between_two_looks_are_not_none():
     put_rule(rig, "bad")
     rig.advance(20, step=5.0)
     assert rig.evicted == []
+
+
+def test_a_pod_that_its_claim_does_not_name_any_more_has_no_device() -> None:
+    rig = Devices().with_device(tainted("900", added_at=OLD))
+    rig.pod("b")
+    rig.claim("b")
+    rig.advance(1)
+    assert rig.claimed() == ["b"]

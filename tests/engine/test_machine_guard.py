@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from engine.rig import START, ZONE, Rig, gt, limited
+from engine.rig import START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
 from taintwarden.engine.model import GuardSettings, Mode, Policy, Taint, UnhealthyTaint, ZoneHealth
@@ -113,6 +113,21 @@ def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again)
     assert (guard.evicted(), guard.expected()) == (0, 8)
 
 
+def test_a_pod_that_replaces_an_evicted_one_does_not_raise_the_allowance():
+    rig = crowd(guarded(min_pods=None), 0)
+    rig.node("n2", "sla=980")
+    for number in range(20):
+        rig.pod(f"p{number}", gt(), node="n1" if number < 4 else "n2", owner=owner())
+    spoil(rig)
+    rig.store()
+    for name in calls(rig):
+        rig.settle(name)
+        rig.gone(name)
+    assert rig.view.guard("p").record.population == 20
+    rig.pod("replacement", gt(), node="n2", owner=owner())
+    assert rig.view.guard("p").record.population == 20
+
+
 # -- opening -----------------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +207,27 @@ def test_a_record_that_could_not_be_stored_is_tried_again():
     assert len(told(rig, commands.SaveGuard)) == 2
     rig.save()
     assert calls(rig) == ["p0"]
+
+
+@pytest.mark.parametrize("seconds", [45, 110])
+def test_a_pod_leaves_within_five_seconds_after_its_record_can_be_stored_again(seconds):
+    rig = spoiled(GUARDED, 1)
+    for _ in range(seconds):
+        for order in [one for one in rig.ordered if isinstance(one, commands.SaveGuard)]:
+            rig.ordered.remove(order)
+            rig.process(events.Written(order, WriteOutcome.REFUSED, error="status is read-only"))
+        rig.advance(1)
+    assert "every 5s: status is read-only" in rig.claim("p0").detail
+    rig.store(5.25)
+    assert calls(rig) == ["p0"]
+
+
+def test_pods_of_a_budget_named_not_ready_trip_it():
+    rig = crowd(guarded(min_pods=6), 30)
+    rig.budget("not-ready", allowed=30)
+    spoil(rig)
+    rig.store()
+    assert (open_guard(rig), calls(rig)) == (True, [])
 
 
 # -- closing -----------------------------------------------------------------------------------------------------------
