@@ -42,7 +42,7 @@ class Bench:
     def allow(self, budget: str, pods: int) -> None:
         """A budget of ``shop`` allows another number of pods."""
         self.budgets[key_of(budget)] = pods
-        self.guard.budget_changed(key_of(budget))
+        self.guard.wave.recount(("shop", key_of(budget)))
 
     def forget(self, *uids: str) -> None:
         for uid in uids:

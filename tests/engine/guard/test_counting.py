@@ -163,8 +163,8 @@ def test_pods_that_were_evicted_and_replaced_count_once():
     bench = Bench()
     bench.evict(*pods(6), of="web")
     for _ in range(6):
-        bench.guard.came("replacement", ("web", "web"))
-        bench.guard.came("another", ("other", "other"))
+        bench.guard.ledger.past.came("replacement", ("web", "web"))
+        bench.guard.ledger.past.came("another", ("other", "other"))
     bench.population = 60
     assert bench.guard.allowance() == 6, "40 others are gone for another reason"
 
@@ -174,7 +174,7 @@ def test_an_evicted_pod_that_is_there_again_was_not_evicted(again):
     """An etcd was restored."""
     bench = Bench()
     bench.evict("a", "b", of="web")
-    bench.guard.came("a", ("web", "web"))
+    bench.guard.ledger.past.came("a", ("web", "web"))
     if again:
         bench.advance(SLOT)
         bench.evict("a", of="web")

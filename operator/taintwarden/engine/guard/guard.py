@@ -1,15 +1,7 @@
 """The mass-eviction guard of one policy: what it counts, what it holds, and what survives a restart.
 
-* For each namespace it counts the pods evicted in the last window and those due within the next. Pods that wait for a
-  PodDisruptionBudget count as far as it allows them, and once they are deleted in spite of it, or called.
-* If the sum is above the allowance, the guard trips, before the first eviction of the wave, and holds the policy.
-* If all namespaces but the largest have not grown for a minute, and are together within half of the allowance, it holds
-  only the largest.
-* It is armed again when none of them has to leave any more, whatever their budgets allow by then; while those that
-  count are of one namespace only, it holds only that one. Or a person releases exactly the held pods: they pass, and
-  count no more.
-* Unreleased, at most the allowance is evicted or reserved within a window, 1.5 times of it where the guard holds one
-  namespace.
+docs/concepts.md states its rules. Unreleased, at most the allowance is evicted or reserved within a window, 1.5 times
+of it where the guard holds one namespace.
 """
 
 from collections import Counter
@@ -21,7 +13,7 @@ from msgspec.structs import replace
 from taintwarden.engine.guard.latch import ALL, Latch
 from taintwarden.engine.guard.ledger import MAX_FAILING, MAX_RESERVED, RESTORED, Ledger, Past
 from taintwarden.engine.guard.record import GuardRecord
-from taintwarden.engine.guard.wave import BudgetKey, Due, GroupKey, Wave
+from taintwarden.engine.guard.wave import Due, GroupKey, Wave
 from taintwarden.engine.model import GuardAction, GuardSettings, Instant, MonotonicTime, WallTime, WorkloadKey, later
 
 SLOTS = 20
@@ -124,14 +116,6 @@ class Guard:
         self.ledger.gone(uid, workload, self._slot(now))
         self.wave.forget(uid)
         self._offer()
-
-    def came(self, uid: str, workload: WorkloadKey | None) -> None:
-        """A pod came: perhaps it replaces one that was evicted, or is one that was."""
-        self.ledger.past.came(uid, workload)
-
-    def budget_changed(self, budget: BudgetKey) -> None:
-        """A budget may allow another number of pods than before."""
-        self.wave.recount((budget.namespace, budget))
 
     # -- tripped or armed -----------------------------------------------------------------------------------------
 

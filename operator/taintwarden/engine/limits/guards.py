@@ -72,7 +72,7 @@ class Guards(Limit):
 
     def _budget_changed(self, budget: BudgetKey) -> None:
         for guard in self.by_policy.values():
-            guard.budget_changed(budget)
+            guard.wave.recount((budget.namespace, budget))
 
     def _free(self, policy: str, scope: str) -> None:
         self._freed.add(policy_key(policy) if scope == ALL else lane_key((policy, scope)))
@@ -124,7 +124,7 @@ class Guards(Limit):
     def came(self, pod: Pod) -> None:
         """A pod came: perhaps it replaces one that was evicted."""
         for guard in self.by_policy.values():
-            guard.came(pod.uid, pod.shared.workload)
+            guard.ledger.past.came(pod.uid, pod.shared.workload)
 
 
 class GuardRecords(Limit):
