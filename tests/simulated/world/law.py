@@ -46,15 +46,11 @@ EARLY, LATE = 0.85, 1.3
 """Jitter of back-off."""
 POD_SECONDS = 5.0, 60.0
 """How long a pod waits after an answer for it alone: at first, and at most. It doubles each time."""
-READ_SECONDS = 6.5
-"""Seconds until a read shows whether a pod leaves whose eviction was accepted."""
-PAUSE_SECONDS = 30.0
-"""Longest pause that a server may ask for."""
+READ_SECONDS, PAUSE_SECONDS = 6.5, 30.0
+"""Until a read shows whether an accepted eviction has an effect; and the longest pause that a server may ask for."""
 OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS = 15.0, 600.0, 10.0
-HAND_SECONDS = 600.0
-"""How long a pod counts as missing after a webhook took its eviction over."""
-MOST_RESERVED = 64
-"""Most reservations of a namespace after failed calls."""
+HAND_SECONDS, MOST_RESERVED = 600.0, 64
+"""How long a pod that a webhook took over counts as missing; and reservations of a namespace after failed calls."""
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
 """How long a call may take; and for how long one without an answer may count as carried out."""
 FEW_NODES = 3
@@ -90,20 +86,14 @@ class Want:
     pod: Pod
     due: Due
     zone: tuple[str, ...]
-    free: float | None = None
-    """Since when no row but a rate holds it."""
-    ready: float | None = None
-    """The same, whatever holds its lane."""
-    failed: int = 0
-    """Calls that failed since the leader leads."""
-    tries: int = 0
-    """The same of those whose answer concerned it alone."""
-    again: tuple[float, float] = (0.0, 0.0)
-    """Since when it may be called again, and when it has to be."""
+    free: float | None = None  # since when no row but a rate holds it
+    ready: float | None = None  # the same, whatever holds its lane
+    failed: int = 0  # calls that failed since the leader leads
+    tries: int = 0  # the same of those whose answer concerned it alone
+    again: tuple[float, float] = (0.0, 0.0)  # since when it may be called again, and when it has to be
     blocked: tuple[float, float] = (0.0, 0.0)
     """Since when its budgets allow nothing, but for moments, and until when."""
-    passed: Counter[Any] = field(default_factory=Counter)
-    """How many turns other lanes had while it was free."""
+    passed: Counter[Any] = field(default_factory=Counter)  # turns that other lanes had while it was free
 
 
 @dataclass(slots=True)
@@ -112,15 +102,12 @@ class Call:
 
     want: Want
     lane: "Lane"
-    at: float
-    """When it was ordered, at the latest."""
-    early: float
-    """The same, at the earliest."""
+    at: float  # when it was ordered, at the latest
+    early: float  # the same, at the earliest
     term: int
     effect: float | None = None
     answered: float | None = None
-    doubted: float = 0.0
-    """Until when it may count as carried out, since no answer came."""
+    doubted: float = 0.0  # until when it may count as carried out, since no answer came
 
 
 class Bucket:
@@ -259,10 +246,8 @@ class Asked:
 
     namespace: str
     first: float
-    last: float
-    """When it was called for first, and last."""
-    has_failed: bool = False
-    """True if a call for it ended, and no budget refused that."""
+    last: float  # when it was called for first, and last
+    has_failed: bool = False  # True if a call for it ended, and no budget refused that
 
 
 class Guard:
@@ -271,20 +256,17 @@ class Guard:
     def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
         self.settings = rules.limits["guard"]
         self.could = 0  # how many pods the policy could evict now
-        self.people: list[tuple[float, int, int]] = []
-        """Since when ``A`` is a share of how many pods, at the least and at the most."""
+        self.people: list[tuple[float, int, int]] = []  # since when ``A`` is a share of how many pods: least, most
         self.missing: tuple[dict[str, tuple[str, float]], ...] = ({}, {})
         """UID of who was evicted -> the owner, and when; until a pod of the owner is created, or is bound."""
         self.asked: dict[str, Asked] = {}
-        self.gone: list[tuple[float, str, str, bool]] = []
-        """When it evicted whom: UID, namespace, and whether that is sure."""
+        self.gone: list[tuple[float, str, str, bool]] = []  # when it evicted whom: UID, namespace, is it sure
         self.released = released
         self.paused = -NEVER  # when its policy was paused last: whether a wave has grown meanwhile is not known
         self.above: float | None = None  # since when the sum is surely above the allowance
         self.held: dict[str, str] = {}  # what it surely counted since it tripped: UID -> namespace
         self.most: Counter[str] = Counter()  # by namespace the most of them at a time
-        self.maybe: dict[str, tuple[float, str, float]] = {}
-        """What it may have counted: UID -> when last, the namespace, and when first."""
+        self.maybe: dict[str, tuple[float, str, float]] = {}  # UID -> when it was counted last, namespace, when first
         self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})  # when a namespace grew last in these two
         self.restarted = now  # when a process began to count
         self.tripped: float | None = None  # since when it may be tripped
@@ -292,19 +274,15 @@ class Guard:
         self.used: set[str] = set()  # UIDs of evictions of the window, or reserved, that may count
         self.allowed = 0  # what the allowance surely is
         self.alone: dict[str, float] = {}  # namespace -> when it may have been the only one that is held
-        self.narrow: dict[str, None] = {}
-        """Those to which it may have narrowed since others had more than half of the allowance."""
+        self.narrow: dict[str, None] = {}  # those to which it may be narrowed, and others are few
         self.wide: dict[str, float] = {}  # namespace -> since when others have more
-        self.only, self.single = "", now
-        """The only one that is held, surely; and when pods of another one may have been due last."""
+        self.only, self.single = "", now  # the only one that is held; when others were due last
 
     def restart(self, now: float) -> None:
         """Another process counts: it begins with the evictions of the record, in which no pod may have come since."""
         begin = now - self.settings["windowSeconds"] - STALE
         self.missing[1].update({uid: ("", at) for at, uid, *_ in self.gone if at > begin})
         self.restarted, self.only, self.single = now, "", now
-
-    # -- what it counts -----------------------------------------------------------------------------------------------
 
     def count(self, now: float) -> None:
         """``A`` is a share of the pods that the policy could evict, and of those evicted that are not replaced yet."""
@@ -452,8 +430,6 @@ class Guard:
         """When namespaces but this one grew last."""
         return max((at for other, at in self.grown[side].items() if other != name), default=-NEVER)
 
-    # -- whom it holds ------------------------------------------------------------------------------------------------
-
     def has_to_hold(self, pod: Pod, now: float) -> bool:
         """Whether it holds the pod whatever the operator may have known: it is tripped, or others failed before."""
         if pod.uid in self.released or now - self.paused < 60.0 + SLACK:
@@ -517,16 +493,12 @@ class Judge:
         self._forgotten: dict[str, float] = {}
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
-        self._unseen: dict[str, float] = {}
-        """Until when a budget may count an accepted eviction of a pod that was leaving already."""
-        self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
-        """When a pod that was due was so no longer; 0: it was not."""
+        self._unseen: dict[str, float] = {}  # until when a budget may count a pod that left already
+        self._ended: dict[tuple[str, str], tuple[float, Want]] = {}  # when a due pod was so no longer; 0: it was not
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
         """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
-        self._let_go: dict[str, dict[str, None]] = {}
-        """By policy the pods that were there when a person released some while it was paused."""
-        self._zones: dict[tuple[str, ...], tuple[str, float]] = {}
-        """Policy and zone, or the policy for all of them -> its state, and since when."""
+        self._let_go: dict[str, dict[str, None]] = {}  # pods that were there at a release while paused
+        self._zones: dict[tuple[str, ...], tuple[str, float]] = {}  # policy and zone, or policy -> state, since when
         self._guards: dict[str, Guard] = {}
         self._lanes: dict[tuple[str, str, bool], Lane] = {}
         self._buckets: dict[Any, Bucket] = {}
@@ -536,12 +508,9 @@ class Judge:
         self._leader, self._term, self._well = "", 0, 0.0  # who leads, and since when all is well; NEVER: it is not
         self._done: set[str] = set()  # UIDs of pods that an answer says to be gone, or to leave
         self._accepted: dict[str, float] = {}  # UID -> when its eviction was accepted last
-        self._hands: dict[str, tuple[float, int]] = {}
-        """UID -> when a webhook took its eviction over, and in which term."""
-        self._former: dict[str, float] = {}
-        """UIDs of pods that are called for since an earlier term, and until when that may be."""
-        self._pause, self._renews = [0.0, 0.0], (True, 0.0)
-        """Until when the server asks for a pause; and whether the Lease is renewed, since when. All lanes wait."""
+        self._hands: dict[str, tuple[float, int]] = {}  # UID -> when a webhook took it over, in which term
+        self._former: dict[str, float] = {}  # pods that a former leader called for, until when
+        self._pause, self._renews = [0.0, 0.0], (True, 0.0)  # pauses; is the Lease renewed, since when
         self._extra = 0.0  # by how many calls lanes that fail had more than a quarter
         self.rows: Counter[str] = Counter()  # rows of the table that may have held a pod
         self._changed: dict[str, None] = {}  # UIDs of pods that have to be judged anew
@@ -954,7 +923,7 @@ class Judge:
             found = {(rules.uid, *zone): "Normal" for zone in zones}
             for zone, ill in zones.items():
                 if len(ill) >= FEW_NODES and sum(ill) >= health["threshold"] * len(ill):
-                    found[rules.uid, *zone] = "Full" if all(ill) else "Degraded"
+                    found[rules.uid, *zone] = "Degraded"
             every = [is_ill for ill in zones.values() for is_ill in ill]
             found[rules.uid,] = "Full" if len(every) >= FEW_NODES and all(every) else "Normal"
             for key, state in found.items():

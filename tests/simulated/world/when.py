@@ -17,10 +17,8 @@ Json = Mapping[str, Any]
 NEVER = float("inf")
 COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
 CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-LAG = 1.0
-"""How long a stream takes."""
-CLOCKS = 5.0
-"""Seconds by which clocks of writers and operators may differ."""
+LAG, CLOCKS = 1.0, 5.0
+"""How long a stream takes; and by how much clocks of writers and operators may differ."""
 STEPS = 16
 """So many values of a taint are kept; beyond, deadlines may be later by a seventh of the span."""
 DERIVED = "from"
