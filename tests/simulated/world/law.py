@@ -254,7 +254,7 @@ class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
     def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
-        self.settings = rules.limits["guard"]
+        self.settings, self.began = rules.limits["guard"], now
         self.could = 0  # how many pods the policy could evict now
         self.people: list[tuple[float, int, int]] = []  # since when ``A`` is a share of how many pods: least, most
         self.missing: tuple[dict[str, tuple[str, float]], ...] = ({}, {})
@@ -356,7 +356,7 @@ class Guard:
         known = self.asked.pop(pod.uid, None)
         if known is None or now - known.last > self.settings["windowSeconds"]:
             return
-        self.gone.append((now, pod.uid, pod.namespace, is_sure))
+        self.gone.append((now, pod.uid, pod.namespace, is_sure and now - self.began > SEEN))
         for missing in self.missing:
             missing[pod.uid] = pod.owner["uid"] if pod.owner else "", now
         if not self.released.get(pod.uid):
@@ -500,6 +500,7 @@ class Judge:
         self._let_go: dict[str, dict[str, None]] = {}  # pods that were there at a release while paused
         self._zones: dict[tuple[str, ...], tuple[str, float]] = {}  # policy and zone, or policy -> state, since when
         self._guards: dict[str, Guard] = {}
+        self._off: dict[str, Guard] = {}  # those that are switched off: the record remains
         self._lanes: dict[tuple[str, str, bool], Lane] = {}
         self._buckets: dict[Any, Bucket] = {}
         self._overall = overall
@@ -597,12 +598,14 @@ class Judge:
         if rules is None:
             return
         self.policies[name], rules.limits = rules, limits_of(rules)
-        guard = self._guards.pop(rules.uid, None)
-        if "guard" in rules.limits:
+        guard = self._guards.pop(rules.uid, None) or self._off.pop(rules.uid, None)
+        if "guard" not in rules.limits and guard is not None:
+            self._off[rules.uid] = guard
+        elif "guard" in rules.limits:
             if guard is None:
                 guard = Guard(rules, self._released[rules.uid], self.now)
             elif before is not None and before.spec != rules.spec:  # what it counted remains, and may fit now
-                guard.settings, guard.held, guard.above = rules.limits["guard"], {}, None
+                guard.settings, guard.began, guard.held, guard.above = rules.limits["guard"], self.now, {}, None
             self._guards[rules.uid] = guard
         if before is not None and rules.reset != before.reset:  # it is asked for, or was granted
             self._release(rules)
