@@ -745,7 +745,7 @@ class Judge:
         runs = whom == "done" and call.effect is None and last is not None and last.stops is None
         self._answered(fact["id"], call, is_refused=whom == "budget" or code == 409, is_gone=code == 404)
         self._done |= {want.pod.uid} if (whom == "done" and not runs) or code == 404 else set()
-        asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
+        asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and call.effect is None:
             self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
         if whom == "done":
@@ -759,7 +759,7 @@ class Judge:
         if whom == "silence":
             call.doubted = now + DOUBT_SECONDS + SLACK
         if whom in ("lane", "silence"):
-            lane.fail(call, now, is_sure=whom == "lane" and not (code >= 500 and is_slow))
+            lane.fail(call, now, is_sure=whom == "lane")
         if whom == "pause" or asked:
             wait = min(PAUSE_SECONDS, max(1.0, asked))
             self._pause = [now + wait * EARLY if whom == "pause" else 0.0, now + wait * LATE]
@@ -971,8 +971,13 @@ class Judge:
 
     def _leaving(self, *, surely: bool) -> set[str]:
         """UIDs of pods that are called for, or perhaps evicted by a call that had no answer."""
-        now = NEVER if surely else self.now
-        return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > now}
+        found, now = set(), self.now
+        for one in self.calls.values():
+            is_former = one.term != self._term  # its process may have ended before it was sent
+            is_open = now < one.at + CALL_SECONDS + SLACK and not surely if is_former else one.answered is None
+            if is_open or (one.doubted > now and not surely):
+                found.add(one.want.pod.uid)
+        return found
 
     def _stopping(self, node: str, *, surely: bool) -> int:
         """How many pods with a deadline terminate on a node, or are called for."""
@@ -1246,7 +1251,7 @@ class Judge:
         in_air |= {uid for uid, until in self._former.items() if until > now}
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in enforced:
-            is_due = want.due.late <= now and want.pod.uid not in in_air
+            is_due = want.due.late <= now - self.skew and want.pod.uid not in in_air
             row = next(self._rows(want, surely=False), ("", ""))[0] if is_due else ""
             self.rows[row] += 1
             is_ready = is_due and (not row or row in OF_LANES)
