@@ -48,7 +48,7 @@ POD_SECONDS = 5.0, 60.0
 """How long a pod waits after an answer for it alone: at first, and at most. It doubles each time."""
 READ_SECONDS, PAUSE_SECONDS = 6.5, 30.0
 """Until a read shows whether an accepted eviction has an effect; and the longest pause that a server may ask for."""
-OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS = 15.0, 600.0, 10.0
+OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS, LONGEST_STOP_SECONDS = 15.0, 600.0, 10.0, 600.0
 HAND_SECONDS, MOST_RESERVED = 600.0, 64
 """How long a pod that a webhook took over counts as missing; and reservations of a namespace after failed calls."""
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
@@ -141,10 +141,7 @@ class Bucket:
 
 
 class Lane:
-    """The due pods of a policy in a namespace. Hard deadlines have lanes of their own.
-
-    While its calls fail it waits 1 s, 2 s, 4 s, to the ``longest``; calls that were in the air count no more.
-    """
+    """The due pods of a policy in a namespace. While its calls fail it waits, 1 s, 2 s, 4 s, to the ``longest``."""
 
     def __init__(self, key: tuple[str, str, bool]) -> None:
         self.key, self.longest = key, 2.0 if key[2] else 30.0
@@ -504,8 +501,7 @@ class Judge:
         self._lanes: dict[tuple[str, str, bool], Lane] = {}
         self._buckets: dict[Any, Bucket] = {}
         self._overall = overall
-        self._reads: dict[str, float] = {}
-        """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
+        self._reads: dict[str, float] = {}  # node -> when its last read ended, NEVER: not yet; its pods have no turns
         self._leader, self._term, self._well = "", 0, 0.0  # who leads, and since when all is well; NEVER: it is not
         self._done: set[str] = set()  # UIDs of pods that an answer says to be gone, or to leave
         self._accepted: dict[str, float] = {}  # UID -> when its eviction was accepted last
@@ -757,7 +753,7 @@ class Judge:
             want.again = self._again(now, want.tries if code != 409 else 0, READ_SECONDS if runs else 0.0, asked)
         want.failed += (whom != "done" or runs) and code != 409
         if whom == "silence":
-            call.doubted = now + DOUBT_SECONDS + SLACK
+            call.doubted = now + DOUBT_SECONDS
         if whom in ("lane", "silence"):
             lane.fail(call, now, is_sure=whom == "lane")
         if whom == "pause" or asked:
@@ -971,13 +967,12 @@ class Judge:
 
     def _leaving(self, *, surely: bool) -> set[str]:
         """UIDs of pods that are called for, or perhaps evicted by a call that had no answer."""
-        found, now = set(), self.now
-        for one in self.calls.values():
-            is_former = one.term != self._term  # its process may have ended before it was sent
-            is_open = now < one.at + CALL_SECONDS + SLACK and not surely if is_former else one.answered is None
-            if is_open or (one.doubted > now and not surely):
-                found.add(one.want.pod.uid)
-        return found
+        late = NEVER if surely else self.now - CALL_SECONDS - SLACK  # a former process may have ended before it sent it
+        return {
+            one.want.pod.uid
+            for one in self.calls.values()
+            if (one.answered is None and (one.term == self._term or one.at > late)) or one.doubted > late + CALL_SECONDS
+        }
 
     def _stopping(self, node: str, *, surely: bool) -> int:
         """How many pods with a deadline terminate on a node, or are called for."""
@@ -989,7 +984,9 @@ class Judge:
                 continue
             if pod.stops is None:
                 count += uid in leaving
-            elif self.now < pod.stops + OVERDUE_SECONDS - margin:
+                continue
+            began = next(at for at, one in states if one is not None and one.stops is not None)
+            if self.now < min(pod.stops, began + LONGEST_STOP_SECONDS) + OVERDUE_SECONDS - margin:
                 had_one = any(of == uid for _, of in self._ended)
                 is_known = had_one or self._nodes[node][-1][0] <= self.now - SEEN
                 count += (
