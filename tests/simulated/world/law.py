@@ -962,7 +962,7 @@ class Judge:
         """Whether budgets may hold a pod: for ever, or until it is deleted."""
         if self.now - want.blocked[1] >= SLACK:
             return False
-        ends = max(want.blocked[0], want.due.late) + want.rules.budget_seconds + POD_SECONDS[1]
+        ends = max(want.blocked[0], want.due.late, self._began) + want.rules.budget_seconds + POD_SECONDS[1] * LATE
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
     def _leaving(self, *, surely: bool) -> set[str]:
