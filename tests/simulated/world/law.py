@@ -394,7 +394,7 @@ class Guard:
                     self.grown[0][name] = max(first_seen, default=now)
         self.used = {*self.past(now - window - SEEN, surely=False), *reserved}
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
-            self.tripped = now
+            self.tripped, self.single, self.only = now, now, ""
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
         self._look_who_is_alone(wants, now, well=well)
 
@@ -538,7 +538,7 @@ class Judge:
     def _pass(self, at: float) -> None:
         if at > self.now:
             self._settle()
-            if not self.wants and not self._is_recounted:
+            if not self._is_recounted:
                 self._look_at_guards()
         quiet_from = self.now + 20 * TICK
         while (self.wants or self._had_wants) and self._ticked + TICK <= at:
