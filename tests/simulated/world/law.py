@@ -390,8 +390,8 @@ class Guard:
             self.held |= surely
             for name in self.most:
                 if self.most[name] > before[name]:
-                    first_seen = [self.maybe[uid][2] for uid in self.held if uid in self.maybe]
-                    self.grown[0][name] = max(first_seen, default=now)
+                    first_seen = sorted(first for _, of, first in self.maybe.values() if of == name)
+                    self.grown[0][name] = first_seen[self.most[name] - 1] if self.most[name] <= len(first_seen) else now
         self.used = {*self.past(now - window - SEEN, surely=False), *reserved}
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
             self.tripped, self.single, self.only = now, now, ""
@@ -1207,7 +1207,9 @@ class Judge:
                 continue  # an earlier call took what it needs
             key, is_free = self._lane_of(want), want.free is not None and now - want.free >= SLACK
             if key == lane.key:
-                if is_free or not self._guards.get(key[0]):  # a guard stores first that it goes
+                known = self._released[key[0]]  # those have lanes of their own
+                is_apart = (want.pod.uid in known) != (mine.pod.uid in known)
+                if (is_free or not self._guards.get(key[0])) and not is_apart:  # a guard stores first that it goes
                     self._is_first(mine, want)
             elif is_free and comes_first:
                 self._breach("turns", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
