@@ -132,7 +132,9 @@ class Wire:
             case "check-pod":
                 self._check_pod(replica, order, answer)
             case "guard":
-                self._write_guard(replica, order, lambda outcome: answer(lambda: _written(replica, order, outcome)), 1)
+                self._write_guard(
+                    replica, order, lambda outcome: answer(lambda: self._stored(replica, order, outcome)), 1
+                )
             case _:
                 effects: dict[str, Callable[[], Answer]] = {
                     "history": lambda: server.write_history(order.key, order.uid, order.content, order.version),
@@ -214,6 +216,12 @@ class Wire:
                 done(_outcome(found))
 
         self._call(replica, order, "GET", effect, was_read)
+
+    def _stored(self, replica: "Replica", order: Order, outcome: str) -> list[Any]:
+        policy = self._world.store.get("policies", order.key)
+        stored = () if policy is None or policy.guard is None else policy.guard
+        pruned = tuple(name for name in order.content if name not in stored) if outcome == "done" else ()
+        return _engine(replica).written(order, outcome, -1, pruned)  # type: ignore[no-any-return]
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
