@@ -244,7 +244,7 @@ class Asked:
     namespace: str
     first: float
     last: float  # when it was called for first, and last
-    has_failed: bool = False  # True if a call for it ended, and no budget refused that
+    failed_at: float = NEVER  # when it is known at the latest that a call for it failed, and no budget refused it
 
 
 class Guard:
@@ -338,15 +338,15 @@ class Guard:
             f"{len(used)} pods left or were called for within the window, {allowed} may" if len(used) > allowed else ""
         )
 
-    def answered(self, pod: Pod, now: float, *, is_refused: bool, is_gone: bool) -> None:
-        """A call ended; ``is_refused``: by a budget, or it was not carried out."""
+    def answered(self, pod: Pod, known_at: float, now: float, *, is_refused: bool, is_gone: bool) -> None:
+        """A call ended; ``is_refused``: by a budget, or it was not sent. Else it is known by then that it failed."""
         known = self.asked.get(pod.uid)
         if is_gone:
             self.departs(pod, now, is_sure=False)
-        elif known is not None and is_refused and not known.has_failed:
+        elif known is not None and is_refused and known.failed_at == NEVER:
             del self.asked[pod.uid]
         elif known is not None and not is_refused:
-            known.has_failed = True
+            known.failed_at = min(known.failed_at, known_at)
 
     def departs(self, pod: Pod, now: float, *, is_sure: bool = True) -> None:
         """A pod leaves, or is gone: that counts within a window after a call, whatever the answer was."""
@@ -447,7 +447,9 @@ class Guard:
     def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
         """Whether pods of its namespace whose calls failed have all that one namespace may reserve."""
         reserved = self.reserved(now, surely=surely)
-        count = sum(one.namespace == pod.namespace and (one.has_failed or not surely) for one in reserved.values())
+        count = sum(
+            one.namespace == pod.namespace and (one.failed_at <= now or not surely) for one in reserved.values()
+        )
         most = min(MOST_RESERVED, self.allowance(now, least=not surely) / 2)
         return pod.uid not in self.asked and (count >= most if surely else count + 1 > most and count > 0)
 
@@ -739,7 +741,9 @@ class Judge:
         whom, lane, want, now = whose(code, body), call.lane, call.want, self.now
         last = self._pods[want.pod.uid][-1][1]
         runs = whom == "done" and call.effect is None and last is not None and last.stops is None
-        self._answered(fact["id"], call, is_refused=whom == "budget" or code == 409, is_gone=code == 404)
+        known_at = now + {"done": READ_SECONDS, "pause": NEVER}.get(whom, 0.0)
+        is_refused = whom == "budget" or code == 409
+        self._answered(fact["id"], call, known_at=known_at, is_refused=is_refused, is_gone=code == 404)
         self._done |= {want.pod.uid} if (whom == "done" and not runs) or code == 404 else set()
         asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and call.effect is None:
@@ -768,12 +772,14 @@ class Judge:
         wait = min(POD_SECONDS[1], POD_SECONDS[0] * 2.0 ** (tries - 1)) if tries else 1.0
         return since + (POD_SECONDS[0] * 0.8 if tries else 0.0), since + read + max(wait * LATE, asked)
 
-    def _answered(self, number: Any, call: Call, *, is_refused: bool = False, is_gone: bool = False) -> None:
+    def _answered(
+        self, number: Any, call: Call, *, known_at: float = NEVER, is_refused: bool = False, is_gone: bool = False
+    ) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
         self._former.pop(call.want.pod.uid, None)
         if (guard := self._guards.get(call.want.rules.uid)) is not None:
-            guard.answered(call.want.pod, self.now, is_refused=is_refused, is_gone=is_gone)
+            guard.answered(call.want.pod, known_at, self.now, is_refused=is_refused, is_gone=is_gone)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
