@@ -408,7 +408,7 @@ class Guard:
         if now - self.single >= SLACK:
             (self.only,) = near
         elif not self.only and now - max(self.restarted, self._grown(1, largest)) >= 60.0 + SLACK:
-            self.only = largest
+            self.only = largest if len(near) > 1 or largest in near else ""
         if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
         for name in {*self.held.values(), *near}:
@@ -575,7 +575,7 @@ class Judge:
         self._changed |= dict.fromkeys(concerned)
         self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
         self._is_zoned &= kind not in ("nodes", "policies")
-        if kind in ("policies", "profiles", "namespaces"):
+        if kind in ("profiles", "namespaces"):
             self._rules_changed = self.now
 
     def _pod_changed(self, uid: str, pod: Pod | None) -> None:
@@ -593,6 +593,8 @@ class Judge:
 
     def _policy(self, name: str, rules: Rules | None) -> None:
         before = self.policies.pop(name, None)
+        if rules is None or before is None or before.spec != rules.spec:
+            self._rules_changed = self.now
         if rules is None:
             return
         self.policies[name], rules.limits = rules, limits_of(rules)
@@ -1118,6 +1120,8 @@ class Judge:
         """Those that do not hold pods with a hard deadline."""
         rules, pod, now, limits, is_seen = want.rules, want.pod, self.now, want.rules.limits, self._is_well(SEEN)
         is_released = self._released[rules.uid].get(pod.uid)
+        if surely and now - self._rules_changed < SEEN:
+            return  # other limits may be known
         if not any(self._is_open(rules, at) for at in ((now - self.skew, now + self.skew) if surely else (now,))):
             yield "window", "and no window is open"
         zone, since = self._zone(rules.uid)
