@@ -34,32 +34,23 @@ from simulated.world import when
 from simulated.world.when import LAG, NEVER, Due, Json, Node, Pod, Rules, State
 
 TICK, MOMENT = 0.5, 0.2
-SLACK = 3.0
-"""How long a pod that nothing holds may wait."""
-SEEN = 1.5
-"""What happened longer ago is known to an operator that is well."""
-STALE = 10.0
-"""How old what an operator acts on may be at most. It is far below the shortest notice of a spot node (30 s)."""
-KEPT = 30.0
-"""What was seen for so long is kept for whoever leads next."""
-EARLY, LATE = 0.85, 1.3
-"""Jitter of back-off."""
-POD_SECONDS = 5.0, 60.0
-"""How long a pod waits after an answer for it alone: at first, and at most. It doubles each time."""
+SLACK = 3.0  # how long a pod that nothing holds may wait
+SEEN = 1.5  # what happened longer ago is known to an operator that is well
+STALE = 10.0  # how old what an operator acts on may be: far below the shortest notice of a spot node (30 s)
+KEPT = 30.0  # what was seen for so long is kept for whoever leads next
+EARLY, LATE = 0.85, 1.3  # jitter of back-off
+POD_SECONDS = 5.0, 60.0  # how long a pod waits after an answer for it alone, at first and at most: it doubles
 READ_SECONDS, PAUSE_SECONDS = 6.5, 30.0
 """Until a read shows whether an accepted eviction has an effect; and the longest pause that a server may ask for."""
 OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS, LONGEST_STOP_SECONDS = 15.0, 600.0, 10.0, 600.0
 HAND_SECONDS, MOST_RESERVED = 600.0, 64
 """How long a pod that a webhook took over counts as missing; and reservations of a namespace after failed calls."""
-CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
-"""How long a call may take; and for how long one without an answer may count as carried out."""
+CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0  # how long a call may take; and one without an answer may count
 FEW_NODES = 3
 ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
-OF_LANES = ("calls", "failing")
-"""Rows that hold whole lanes, in whatever order their pods are."""
-OF_PARTS = ("zone", "zone-rate", "namespace-rate")
-"""Rates of a part of the policy's pods."""
+OF_LANES = ("calls", "failing")  # rows that hold whole lanes, in whatever order their pods are
+OF_PARTS = ("zone", "zone-rate", "namespace-rate")  # rates of a part of the policy's pods
 LIMITS: dict[str, Any] = {"evictionsPerSecond": 10.0, "burst": 20, "guard": {}, "bounce": {}, "perWorkload": {}}
 GUARD: dict[str, Any] = {"maxPercent": 20, "minPods": None, "maxPods": None, "windowSeconds": 600, "settleSeconds": 2}
 HEALTH: dict[str, Any] = {"unhealthy": (), "threshold": 0.55, "evictionsPerSecond": 1.0}
@@ -338,15 +329,15 @@ class Guard:
             f"{len(used)} pods left or were called for within the window, {allowed} may" if len(used) > allowed else ""
         )
 
-    def answered(self, pod: Pod, known_at: float, now: float, *, is_refused: bool, is_gone: bool) -> None:
-        """A call ended; ``is_refused``: by a budget, or it was not sent. Else it is known by then that it failed."""
+    def answered(self, pod: Pod, how: str, now: float, known_at: float) -> None:
+        """A call ended: the pod was ``gone``, a budget ``refused`` it, or it is known by then that it failed."""
         known = self.asked.get(pod.uid)
-        if is_gone:
+        if how == "gone":
             self.departs(pod, now, is_sure=False)
-        elif known is not None and is_refused and known.failed_at == NEVER:
-            del self.asked[pod.uid]
-        elif known is not None and not is_refused:
+        elif known is not None and how != "refused":
             known.failed_at = min(known.failed_at, known_at)
+        elif known is not None and known.failed_at == NEVER:
+            del self.asked[pod.uid]
 
     def departs(self, pod: Pod, now: float, *, is_sure: bool = True) -> None:
         """A pod leaves, or is gone: that counts within a window after a call, whatever the answer was."""
@@ -582,13 +573,13 @@ class Judge:
         """A pod that is seen to leave, or comes, counts at guards."""
         states = self._pods[uid]
         before = states[-1][1] if states else None
-        if before is not None and before.stops is None and (pod is None or pod.stops is not None):
-            for guard in self._guards.values():
+        leaves = before is not None and before.stops is None and (pod is None or pod.stops is not None)
+        is_bound = pod is not None and bool(pod.node) and not any(one is not None and one.node for _, one in states)
+        for guard in self._guards.values():
+            if leaves and before is not None:
                 guard.departs(before, self.now)
-        elif pod is not None and pod.owner is not None:
-            is_bound = pod.node and not any(one is not None and one.node for _, one in states)
-            for guard in self._guards.values():
-                guard.came(pod.owner["uid"], is_created=not states, is_bound=bool(is_bound))
+            elif pod is not None and pod.owner is not None:
+                guard.came(pod.owner["uid"], is_created=not states, is_bound=is_bound)
         states.append((self.now, pod))
 
     def _policy(self, name: str, rules: Rules | None) -> None:
@@ -683,7 +674,8 @@ class Judge:
         key = (fact.get("policy") or self._whose(fact["pod"]), fact["pod"])
         want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1] or self._once_wanted(key)
         if want is None:
-            self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
+            if self._runs(fact["pod"]):
+                self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
         call = Call(want, lane, self.now, self.now - self.transit, self._term)
@@ -719,7 +711,7 @@ class Judge:
         if call is None:
             return
         if fact.get("withheld"):
-            self._answered(fact["id"], call, is_refused=True)
+            self._answered(fact["id"], call, "refused")
             return
         uid = call.want.pod.uid
         if self._leader and fact.get("by", self._leader) != self._leader:
@@ -741,11 +733,9 @@ class Judge:
             return
         code, body = fact["code"], fact.get("body", "")
         whom, lane, want, now = whose(code, body), call.lane, call.want, self.now
-        last = self._pods[want.pod.uid][-1][1]
-        runs = whom == "done" and call.effect is None and last is not None and last.stops is None
-        known_at = now + {"done": READ_SECONDS, "pause": NEVER}.get(whom, 0.0)
-        is_refused = whom == "budget" or code == 409
-        self._answered(fact["id"], call, known_at=known_at, is_refused=is_refused, is_gone=code == 404)
+        runs = whom == "done" and call.effect is None and self._runs(want.pod.uid)
+        how = "gone" if code == 404 else "refused" if whom == "budget" or code == 409 else ""
+        self._answered(fact["id"], call, how, now + {"done": READ_SECONDS, "pause": NEVER}.get(whom, 0.0))
         self._done |= {want.pod.uid} if (whom == "done" and not runs) or code == 404 else set()
         asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and call.effect is None:
@@ -774,14 +764,12 @@ class Judge:
         wait = min(POD_SECONDS[1], POD_SECONDS[0] * 2.0 ** (tries - 1)) if tries else 1.0
         return since + (POD_SECONDS[0] * 0.8 if tries else 0.0), since + read + max(wait * LATE, asked)
 
-    def _answered(
-        self, number: Any, call: Call, *, known_at: float = NEVER, is_refused: bool = False, is_gone: bool = False
-    ) -> None:
+    def _answered(self, number: Any, call: Call, how: str, known_at: float = NEVER) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
         self._former.pop(call.want.pod.uid, None)
         if (guard := self._guards.get(call.want.rules.uid)) is not None:
-            guard.answered(call.want.pod, known_at, self.now, is_refused=is_refused, is_gone=is_gone)
+            guard.answered(call.want.pod, how, self.now, known_at)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
@@ -1150,6 +1138,7 @@ class Judge:
         key = (want.rules.name, want.pod.uid)
         if key[1] in self._done:
             self._breach("twice", key[1], f"{key[0]} called once more for {key[1]}")
+        if key[1] in self._done or not self._runs(key[1]):
             return
         current = self.wants.get(key)
         deletes = verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None
@@ -1165,6 +1154,11 @@ class Judge:
         else:
             wait = current.due.early - self.now
             self._breach("early", key[1], f"{key[0]} called for {key[1]}, which need not leave for {wait:.1f} s")
+
+    def _runs(self, uid: str) -> bool:
+        """Whether a pod runs: calls for others harm nobody."""
+        states = self._pods.get(uid)
+        return not states or (states[-1][1] is not None and states[-1][1].stops is None)
 
     def _may_call(self, key: tuple[str, str]) -> bool:
         """Whether a pod has to leave by a policy, or had to as long ago as an operator may know it."""

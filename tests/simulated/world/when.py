@@ -17,14 +17,10 @@ Json = Mapping[str, Any]
 NEVER = float("inf")
 COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
 CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-LAG, CLOCKS = 1.0, 5.0
-"""How long a stream takes; and by how much clocks of writers and operators may differ."""
-STEPS = 16
-"""So many values of a taint are kept; beyond, deadlines may be later by a seventh of the span."""
-DERIVED = "from"
-"""Of taints that nobody writes: policies read their values from the node."""
-DEVICE_SECONDS = 2.0
-"""For so long after its binding no device evicts a pod."""
+LAG, CLOCKS = 1.0, 5.0  # how long a stream takes; and by how much clocks of writers and operators may differ
+STEPS = 16  # so many values of a taint are kept; beyond, deadlines may be later by a seventh of the span
+DERIVED = "from"  # of taints that nobody writes: policies read their values from the node
+DEVICE_SECONDS = 2.0  # for so long after its binding no device evicts a pod
 
 
 class Taint(NamedTuple):
