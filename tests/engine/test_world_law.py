@@ -541,6 +541,29 @@ def test_pods_that_terminate_on_a_node(at, found):
     assert history.breaches() == found
 
 
+def test_pods_that_terminate_without_a_deadline_hold_no_other():
+    history = History({"perNode": {"maxConcurrent": 1}})
+    history.node("n")
+    history.pod("x")
+    history.pod("y", tolerations=[{"operator": "Exists"}])
+    history.at(100)
+    terminating(history, "y", 300)
+    history.at(110).node("n", "940")
+    assert history.breaches(120) == ["late"]
+
+
+@pytest.mark.parametrize(("until", "found"), [(700, []), (730, ["late"])])
+def test_a_pod_that_terminates_for_months_holds_others_for_ten_minutes(until, found):
+    history = History({"perNode": {"maxConcurrent": 1}})
+    history.node("n")
+    history.pod("x")
+    history.pod("y")
+    history.at(100)
+    terminating(history, "y", 10_000_000)
+    history.node("n", "940")
+    assert history.breaches(until) == found
+
+
 @pytest.mark.parametrize(("until", "found"), [(155, []), (180, ["late"])])
 def test_a_call_without_an_answer_counts_for_a_minute(until, found):
     history = History({"perNode": {"maxConcurrent": 1}})

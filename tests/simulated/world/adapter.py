@@ -289,9 +289,9 @@ class Engine:
             return self.pod_checked(order.key, None)
         return self.step(events.Written(order.raw, WriteOutcome.FAILED))
 
-    def written(self, order: Order, outcome: str, version: int) -> list[Order]:
+    def written(self, order: Order, outcome: str, version: int, pruned: tuple[str, ...] = ()) -> list[Order]:
         """A write ended: done, gone, refused, outdated or failed. ``version``: of the node that it made."""
-        return self.step(events.Written(order.raw, WriteOutcome(outcome), version))
+        return self.step(events.Written(order.raw, WriteOutcome(outcome), version, pruned=pruned))
 
     @property
     def newest_version(self) -> int:

@@ -34,36 +34,23 @@ from simulated.world import when
 from simulated.world.when import LAG, NEVER, Due, Json, Node, Pod, Rules, State
 
 TICK, MOMENT = 0.5, 0.2
-SLACK = 3.0
-"""How long a pod that nothing holds may wait."""
-SEEN = 1.5
-"""What happened longer ago is known to an operator that is well."""
-STALE = 10.0
-"""How old what an operator acts on may be at most. It is far below the shortest notice of a spot node (30 s)."""
-KEPT = 30.0
-"""What was seen for so long is kept for whoever leads next."""
-EARLY, LATE = 0.85, 1.3
-"""Jitter of back-off."""
-POD_SECONDS = 5.0, 60.0
-"""How long a pod waits after an answer for it alone: at first, and at most. It doubles each time."""
-READ_SECONDS = 6.5
-"""Seconds until a read shows whether a pod leaves whose eviction was accepted."""
-PAUSE_SECONDS = 30.0
-"""Longest pause that a server may ask for."""
-OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS = 15.0, 600.0, 10.0
-HAND_SECONDS = 600.0
-"""How long a pod counts as missing after a webhook took its eviction over."""
-MOST_RESERVED = 64
-"""Most reservations of a namespace after failed calls."""
-CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0
-"""How long a call may take; and for how long one without an answer may count as carried out."""
+SLACK = 3.0  # how long a pod that nothing holds may wait
+SEEN = 1.5  # what happened longer ago is known to an operator that is well
+STALE = 10.0  # how old what an operator acts on may be: far below the shortest notice of a spot node (30 s)
+KEPT = 30.0  # what was seen for so long is kept for whoever leads next
+EARLY, LATE = 0.85, 1.3  # jitter of back-off
+POD_SECONDS = 5.0, 60.0  # how long a pod waits after an answer for it alone, at first and at most: it doubles
+READ_SECONDS, PAUSE_SECONDS = 6.5, 30.0
+"""Until a read shows whether an accepted eviction has an effect; and the longest pause that a server may ask for."""
+OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS, LONGEST_STOP_SECONDS = 15.0, 600.0, 10.0, 600.0
+HAND_SECONDS, MOST_RESERVED = 600.0, 64
+"""How long a pod that a webhook took over counts as missing; and reservations of a namespace after failed calls."""
+CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0  # how long a call may take; and one without an answer may count
 FEW_NODES = 3
 ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
-OF_LANES = ("calls", "failing")
-"""Rows that hold whole lanes, in whatever order their pods are."""
-OF_PARTS = ("zone", "zone-rate", "namespace-rate")
-"""Rates of a part of the policy's pods."""
+OF_LANES = ("calls", "failing")  # rows that hold whole lanes, in whatever order their pods are
+OF_PARTS = ("zone", "zone-rate", "namespace-rate")  # rates of a part of the policy's pods
 LIMITS: dict[str, Any] = {"evictionsPerSecond": 10.0, "burst": 20, "guard": {}, "bounce": {}, "perWorkload": {}}
 GUARD: dict[str, Any] = {"maxPercent": 20, "minPods": None, "maxPods": None, "windowSeconds": 600, "settleSeconds": 2}
 HEALTH: dict[str, Any] = {"unhealthy": (), "threshold": 0.55, "evictionsPerSecond": 1.0}
@@ -90,20 +77,14 @@ class Want:
     pod: Pod
     due: Due
     zone: tuple[str, ...]
-    free: float | None = None
-    """Since when no row but a rate holds it."""
-    ready: float | None = None
-    """The same, whatever holds its lane."""
-    failed: int = 0
-    """Calls that failed since the leader leads."""
-    tries: int = 0
-    """The same of those whose answer concerned it alone."""
-    again: tuple[float, float] = (0.0, 0.0)
-    """Since when it may be called again, and when it has to be."""
+    free: float | None = None  # since when no row but a rate holds it
+    ready: float | None = None  # the same, whatever holds its lane
+    failed: int = 0  # calls that failed since the leader leads
+    tries: int = 0  # the same of those whose answer concerned it alone
+    again: tuple[float, float] = (0.0, 0.0)  # since when it may be called again, and when it has to be
     blocked: tuple[float, float] = (0.0, 0.0)
     """Since when its budgets allow nothing, but for moments, and until when."""
-    passed: Counter[Any] = field(default_factory=Counter)
-    """How many turns other lanes had while it was free."""
+    passed: Counter[Any] = field(default_factory=Counter)  # turns that other lanes had while it was free
 
 
 @dataclass(slots=True)
@@ -112,15 +93,12 @@ class Call:
 
     want: Want
     lane: "Lane"
-    at: float
-    """When it was ordered, at the latest."""
-    early: float
-    """The same, at the earliest."""
+    at: float  # when it was ordered, at the latest
+    early: float  # the same, at the earliest
     term: int
     effect: float | None = None
     answered: float | None = None
-    doubted: float = 0.0
-    """Until when it may count as carried out, since no answer came."""
+    doubted: float = 0.0  # until when it may count as carried out, since no answer came
 
 
 class Bucket:
@@ -154,10 +132,7 @@ class Bucket:
 
 
 class Lane:
-    """The due pods of a policy in a namespace. Hard deadlines have lanes of their own.
-
-    While its calls fail it waits 1 s, 2 s, 4 s, to the ``longest``; calls that were in the air count no more.
-    """
+    """The due pods of a policy in a namespace. While its calls fail it waits, 1 s, 2 s, 4 s, to the ``longest``."""
 
     def __init__(self, key: tuple[str, str, bool]) -> None:
         self.key, self.longest = key, 2.0 if key[2] else 30.0
@@ -259,32 +234,27 @@ class Asked:
 
     namespace: str
     first: float
-    last: float
-    """When it was called for first, and last."""
-    has_failed: bool = False
-    """True if a call for it ended, and no budget refused that."""
+    last: float  # when it was called for first, and last
+    failed_at: float = NEVER  # when it is known at the latest that a call for it failed, and no budget refused it
 
 
 class Guard:
     """The guard of a policy: what it surely counts, by which it has to hold, and what it may count, by which it may."""
 
     def __init__(self, rules: Rules, released: Mapping[str, bool], now: float) -> None:
-        self.settings = rules.limits["guard"]
+        self.settings, self.began = rules.limits["guard"], now
         self.could = 0  # how many pods the policy could evict now
-        self.people: list[tuple[float, int, int]] = []
-        """Since when ``A`` is a share of how many pods, at the least and at the most."""
+        self.people: list[tuple[float, int, int]] = []  # since when ``A`` is a share of how many pods: least, most
         self.missing: tuple[dict[str, tuple[str, float]], ...] = ({}, {})
         """UID of who was evicted -> the owner, and when; until a pod of the owner is created, or is bound."""
         self.asked: dict[str, Asked] = {}
-        self.gone: list[tuple[float, str, str, bool]] = []
-        """When it evicted whom: UID, namespace, and whether that is sure."""
+        self.gone: list[tuple[float, str, str, bool]] = []  # when it evicted whom: UID, namespace, is it sure
         self.released = released
         self.paused = -NEVER  # when its policy was paused last: whether a wave has grown meanwhile is not known
         self.above: float | None = None  # since when the sum is surely above the allowance
         self.held: dict[str, str] = {}  # what it surely counted since it tripped: UID -> namespace
         self.most: Counter[str] = Counter()  # by namespace the most of them at a time
-        self.maybe: dict[str, tuple[float, str, float]] = {}
-        """What it may have counted: UID -> when last, the namespace, and when first."""
+        self.maybe: dict[str, tuple[float, str, float]] = {}  # UID -> when it was counted last, namespace, when first
         self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})  # when a namespace grew last in these two
         self.restarted = now  # when a process began to count
         self.tripped: float | None = None  # since when it may be tripped
@@ -292,19 +262,15 @@ class Guard:
         self.used: set[str] = set()  # UIDs of evictions of the window, or reserved, that may count
         self.allowed = 0  # what the allowance surely is
         self.alone: dict[str, float] = {}  # namespace -> when it may have been the only one that is held
-        self.narrow: dict[str, None] = {}
-        """Those to which it may have narrowed since others had more than half of the allowance."""
+        self.narrow: dict[str, None] = {}  # those to which it may be narrowed, and others are few
         self.wide: dict[str, float] = {}  # namespace -> since when others have more
-        self.only, self.single = "", now
-        """The only one that is held, surely; and when pods of another one may have been due last."""
+        self.only, self.single = "", now  # the only one that is held; when others were due last
 
     def restart(self, now: float) -> None:
         """Another process counts: it begins with the evictions of the record, in which no pod may have come since."""
         begin = now - self.settings["windowSeconds"] - STALE
         self.missing[1].update({uid: ("", at) for at, uid, *_ in self.gone if at > begin})
         self.restarted, self.only, self.single = now, "", now
-
-    # -- what it counts -----------------------------------------------------------------------------------------------
 
     def count(self, now: float) -> None:
         """``A`` is a share of the pods that the policy could evict, and of those evicted that are not replaced yet."""
@@ -363,22 +329,22 @@ class Guard:
             f"{len(used)} pods left or were called for within the window, {allowed} may" if len(used) > allowed else ""
         )
 
-    def answered(self, pod: Pod, now: float, *, is_refused: bool, is_gone: bool) -> None:
-        """A call ended; ``is_refused``: by a budget, or it was not carried out."""
+    def answered(self, pod: Pod, how: str, now: float, known_at: float) -> None:
+        """A call ended: the pod was ``gone``, a budget ``refused`` it, or it is known by then that it failed."""
         known = self.asked.get(pod.uid)
-        if is_gone:
+        if how == "gone":
             self.departs(pod, now, is_sure=False)
-        elif known is not None and is_refused and not known.has_failed:
+        elif known is not None and how != "refused":
+            known.failed_at = min(known.failed_at, known_at)
+        elif known is not None and known.failed_at == NEVER:
             del self.asked[pod.uid]
-        elif known is not None and not is_refused:
-            known.has_failed = True
 
     def departs(self, pod: Pod, now: float, *, is_sure: bool = True) -> None:
         """A pod leaves, or is gone: that counts within a window after a call, whatever the answer was."""
         known = self.asked.pop(pod.uid, None)
         if known is None or now - known.last > self.settings["windowSeconds"]:
             return
-        self.gone.append((now, pod.uid, pod.namespace, is_sure))
+        self.gone.append((now, pod.uid, pod.namespace, is_sure and now - self.began > SEEN))
         for missing in self.missing:
             missing[pod.uid] = pod.owner["uid"] if pod.owner else "", now
         if not self.released.get(pod.uid):
@@ -415,11 +381,11 @@ class Guard:
             self.held |= surely
             for name in self.most:
                 if self.most[name] > before[name]:
-                    first_seen = [self.maybe[uid][2] for uid in self.held if uid in self.maybe]
-                    self.grown[0][name] = max(first_seen, default=now)
+                    first_seen = sorted(first for _, of, first in self.maybe.values() if of == name)
+                    self.grown[0][name] = first_seen[self.most[name] - 1] if self.most[name] <= len(first_seen) else now
         self.used = {*self.past(now - window - SEEN, surely=False), *reserved}
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
-            self.tripped = now
+            self.tripped, self.single, self.only = now, now, ""
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
         self._look_who_is_alone(wants, now, well=well)
 
@@ -433,7 +399,7 @@ class Guard:
         if now - self.single >= SLACK:
             (self.only,) = near
         elif not self.only and now - max(self.restarted, self._grown(1, largest)) >= 60.0 + SLACK:
-            self.only = largest
+            self.only = largest if len(near) > 1 or largest in near else ""
         if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
         for name in {*self.held.values(), *near}:
@@ -451,8 +417,6 @@ class Guard:
     def _grown(self, side: int, name: str) -> float:
         """When namespaces but this one grew last."""
         return max((at for other, at in self.grown[side].items() if other != name), default=-NEVER)
-
-    # -- whom it holds ------------------------------------------------------------------------------------------------
 
     def has_to_hold(self, pod: Pod, now: float) -> bool:
         """Whether it holds the pod whatever the operator may have known: it is tripped, or others failed before."""
@@ -474,7 +438,9 @@ class Guard:
     def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
         """Whether pods of its namespace whose calls failed have all that one namespace may reserve."""
         reserved = self.reserved(now, surely=surely)
-        count = sum(one.namespace == pod.namespace and (one.has_failed or not surely) for one in reserved.values())
+        count = sum(
+            one.namespace == pod.namespace and (one.failed_at <= now or not surely) for one in reserved.values()
+        )
         most = min(MOST_RESERVED, self.allowance(now, least=not surely) / 2)
         return pod.uid not in self.asked and (count >= most if surely else count + 1 > most and count > 0)
 
@@ -517,31 +483,24 @@ class Judge:
         self._forgotten: dict[str, float] = {}
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
-        self._unseen: dict[str, float] = {}
-        """Until when a budget may count an accepted eviction of a pod that was leaving already."""
-        self._ended: dict[tuple[str, str], tuple[float, Want]] = {}
-        """When a pod that was due was so no longer; 0: it was not."""
+        self._unseen: dict[str, float] = {}  # until when a budget may count a pod that left already
+        self._ended: dict[tuple[str, str], tuple[float, Want]] = {}  # when a due pod was so no longer; 0: it was not
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
         """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
-        self._let_go: dict[str, dict[str, None]] = {}
-        """By policy the pods that were there when a person released some while it was paused."""
-        self._zones: dict[tuple[str, ...], tuple[str, float]] = {}
-        """Policy and zone, or the policy for all of them -> its state, and since when."""
+        self._let_go: dict[str, dict[str, None]] = {}  # pods that were there at a release while paused
+        self._zones: dict[tuple[str, ...], tuple[str, float]] = {}  # policy and zone, or policy -> state, since when
         self._guards: dict[str, Guard] = {}
+        self._off: dict[str, Guard] = {}  # those that are switched off: the record remains
         self._lanes: dict[tuple[str, str, bool], Lane] = {}
         self._buckets: dict[Any, Bucket] = {}
         self._overall = overall
-        self._reads: dict[str, float] = {}
-        """Node -> when the last read of it ended, NEVER: not yet. Meanwhile its pods are not in their lanes."""
+        self._reads: dict[str, float] = {}  # node -> when its last read ended, NEVER: not yet; its pods have no turns
         self._leader, self._term, self._well = "", 0, 0.0  # who leads, and since when all is well; NEVER: it is not
         self._done: set[str] = set()  # UIDs of pods that an answer says to be gone, or to leave
         self._accepted: dict[str, float] = {}  # UID -> when its eviction was accepted last
-        self._hands: dict[str, tuple[float, int]] = {}
-        """UID -> when a webhook took its eviction over, and in which term."""
-        self._former: dict[str, float] = {}
-        """UIDs of pods that are called for since an earlier term, and until when that may be."""
-        self._pause, self._renews = [0.0, 0.0], (True, 0.0)
-        """Until when the server asks for a pause; and whether the Lease is renewed, since when. All lanes wait."""
+        self._hands: dict[str, tuple[float, int]] = {}  # UID -> when a webhook took it over, in which term
+        self._former: dict[str, float] = {}  # pods that a former leader called for, until when
+        self._pause, self._renews = [0.0, 0.0], (True, 0.0)  # pauses; is the Lease renewed, since when
         self._extra = 0.0  # by how many calls lanes that fail had more than a quarter
         self.rows: Counter[str] = Counter()  # rows of the table that may have held a pod
         self._changed: dict[str, None] = {}  # UIDs of pods that have to be judged anew
@@ -572,7 +531,7 @@ class Judge:
     def _pass(self, at: float) -> None:
         if at > self.now:
             self._settle()
-            if not self.wants and not self._is_recounted:
+            if not self._is_recounted:
                 self._look_at_guards()
         quiet_from = self.now + 20 * TICK
         while (self.wants or self._had_wants) and self._ticked + TICK <= at:
@@ -607,33 +566,37 @@ class Judge:
         self._changed |= dict.fromkeys(concerned)
         self._is_recounted &= kind not in ("nodes", "pods", "policies", "namespaces")
         self._is_zoned &= kind not in ("nodes", "policies")
-        if kind in ("policies", "profiles", "namespaces"):
+        if kind in ("profiles", "namespaces"):
             self._rules_changed = self.now
 
     def _pod_changed(self, uid: str, pod: Pod | None) -> None:
         """A pod that is seen to leave, or comes, counts at guards."""
         states = self._pods[uid]
         before = states[-1][1] if states else None
-        if before is not None and before.stops is None and (pod is None or pod.stops is not None):
-            for guard in self._guards.values():
+        leaves = before is not None and before.stops is None and (pod is None or pod.stops is not None)
+        is_bound = pod is not None and bool(pod.node) and not any(one is not None and one.node for _, one in states)
+        for guard in self._guards.values():
+            if leaves and before is not None:
                 guard.departs(before, self.now)
-        elif pod is not None and pod.owner is not None:
-            is_bound = pod.node and not any(one is not None and one.node for _, one in states)
-            for guard in self._guards.values():
-                guard.came(pod.owner["uid"], is_created=not states, is_bound=bool(is_bound))
+            elif pod is not None and pod.owner is not None:
+                guard.came(pod.owner["uid"], is_created=not states, is_bound=is_bound)
         states.append((self.now, pod))
 
     def _policy(self, name: str, rules: Rules | None) -> None:
         before = self.policies.pop(name, None)
+        if rules is None or before is None or before.spec != rules.spec:
+            self._rules_changed = self.now
         if rules is None:
             return
         self.policies[name], rules.limits = rules, limits_of(rules)
-        guard = self._guards.pop(rules.uid, None)
-        if "guard" in rules.limits:
+        guard = self._guards.pop(rules.uid, None) or self._off.pop(rules.uid, None)
+        if "guard" not in rules.limits and guard is not None:
+            self._off[rules.uid] = guard
+        elif "guard" in rules.limits:
             if guard is None:
                 guard = Guard(rules, self._released[rules.uid], self.now)
             elif before is not None and before.spec != rules.spec:  # what it counted remains, and may fit now
-                guard.settings, guard.held, guard.above = rules.limits["guard"], {}, None
+                guard.settings, guard.began, guard.held, guard.above = rules.limits["guard"], self.now, {}, None
             self._guards[rules.uid] = guard
         if before is not None and rules.reset != before.reset:  # it is asked for, or was granted
             self._release(rules)
@@ -711,7 +674,8 @@ class Judge:
         key = (fact.get("policy") or self._whose(fact["pod"]), fact["pod"])
         want = self.wants.get(key) or self._ended.get(key, (0.0, None))[1] or self._once_wanted(key)
         if want is None:
-            self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
+            if self._runs(fact["pod"]):
+                self._breach("right", fact["pod"], f"{key[0]} called for {fact['pod']}, which it never had to")
             return
         lane = self._lanes.setdefault(self._lane_of(want), Lane(self._lane_of(want)))
         call = Call(want, lane, self.now, self.now - self.transit, self._term)
@@ -747,7 +711,7 @@ class Judge:
         if call is None:
             return
         if fact.get("withheld"):
-            self._answered(fact["id"], call, is_refused=True)
+            self._answered(fact["id"], call, "refused")
             return
         uid = call.want.pod.uid
         if self._leader and fact.get("by", self._leader) != self._leader:
@@ -769,11 +733,11 @@ class Judge:
             return
         code, body = fact["code"], fact.get("body", "")
         whom, lane, want, now = whose(code, body), call.lane, call.want, self.now
-        last = self._pods[want.pod.uid][-1][1]
-        runs = whom == "done" and call.effect is None and last is not None and last.stops is None
-        self._answered(fact["id"], call, is_refused=whom == "budget" or code == 409, is_gone=code == 404)
+        runs = whom == "done" and call.effect is None and self._runs(want.pod.uid)
+        how = "gone" if code == 404 else "refused" if whom == "budget" or code == 409 else ""
+        self._answered(fact["id"], call, how, now + {"done": READ_SECONDS, "pause": NEVER}.get(whom, 0.0))
         self._done |= {want.pod.uid} if (whom == "done" and not runs) or code == 404 else set()
-        asked, is_slow = float(fact.get("retry_after") or 0.0), now - call.at >= 1.0 - MOMENT
+        asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and call.effect is None:
             self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
         if whom == "done":
@@ -785,9 +749,9 @@ class Judge:
             want.again = self._again(now, want.tries if code != 409 else 0, READ_SECONDS if runs else 0.0, asked)
         want.failed += (whom != "done" or runs) and code != 409
         if whom == "silence":
-            call.doubted = now + DOUBT_SECONDS + SLACK
+            call.doubted = now + DOUBT_SECONDS
         if whom in ("lane", "silence"):
-            lane.fail(call, now, is_sure=whom == "lane" and not (code >= 500 and is_slow))
+            lane.fail(call, now, is_sure=whom == "lane")
         if whom == "pause" or asked:
             wait = min(PAUSE_SECONDS, max(1.0, asked))
             self._pause = [now + wait * EARLY if whom == "pause" else 0.0, now + wait * LATE]
@@ -800,12 +764,12 @@ class Judge:
         wait = min(POD_SECONDS[1], POD_SECONDS[0] * 2.0 ** (tries - 1)) if tries else 1.0
         return since + (POD_SECONDS[0] * 0.8 if tries else 0.0), since + read + max(wait * LATE, asked)
 
-    def _answered(self, number: Any, call: Call, *, is_refused: bool = False, is_gone: bool = False) -> None:
+    def _answered(self, number: Any, call: Call, how: str, known_at: float = NEVER) -> None:
         call.answered = self.now
         call.lane.air.pop(number, None)
         self._former.pop(call.want.pod.uid, None)
         if (guard := self._guards.get(call.want.rules.uid)) is not None:
-            guard.answered(call.want.pod, self.now, is_refused=is_refused, is_gone=is_gone)
+            guard.answered(call.want.pod, how, self.now, known_at)
 
     # -- who, and when ------------------------------------------------------------------------------------------------
 
@@ -954,7 +918,7 @@ class Judge:
             found = {(rules.uid, *zone): "Normal" for zone in zones}
             for zone, ill in zones.items():
                 if len(ill) >= FEW_NODES and sum(ill) >= health["threshold"] * len(ill):
-                    found[rules.uid, *zone] = "Full" if all(ill) else "Degraded"
+                    found[rules.uid, *zone] = "Degraded"
             every = [is_ill for ill in zones.values() for is_ill in ill]
             found[rules.uid,] = "Full" if len(every) >= FEW_NODES and all(every) else "Normal"
             for key, state in found.items():
@@ -994,13 +958,17 @@ class Judge:
         """Whether budgets may hold a pod: for ever, or until it is deleted."""
         if self.now - want.blocked[1] >= SLACK:
             return False
-        ends = max(want.blocked[0], want.due.late) + want.rules.budget_seconds + POD_SECONDS[1]
+        ends = max(want.blocked[0], want.due.late, self._began) + want.rules.budget_seconds + POD_SECONDS[1] * LATE
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
     def _leaving(self, *, surely: bool) -> set[str]:
         """UIDs of pods that are called for, or perhaps evicted by a call that had no answer."""
-        now = NEVER if surely else self.now
-        return {one.want.pod.uid for one in self.calls.values() if one.answered is None or one.doubted > now}
+        late = NEVER if surely else self.now - CALL_SECONDS - SLACK  # a former process may have ended before it sent it
+        return {
+            one.want.pod.uid
+            for one in self.calls.values()
+            if (one.answered is None and (one.term == self._term or one.at > late)) or one.doubted > late + CALL_SECONDS
+        }
 
     def _stopping(self, node: str, *, surely: bool) -> int:
         """How many pods with a deadline terminate on a node, or are called for."""
@@ -1012,7 +980,9 @@ class Judge:
                 continue
             if pod.stops is None:
                 count += uid in leaving
-            elif self.now < pod.stops + OVERDUE_SECONDS - margin:
+                continue
+            began = next(at for at, one in states if one is not None and one.stops is not None)
+            if self.now < min(pod.stops, began + LONGEST_STOP_SECONDS) + OVERDUE_SECONDS - margin:
                 had_one = any(of == uid for _, of in self._ended)
                 is_known = had_one or self._nodes[node][-1][0] <= self.now - SEEN
                 count += (
@@ -1138,6 +1108,8 @@ class Judge:
         """Those that do not hold pods with a hard deadline."""
         rules, pod, now, limits, is_seen = want.rules, want.pod, self.now, want.rules.limits, self._is_well(SEEN)
         is_released = self._released[rules.uid].get(pod.uid)
+        if surely and now - self._rules_changed < SEEN:
+            return  # other limits may be known
         if not any(self._is_open(rules, at) for at in ((now - self.skew, now + self.skew) if surely else (now,))):
             yield "window", "and no window is open"
         zone, since = self._zone(rules.uid)
@@ -1166,6 +1138,7 @@ class Judge:
         key = (want.rules.name, want.pod.uid)
         if key[1] in self._done:
             self._breach("twice", key[1], f"{key[0]} called once more for {key[1]}")
+        if key[1] in self._done or not self._runs(key[1]):
             return
         current = self.wants.get(key)
         deletes = verb == "DELETE" and want.rules.method == "EvictThenDelete" and want.rules.reclaim is None
@@ -1181,6 +1154,11 @@ class Judge:
         else:
             wait = current.due.early - self.now
             self._breach("early", key[1], f"{key[0]} called for {key[1]}, which need not leave for {wait:.1f} s")
+
+    def _runs(self, uid: str) -> bool:
+        """Whether a pod runs: calls for others harm nobody."""
+        states = self._pods.get(uid)
+        return not states or (states[-1][1] is not None and states[-1][1].stops is None)
 
     def _may_call(self, key: tuple[str, str]) -> bool:
         """Whether a pod has to leave by a policy, or had to as long ago as an operator may know it."""
@@ -1233,7 +1211,9 @@ class Judge:
                 continue  # an earlier call took what it needs
             key, is_free = self._lane_of(want), want.free is not None and now - want.free >= SLACK
             if key == lane.key:
-                if is_free or not self._guards.get(key[0]):  # a guard stores first that it goes
+                known = self._released[key[0]]  # those have lanes of their own
+                is_apart = (want.pod.uid in known) != (mine.pod.uid in known)
+                if (is_free or not self._guards.get(key[0])) and not is_apart:  # a guard stores first that it goes
                     self._is_first(mine, want)
             elif is_free and comes_first:
                 self._breach("turns", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
@@ -1274,7 +1254,7 @@ class Judge:
         in_air |= {uid for uid, until in self._former.items() if until > now}
         self._failing = sum(lane.fails_at(now, surely=False) for lane in self._lanes.values())
         for want in enforced:
-            is_due = want.due.late <= now and want.pod.uid not in in_air
+            is_due = want.due.late <= now - self.skew and want.pod.uid not in in_air
             row = next(self._rows(want, surely=False), ("", ""))[0] if is_due else ""
             self.rows[row] += 1
             is_ready = is_due and (not row or row in OF_LANES)

@@ -1,7 +1,7 @@
 """Themes in which an answer of a peer is not what becomes of the pod, and in which records outlive processes."""
 
-from simulated.world.drawing import BAD, NO_LIMITS, SLA, Draw, above
-from simulated.world.objects import Json
+from simulated.world.drawing import BAD, FLAG, NO_LIMITS, SLA, Draw, above
+from simulated.world.objects import Json, Toleration
 
 EVICTIONS = ("evict",)
 
@@ -168,6 +168,98 @@ def _replaced(d: Draw, bad: list[str], others: list[str]) -> None:
     d.wait(25.0, 40.0)
     d.bad(bad[2])
     d.wait(40.0, 60.0)
+
+
+def kills(d: Draw) -> None:
+    """Processes that end at writes of their guard's record and at evictions, before and after they are carried out."""
+    d.cluster(5)
+    window = d.pick((100, 300))
+    guard = {"minPods": d.pick((8, 12)), "maxPercent": 1, "windowSeconds": window}
+    d.policy("p", limits=NO_LIMITS | {"guard": guard} | d.pick(({}, {"evictionsPerSecond": 2, "burst": 1})))
+    for name in d.nodes[:4]:
+        _pods(d, name, d.chance.randint(2, 6), d.pick(d.namespaces))
+    d.workload(d.chance.randint(2, 6), "any", native=(above(),))
+    d.operators(d.pick((1, 2)))
+
+    def doom() -> None:
+        behaviour, what = d.pick(("kill", "kill-first")), d.pick((("guard",), ("guard",), EVICTIONS))
+        seconds, duration = d.between(0.2, 20.0), d.between(1.0, 8.0)
+        d.add(
+            "weather",
+            behaviour=behaviour,
+            duration=duration,
+            seconds=seconds,
+            what=what,
+            probability=d.pick((0.3, 1.0)),
+        )
+        d.wait(0.0, 2.0)
+        d.bad(*d.some(d.nodes))
+
+    d.steps(
+        d.chance.randint(4, 9),
+        [
+            (5, doom),
+            (2, lambda: d.bad(d.pick(d.nodes))),
+            (2, lambda: d.good(*d.some(d.nodes))),
+            (1, lambda: d.add("reset", name="p")),
+            (1, lambda: d.add("delete_pod", uid=d.known_pod())),
+            (0.5, d.take_over),
+        ],
+        (1.0, 10.0, 30.0, 70.0),
+    )
+
+
+def edits(d: Draw) -> None:
+    """Two policies on the same pods, with guards, whose limits, modes and selectors are edited in waves."""
+    d.cluster(4)
+    guards: list[Json] = [
+        {"guard": {"minPods": most, "maxPercent": 1, "windowSeconds": seconds}}
+        for most in (4, 10)
+        for seconds in (60, 300)
+    ]
+    others: list[Json] = [{}, {"perWorkload": {"maxUnavailable": 1}}, {"perNode": {"maxConcurrent": 2}}]
+
+    def limits() -> Json:
+        return NO_LIMITS | d.pick((*guards, *others)) | d.pick((*others, {"evictionsPerSecond": 1, "burst": 2}))
+
+    for name, key in (("p", SLA), ("q", FLAG)):
+        d.policy(name, (key,), limits=limits(), timing={"violationGraceSeconds": d.pick((0, 0, 15))})
+    for _ in range(3):
+        native = (above(), Toleration(FLAG, seconds=d.pick((0, 20, 400))))
+        d.workload(d.chance.randint(2, 6), d.pick(("any", "good")), native=native if d.maybe(0.7) else native[:1])
+    for name in d.nodes[:2]:
+        _pods(d, name, d.chance.randint(1, 6), d.pick(d.namespaces))
+    d.operators(d.pick((1, 2)))
+
+    def edit() -> None:
+        name = d.pick("pq")
+        how = d.pick(("mode", "limits", "limits", "timing", "nodeSelector", "again"))
+        if how == "again":
+            d.add("policy", name=name, spec=d.policies[name])
+        elif how == "mode":
+            d.edit(name, mode=d.pick(("Enforce", "Enforce", "DryRun", "Paused")))
+        elif how == "limits":
+            d.edit(name, limits=limits())
+        elif how == "timing":
+            d.edit(name, timing={"violationGraceSeconds": d.pick((0, 0, 15, 100))})
+        else:
+            d.edit(name, nodeSelector=d.pick((None, None, {"matchLabels": {"pool": "x"}})))
+
+    d.steps(
+        d.chance.randint(8, 18),
+        [
+            (4, lambda: d.bad(*d.some(d.nodes))),
+            (3, lambda: d.good(*d.some(d.nodes))),
+            (3, lambda: d.add("taint", name=d.pick(d.nodes), key=FLAG, value="x")),
+            (1, lambda: d.add("untaint", name=d.pick(d.nodes), key=FLAG)),
+            (5, edit),
+            (1, lambda: d.add("reset", name=d.pick("pq"))),
+            (1, lambda: d.add("scale", uid=d.pick(list(d.workloads)), replicas=d.chance.randint(1, 8))),
+            (1, lambda: d.add("relabel", name=d.pick(d.nodes), labels={"pool": d.pick("xy")})),
+            (1, d.restart),
+        ],
+        (0.5, 3.0, 15.0, 60.0),
+    )
 
 
 def unseen(d: Draw) -> None:

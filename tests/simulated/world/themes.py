@@ -17,7 +17,7 @@ from simulated.world.drawing import (
     above,
 )
 from simulated.world.objects import Json, Toleration
-from simulated.world.peers import counted, large, stamps, taken, unseen
+from simulated.world.peers import counted, edits, kills, large, stamps, taken, unseen
 from simulated.world.plan import Plan
 
 Theme = Callable[[Draw], None]
@@ -1239,6 +1239,8 @@ THEMES: dict[str, Theme] = {
         large,
         stamps,
         counted,
+        kills,
+        edits,
         unseen,
     )
 }

@@ -17,16 +17,10 @@ Json = Mapping[str, Any]
 NEVER = float("inf")
 COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
 CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-LAG = 1.0
-"""How long a stream takes."""
-CLOCKS = 5.0
-"""Seconds by which clocks of writers and operators may differ."""
-STEPS = 16
-"""So many values of a taint are kept; beyond, deadlines may be later by a seventh of the span."""
-DERIVED = "from"
-"""Of taints that nobody writes: policies read their values from the node."""
-DEVICE_SECONDS = 2.0
-"""For so long after its binding no device evicts a pod."""
+LAG, CLOCKS = 1.0, 5.0  # how long a stream takes; and by how much clocks of writers and operators may differ
+STEPS = 16  # so many values of a taint are kept; beyond, deadlines may be later by a seventh of the span
+DERIVED = "from"  # of taints that nobody writes: policies read their values from the node
+DEVICE_SECONDS = 2.0  # for so long after its binding no device evicts a pod
 
 
 class Taint(NamedTuple):
@@ -310,10 +304,7 @@ def due(
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    for run in (
-        steps,
-        *(_as_new(steps, index, kinds[index]) for index in range(1, len(steps)) if _may_be_new(steps, index)),
-    ):
+    for run in (steps, *filter(None, (_as_new(steps, index, kinds[index]) for index in range(1, len(steps))))):
         for unknown in ((), ("absent", "tolerated"), ("violated",)):
             named = zip(run, ["", *kinds][-len(run) :], strict=True)
             known = [one for one, kind in named if one.sure or kind not in unknown or one is steps[-1]]
@@ -326,25 +317,21 @@ def due(
     return Due(taint, min(one[0] for one in times), late, added)
 
 
-def _may_be_new(steps: Sequence[Step], index: int) -> bool:
-    """Whether a taint may have been removed and added again, by a time that is later than all that was recorded.
-
-    Only after a gap; but where nothing else changed, the time is not recorded, and the next process compares it.
-    """
-    before, one = steps[index - 1].taint, steps[index].taint
-    if before is None or one is None or one.added is None or one.added == before.added:
-        return False
-    is_after_gap = steps[index].seen > steps[index].at + 2.0 or before.value == one.value
-    recorded = [s.at for s in steps[:index] if s.sure and s.taint is not None]
-    return is_after_gap and max(recorded, default=-NEVER) - CLOCKS < one.added <= steps[index].seen + CLOCKS
-
-
 def _as_new(steps: Sequence[Step], index: int, kind: str) -> list[Step]:
-    """The steps as if the taint had been added again at its time. With which value is not known, so it had the last."""
-    before, one = steps[index - 1].taint, steps[index]
-    assert before is not None
-    assert one.taint is not None
-    first = Step(one.taint.added or 0.0, one.seen, True, before._replace(added=one.taint.added))
+    """The steps as if the taint had been added again at its time, with a value that is not known; none: it was not.
+
+    That is so after a gap, if the time is later than all that was recorded; but where nothing else changed, the time is
+    not recorded, and the next process compares it.
+    """
+    before, step = steps[index - 1].taint, steps[index]
+    one = step.taint
+    if before is None or one is None or one.added is None or one.added == before.added:
+        return []
+    is_after_gap = step.seen > step.at + 2.0 or before.value == one.value
+    recorded = max((s.at for s in steps[:index] if s.sure and s.taint is not None), default=-NEVER)
+    if not is_after_gap or not recorded - CLOCKS < one.added <= step.seen + CLOCKS:
+        return []
+    first = Step(one.added, step.seen, True, before._replace(added=one.added))
     return [*([first] if kind != "invalid" else ()), *steps[index:]]
 
 

@@ -35,8 +35,9 @@ class Weather:
     control), ``error`` (500), ``large`` (etcd refuses the pod), ``drop`` (no effect, no answer), ``lost`` (an
     effect, no answer), ``late`` (the effect comes after its caller gave up), ``twice`` (the effect comes twice).
 
-    Webhooks that evict the pod themselves, ``seconds`` later (0: never): ``dry-run`` (the answer is 201), ``migrate``
-    (429), ``take`` (403).
+    ``kill`` and ``kill-first`` end the process when its request is carried out, or just before; it starts again
+    ``seconds`` later. Webhooks that evict the pod themselves, ``seconds`` later (0: never): ``dry-run`` (the answer is
+    201), ``migrate`` (429), ``take`` (403).
     """
 
     name: str
@@ -131,7 +132,9 @@ class Wire:
             case "check-pod":
                 self._check_pod(replica, order, answer)
             case "guard":
-                self._write_guard(replica, order, lambda outcome: answer(lambda: _written(replica, order, outcome)), 1)
+                self._write_guard(
+                    replica, order, lambda outcome: answer(lambda: self._stored(replica, order, outcome)), 1
+                )
             case _:
                 effects: dict[str, Callable[[], Answer]] = {
                     "history": lambda: server.write_history(order.key, order.uid, order.content, order.version),
@@ -214,6 +217,12 @@ class Wire:
 
         self._call(replica, order, "GET", effect, was_read)
 
+    def _stored(self, replica: "Replica", order: Order, outcome: str) -> list[Any]:
+        policy = self._world.store.get("policies", order.key)
+        stored = () if policy is None or policy.guard is None else policy.guard
+        pruned = tuple(name for name in order.content if name not in stored) if outcome == "done" else ()
+        return _engine(replica).written(order, outcome, -1, pruned)  # type: ignore[no-any-return]
+
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def _call(self, replica: "Replica", order: Order, verb: str, effect: Callable[[], Answer], done: Done) -> None:
@@ -292,9 +301,14 @@ class Wire:
                 done(found)
 
         def happen() -> None:
+            if "kill-first" in seconds:
+                self._kill(request.replica, seconds["kill-first"])
+                return
             self._world.record.begins(request)
             found = effect()
             self._world.record.effect(request, found)
+            if "kill" in seconds:
+                self._kill(request.replica, seconds["kill"])
             if "lost" not in seconds and "late" not in seconds:
                 agenda.after(back, lambda: answer(found))
 
@@ -314,6 +328,11 @@ class Wire:
             if "twice" in seconds:
                 agenda.after(there + 0.01 + seconds["twice"], happen)
         agenda.after(timeout, lambda: answer(NO_ANSWER))
+
+    def _kill(self, replica: "Replica", down: float) -> None:
+        if replica.engine is not None:
+            replica.kill()
+            self._world.agenda.after(down, replica.start)
 
     def _taken_over(self, uid: str, seconds: float) -> None:
         """A webhook evicts the pod itself, so long after the first call for it."""
