@@ -64,7 +64,8 @@ def test_a_pod_that_is_too_large_is_told_and_tolerates_every_taint(decoder, issu
     assert (shared.tolerations, shared.labels, shared.spread, shared.group) == (TOLERATES_ALL, {}, (), None)
     [fault] = told(issues)
     assert fault.startswith(f"{field}: Invalid value: ")
-    assert "at most 16000 are kept: the pod counts as one without them that tolerates every taint" in fault
+    assert "at most 16000 characters of" in fault
+    assert "the pod counts as one without them that tolerates every taint" in fault
     assert fault.endswith("shorten this field")
 
 

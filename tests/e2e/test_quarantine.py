@@ -9,6 +9,7 @@ import pytest
 from api.policy_cases import policy
 from controlplane import ControlPlane, Json, Operator, wait_until
 from e2e.tenants import Tenant
+from taintwarden.kube.wire.kinds import MAX_OF_A_POD
 
 NAMESPACE, NODE, POLICY = "answering", "quarantined", "quarantine"
 TAINT = {"key": "example.com/quarantine", "effect": "NoExecute"}
@@ -29,6 +30,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "not safe to evict": {
         "metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
     },
+    "too large a pod": {"metadata": {"labels": {f"key-{number}": "" for number in range(MAX_OF_A_POD + 1)}}},
     "a priority": {"spec": {"priorityClassName": "system-cluster-critical"}},
     "a DaemonSet": {"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet"}]}},
     "a foreign DaemonSet": {"metadata": {"ownerReferences": [{"apiVersion": "example.com/v1", "kind": "DaemonSet"}]}},
@@ -89,6 +91,16 @@ def has_to_leave(tenant: Tenant, answer: str) -> bool:
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_no_answer_keeps_a_pod(tenant: Tenant, answer: str) -> None:
     wait_until(lambda: has_to_leave(tenant, answer), LEAVES_SECONDS, f"the pod with {answer} to be evicted")
+
+
+def test_a_pod_that_is_too_large_is_named_with_its_field(tenant: Tenant) -> None:
+    def notes() -> list[str]:
+        found = tenant.admin.items("events", NAMESPACE)
+        return [one["note"] for one in found if one["reason"] == "IgnoredValue" and "metadata.labels" in one["note"]]
+
+    [note] = wait_until(notes, LEAVES_SECONDS, "an Event")
+    assert "the pod counts as one without them that tolerates every taint" in note
+    assert "shorten this field" in note
 
 
 def test_a_budget_keeps_a_pod_as_long_as_the_policy_says(tenant: Tenant) -> None:

@@ -1,6 +1,7 @@
 """What one object may weigh. The API server limits it to 1.5 MB and nothing else; what counts stays in memory."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Final
 
 from taintwarden.api.tolerations import PATH
@@ -35,33 +36,34 @@ def claims(obj: PodObject) -> list[str]:
 
 def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
     """Why a pod is too large, in its largest field; None if it is not. ``extended``: the tolerations it annotates."""
-    texts = _texts(obj, extended)
-    sizes = {path: sum(max(len(text), MIN_TEXT) for text in found) for path, found in texts.items()}
-    if (size := sum(sizes.values())) <= MAX_CHARACTERS:
+    sizes = {
+        path: sum(max(len(text), MIN_TEXT) for text in islice(texts, MAX_OF_A_POD + 1))
+        for path, texts in _texts(obj, extended).items()
+    }
+    if sum(sizes.values()) <= MAX_CHARACTERS:
         return None
     reason = (
-        f"labels, tolerations, selectors and claims of the pod have {size} characters, of which each text counts for "
-        f"{MIN_TEXT} or more, and at most {MAX_CHARACTERS} are kept: the pod counts as one without them that tolerates "
-        "every taint"
+        f"at most {MAX_CHARACTERS} characters of labels, tolerations, selectors and claims of a pod are kept, of which "
+        f"each text counts for {MIN_TEXT} or more: the pod counts as one without them that tolerates every taint"
     )
     largest = max(sizes, key=sizes.__getitem__)
     return FieldError(largest, sizes[largest], reason, "shorten this field")
 
 
-def _texts(obj: PodObject, extended: Iterable[Toleration]) -> dict[str, list[str]]:
+def _texts(obj: PodObject, extended: Iterable[Toleration]) -> dict[str, Iterable[str]]:
     """What is kept of a pod, by field: a label with its value is one text."""
     spread = obj.spec.topology_spread_constraints
     selectors = [one.label_selector for one in spread if one.label_selector is not None]
-    requirements = [part for one in selectors for part in one.match_expressions]
+    requirements = (part for one in selectors for part in one.match_expressions)
     return {
-        "metadata.labels": [key + value for key, value in obj.metadata.labels.items()],
-        "spec.tolerations": list(_texts_of(obj.spec.tolerations)),
-        PATH: list(_texts_of(extended)),
-        "spec.topologySpreadConstraints": [
-            *(text for one in spread for text in (one.topology_key, *one.match_label_keys)),
-            *(text for one in selectors for text in (*one.match_labels, *one.match_labels.values())),
-            *(text for one in requirements for text in (one.key, *one.values)),
-        ],
+        "metadata.labels": (key + value for key, value in obj.metadata.labels.items()),
+        "spec.tolerations": _texts_of(obj.spec.tolerations),
+        PATH: _texts_of(extended),
+        "spec.topologySpreadConstraints": chain(
+            (text for one in spread for text in (one.topology_key, *one.match_label_keys)),
+            (text for one in selectors for pair in one.match_labels.items() for text in pair),
+            (text for one in requirements for text in (one.key, *one.values)),
+        ),
         "spec.resourceClaims": claims(obj),
     }
 

@@ -145,9 +145,9 @@ def _read(pod: object, namespace: str) -> UnboundPod | None:
 
 
 def _too_large(pod: object) -> AdmissionResponse | None:
-    """Allows a pod with more tolerations than count, unread. None for any other pod."""
+    """Allows a pod with more tolerations than may count, unread. None for any other pod."""
     native = len(sequence(look(pod, "spec", "tolerations")))
     if native <= MAX_OF_A_POD:
         return None
-    text = f"spec.tolerations has {native} items, of which {MAX_OF_A_POD} count: the pod is not looked at"
+    text = f"spec.tolerations has {native} items, more than {MAX_OF_A_POD}: the pod is too large to be looked at"
     return AdmissionResponse(warnings=(text,))
