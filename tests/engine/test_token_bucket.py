@@ -76,6 +76,12 @@ def test_a_smaller_burst_leaves_no_debt():
     assert bucket.available_at(0.0) == 1.0
 
 
+def test_a_smaller_burst_takes_tokens_away():
+    bucket = full(1.0, 10)
+    bucket.resize(1.0, 2, 0.0)
+    assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
+
+
 def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
     bucket = TokenBucket(1.0, 10, empty_at=0.0)
     bucket.resize(100.0, 10, 2.0)
