@@ -40,7 +40,8 @@ class Model(RuleBasedStateMachine):
 
     @rule(namespace=NAMESPACES, size=st.integers(1, 8))
     def wave(self, namespace, size):
-        for self.number in range(self.number + 1, self.number + size + 1):
+        for _ in range(size):
+            self.number += 1
             self.there[f"p{self.number}"] = namespace
             self.bench.expect(f"p{self.number}", namespace=namespace)
 

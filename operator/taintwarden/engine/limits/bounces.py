@@ -24,7 +24,7 @@ MAX_LOOPS = 10_000
 class _Loop:
     """The rounds of one workload (by UID) on one node (by name: one that is created again is the same) by a policy."""
 
-    __slots__ = ("began_at", "began_with", "came", "last_at", "policy", "rounds", "workload")
+    __slots__ = ("began_with", "came", "last_at", "policy", "rounds", "workload")
 
     def __init__(self, policy: str, workload: str) -> None:
         self.policy = policy
