@@ -39,6 +39,7 @@ EQUAL = [
     ("6.12.55+", "6.12.55"),
     ("24.07", "24.7"),
     ("1.0.0-RC1", "1.0.0-rc.1"),
+    ("1.0.0-rc1", "1.0.0-rc-1"),
     ("1.2.0-5", "1.2-5"),
     ("Ubuntu 22.04.3 LTS", "Ubuntu_22.04.3_LTS"),
     ("Debian GNU/Linux 12 (bookworm)", "Debian_GNU_Linux_12_bookworm"),
