@@ -1,7 +1,7 @@
 """One value against tolerations: value types, the cache, and what is counted."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.kept import kept
@@ -97,6 +97,7 @@ ENTRIES = (gt(), gt("990", violation_grace_seconds=7), exists(toleration_seconds
 SOME = st.lists(st.sampled_from(ENTRIES), max_size=2).map(tuple)
 
 
+@example((), (), ENTRIES[-1:], "980", AFTER)
 @given(SOME, SOME, SOME, st.sampled_from(["940", "980", "high"]), st.sampled_from(TolerationSecondsMode))
 def test_the_parts_of_tolerations_judge_as_all_of_them_would(native, annotated, shared, value, mode):
     of, taint = Tolerations(native, annotated, SharedTolerations(shared)), Taint("sla", value)
