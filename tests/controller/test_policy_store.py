@@ -133,13 +133,19 @@ def test_the_conditions_of_a_spec_that_was_read_are_followed(store):
     """A replica that takes over keeps the times that the one before has written."""
     store.seen(stored("a"))
     condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
-    store.seen(stored("a") | {"status": {"conditions": [condition]}})
+    without = [{"type": "Retained", "status": "True"}, {"type": "Progressing", "lastTransitionTime": "2020"}]
+    store.seen(stored("a") | {"status": {"conditions": [condition, *without]}})
     assert store.observed["a"].conditions == {"Accepted": ("True", "2020-01-01T00:00:00Z")}
 
 
-def test_without_a_generation_every_version_is_read(store):
-    store.seen(stored("a", generation=0))
-    store.seen(stored("a", "Paused", generation=0))
+@pytest.mark.parametrize("generation", [{"generation": 0}, {}])
+def test_without_a_generation_every_version_is_read(store, generation):
+    """As of a file."""
+    for mode in ("Enforce", "Paused"):
+        obj = stored("a", mode)
+        del obj["metadata"]["generation"]
+        obj["metadata"] |= generation
+        store.seen(obj)
     assert store.modes == {"a": Mode.PAUSED}
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kept import kept
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.stores import profile_store
 from taintwarden.controller.stores.profile_store import ProfileStore
@@ -84,6 +85,14 @@ def test_a_deletion_that_names_its_namespace_is_searched_for_among_no_others(sto
     assert store.told() == []
     store.gone("a", "uid-a")  # its namespace could not be read
     assert store.told() == ["bank/a gone"]
+
+
+def test_nothing_is_kept_of_a_namespace_whose_profiles_are_gone(store):
+    store.load([stored("a", namespace="bank")])
+    store.gone("bank/a", "uid-a")
+    assert kept(store, "bank", without=store.fed) == []
+    store.seen(stored("b"))
+    assert store.told() == ["bank/a 950", "bank/a gone", "shop/b 950"]
 
 
 def test_only_what_changed_is_told(store):

@@ -364,9 +364,10 @@ def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
     assert fed.events == []
 
 
-def test_a_deleted_workload_whose_namespace_does_not_decode_is_found_by_the_next_list(fed):
+@pytest.mark.parametrize("what", [Identity("web", "", "a"), Identity("web", "shop", "")])
+def test_a_deleted_workload_that_cannot_be_told_from_others_is_found_by_the_next_list(fed, what):
     deliver(fed.workloads, workload_object("a", replicas=3))
-    assert not fed.workloads.lost(Identity("web", "", "a"))
+    assert not fed.workloads.lost(what)
 
 
 def test_all_kinds_that_the_limits_ask_for_are_followed():

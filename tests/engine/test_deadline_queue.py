@@ -129,6 +129,14 @@ def test_the_last_of_all_that_splits_its_part_can_be_cancelled():
     assert [queue.pop_due(9.0) for _ in range(5)] == ["0", "1", "2", "3", None]
 
 
+def test_a_part_that_is_split_between_others_loses_none_of_them():
+    queue = DeadlineQueue(largest_part=4)
+    for at in (*range(0, 100, 10), *range(1, 100, 2)):
+        queue.schedule(str(at), float(at))
+    wanted = sorted({*range(0, 100, 10), *range(1, 100, 2)})
+    assert [queue.pop_due(math.inf) for _ in wanted] == list(map(str, wanted))
+
+
 def test_to_add_or_remove_one_of_many_compares_it_with_few():
     compared = 0
 

@@ -1,6 +1,8 @@
 """One value against tolerations: value types, the cache, and what is counted."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from engine.kept import kept
 from engine.rig import Rig, exists, gt
@@ -9,7 +11,14 @@ from taintwarden.engine import evaluate
 from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.model import Taint, Toleration, Tolerations, TolerationSecondsMode, ValueType
+from taintwarden.engine.model import (
+    SharedTolerations,
+    Taint,
+    Toleration,
+    Tolerations,
+    TolerationSecondsMode,
+    ValueType,
+)
 from taintwarden.engine.reported_status import InvalidTaint
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
@@ -82,6 +91,17 @@ def test_the_grace_is_the_first_comparisons(tolerations, mode, grace):
 def test_the_first_toleration_that_holds_is_used():
     first, second = exists(toleration_seconds=5), exists(toleration_seconds=50)
     assert judge([gt(), first, second], Taint("sla", "940"), AFTER).toleration is first
+
+
+ENTRIES = (gt(), gt("990", violation_grace_seconds=7), exists(toleration_seconds=5), Toleration("sla", value="940"))
+SOME = st.lists(st.sampled_from(ENTRIES), max_size=2).map(tuple)
+
+
+@example((), (), ENTRIES[-1:], "980", AFTER)
+@given(SOME, SOME, SOME, st.sampled_from(["940", "980", "high"]), st.sampled_from(TolerationSecondsMode))
+def test_the_parts_of_tolerations_judge_as_all_of_them_would(native, annotated, shared, value, mode):
+    of, taint = Tolerations(native, annotated, SharedTolerations(shared)), Taint("sla", value)
+    assert Evaluator()._judgement(of, taint, value, mode, None) == judge(of.relevant_to("sla"), taint, mode)
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt, limited
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Phase, commands, events
+from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
 from taintwarden.engine.machine.claims import retry_delay as delay_between
 from taintwarden.engine.outcomes import OUTCOMES
 
@@ -458,6 +458,43 @@ def test_pausing_calls_off_what_is_scheduled():
 
 
 # -- freshness --------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_the_stream_has_just_come_to_needs_no_read():
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED)
+    assert (rig.take(commands.CheckNode), rig.phase("a")) == ([], Phase.IN_FLIGHT)
+
+
+def test_a_node_is_read_once_for_all_of_its_pods():
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
+    rig.pod("b", gt(), version=REACHED + 6)
+    assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
+
+
+def test_a_list_after_a_silence_is_believed_at_once():
+    rig = Rig(timings=Timings(silence=15.0, profile_rest=0.0))
+    rig.node("n1", "sla=940")
+    rig.monotonic += 60
+    rig.node("n1", "sla=940", listed=True)
+    rig.process(events.NodesListed(frozenset({"n1"}), REACHED))
+    rig.pod("a", gt())
+    assert rig.evictions() == ["a"]
+
+
+def test_while_the_stream_has_to_deliver_a_version_that_was_read_no_other_event_of_it_will_do():
+    rig = Rig(timings=Timings(silence=15.0, profile_rest=0.0))
+    node = rig.node("n1", "sla=940")
+    rig.monotonic += 60
+    rig.pod("a", gt())
+    rig.process(events.NodeChecked("n1", node.resource_version + 100, REACHED))
+    rig.out = []
+    for _ in range(3):
+        rig.node("n2")
+        rig.advance(5)
+    rig.pod("b", gt())
+    assert [type(one) for one in rig.out if isinstance(one, commands.CheckNode | commands.Evict)] == []
+    rig.node("n1", "sla=940", version=node.resource_version + 100)
+    assert rig.evictions() == ["a", "b"]
 
 
 def test_a_taint_that_went_away_spares_them():

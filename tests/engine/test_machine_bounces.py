@@ -49,6 +49,15 @@ def test_a_pod_that_the_watch_tells_of_before_the_answer_has_come_back():
     assert rig.evictions() == []
 
 
+def test_it_is_held_by_the_policy_that_delays_also_beside_one_that_does_not():
+    rig = Rig(TWICE, limited("q", spec={"mode": "DryRun"}))
+    rig.node("n1", "sla=900")
+    bounce(rig, 2)
+    rig.out = []
+    rig.pod("next", **WEB)
+    assert rig.evictions() == []
+
+
 # -- what is told ------------------------------------------------------------------------------------------------------
 
 

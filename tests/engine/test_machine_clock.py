@@ -187,6 +187,28 @@ def test_what_was_seen_and_could_not_be_stored_outlasts_a_list():
     assert rig.deadline("a") == 140.0
 
 
+def test_a_time_that_is_renewed_while_it_is_watched_moves_nothing_after_a_gap():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940", added=START)
+    rig.advance(20, step=5.0)
+    rig.node("n1", "sla=940", added=START + 20)
+    rig.feed(events.ViewChanged("nodes", live=False))
+    rig.advance(5)
+    rig.node("n1", "sla=940", added=START + 20, listed=True)
+    assert rig.deadline("a") == 100.0
+
+
+def test_what_is_written_to_a_node_while_it_is_watched_moves_nothing():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940", added=START)
+    rig.advance(20, step=5.0)
+    foreign = history(("940", START), ("980", START + 5), ("940", START + 10))
+    rig.node("n1", "sla=940", added=START, history=foreign)
+    assert rig.deadline("a") == 100.0
+
+
 # -- a taint counts from the later of its time and when it was not there -----------------------------------------------
 
 LONG_AGO = START - 600

@@ -264,7 +264,7 @@ def test_a_value_that_is_not_of_its_type_is_reported_as_long_as_it_is_there(reac
 
 def test_a_value_that_is_not_of_its_type_is_told_before_a_pod_is_there():
     rig = Rig(policy(taints=[{"key": "sla", "valueType": "Integer"}]))
-    rig.node("n1", "sla=98O")
+    rig.node("n1", "other=1", "sla=98O")
     assert [told.verdict.taint.value for told in rig.take(commands.InvalidValue)] == ["98O"]
 
 

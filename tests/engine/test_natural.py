@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.natural import MAX_LENGTH, PRE_RELEASES, explain_natural, parse_natural
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.versions import hinges_on_text, text_in
+from taintwarden.engine.versions import hinges_on_text, parse_version, semantic_place, text_in
 from taintwarden_placement.node_labels.encoding import encode_natural
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "natural.json").read_text())
@@ -39,6 +39,7 @@ EQUAL = [
     ("6.12.55+", "6.12.55"),
     ("24.07", "24.7"),
     ("1.0.0-RC1", "1.0.0-rc.1"),
+    ("1.0.0-rc1", "1.0.0-rc-1"),
     ("1.2.0-5", "1.2-5"),
     ("Ubuntu 22.04.3 LTS", "Ubuntu_22.04.3_LTS"),
     ("Debian GNU/Linux 12 (bookworm)", "Debian_GNU_Linux_12_bookworm"),
@@ -174,3 +175,21 @@ def test_the_order_of_two_versions_depends_on_text(one, other, reason):
 )
 def test_the_place_of_a_version_depends_on_text(text, depends):
     assert bool(text_in(text)) is depends
+
+
+SUFFIXES = ("-0", "-2", "-10", "-a", "-a.2", "-a.10", "-a.b", "", "+5")
+VERSIONS = [*(f"1.0.0{suffix}" for suffix in SUFFIXES), "1.2.0-a", "1.2.0", "10.0.0"]
+
+
+@pytest.mark.parametrize("one", VERSIONS)
+def test_the_place_of_a_semantic_version_is_by_its_precedence(one):
+    for other in VERSIONS:
+        places, versions = ([of(text) for text in (one, other)] for of in (semantic_place, parse_version))
+        assert (places[0] < places[1], places[0] == places[1]) == (
+            versions[0] < versions[1],
+            versions[0] == versions[1],
+        )
+
+
+def test_what_is_no_semantic_version_has_no_place():
+    assert semantic_place("high") is None

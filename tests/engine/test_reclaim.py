@@ -41,6 +41,16 @@ def test_the_policys_grace_period_counts_instead_of_the_pods():
     assert rig.deadline("a") == SECONDS - 10
 
 
+def test_each_pod_has_its_own_grace_where_another_policy_acts_too():
+    late = {"timing": {"violationGraceSeconds": 1_000}}
+    rig = Rig(spot(spec=late), limited("q", spec=late))
+    warn(rig)
+    for name, grace in (("short", 10), ("long", 100)):
+        rig.pod(name, grace_seconds=grace)
+        claims = rig.view.claims(f"uid-{name}")
+        assert [one.due_at - START for one in claims if one.policy.name == "p"] == [SECONDS - grace]
+
+
 def test_the_longest_grace_goes_first_among_equals():
     rig = Rig(spot(), max_in_flight=1, leading=False)
     for name, grace in (("short", 10), ("long", 100), ("middle", 50)):

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from engine.kept import kept
 from engine.spreading import BY_HOST, BY_RACK, BY_ZONE, CHECKOUT, HOST, RACK, ZONE, Rig, over
 from taintwarden.engine.model import Owner, Pod, PodClass, SpreadConstraint
 from taintwarden.engine.selectors import LabelSelector
-from taintwarden.engine.spread import DomainTally
+from taintwarden.engine.spread import DomainTally, Spread
 
 
 @pytest.fixture
@@ -182,6 +183,28 @@ def test_ten_times_the_candidates_are_not_a_hundred_times_the_work(monkeypatch, 
         return asked
 
     assert 0 < work(1000) < 25 * work(100)
+
+
+# -- what a tally counts
+
+
+def test_a_domain_weighs_the_cube_of_its_pods_and_one_without_pods_nothing():
+    labels = {"n1": {HOST: "a"}, "n2": {HOST: "b"}, "n3": {}}
+    tally = DomainTally(BY_HOST, labels.__getitem__)
+    tally.change("n1", 2)
+    assert [tally.weight(node) for node in labels] == [8, 0, 0]
+    tally.change("n1", -2)
+    labels["n1"] = {HOST: "b"}
+    tally.relabel("n1")
+    assert [tally.weight(node) for node in labels] == [0, 0, 0]
+
+
+def test_nothing_is_kept_of_a_pod_that_is_gone_after_its_eviction(rig):
+    [pod] = rig.fill("a1", BY_ZONE)
+    spread = Spread(lambda _: {})
+    for happens in (spread.came, spread.leave, spread.gone):
+        happens(pod)
+    assert kept(spread, pod.uid) == []
 
 
 # -- the same choice in every run

@@ -49,15 +49,15 @@ def test_the_rate_is_reached_in_the_long_run(rate, burst, seconds):
     assert taken >= int(rate * seconds) - 1
 
 
-@given(rates, bursts)
-def test_when_it_says_a_token_will_be_there_it_is(rate, burst):
-    bucket = full(rate, burst)
+@given(rates, bursts, st.floats(0, 1_000))
+def test_when_it_says_a_token_will_be_there_it_is(rate, burst, now):
+    bucket = full(rate, burst, now)
     for _ in range(burst):
-        assert admitted(bucket, 5.0)
-    moment = bucket.available_at(5.0)
-    assert moment > 5.0
-    assert not admitted(bucket, 5.0 + (moment - 5.0) * 0.99)
-    assert admitted(bucket, moment + 1e-9)
+        assert admitted(bucket, now)
+    moment = bucket.available_at(now)
+    assert moment > now
+    assert not admitted(bucket, now + (moment - now) * 0.99)
+    assert bucket.available_at(moment) == moment
 
 
 def test_a_clock_that_stands_or_goes_back_adds_nothing():
@@ -76,6 +76,12 @@ def test_a_smaller_burst_leaves_no_debt():
     assert bucket.available_at(0.0) == 1.0
 
 
+def test_a_smaller_burst_takes_tokens_away():
+    bucket = full(1.0, 10)
+    bucket.resize(1.0, 2, 0.0)
+    assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
+
+
 def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
     bucket = TokenBucket(1.0, 10, empty_at=0.0)
     bucket.resize(100.0, 10, 2.0)
@@ -85,6 +91,8 @@ def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
 def test_it_is_full_until_a_token_is_taken():
     bucket = full(1.0, 2)
     assert bucket.is_full(0.0)
-    bucket.take(0.0)
-    assert not bucket.is_full(0.0)
-    assert bucket.is_full(1.0)
+    assert [bucket.available_at(now) for now in (0.0, 0.5)] == [0.0, 0.5]
+    bucket.take(0.5)
+    assert not bucket.is_full(1.0)
+    assert bucket.available_at(1.0) == 1.0
+    assert bucket.is_full(1.5)

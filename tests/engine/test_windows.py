@@ -5,13 +5,17 @@ from bisect import bisect_right
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from engine.limits.asking import ask
+from engine.rig import limited
 from simulated.calendar import Wall
-from taintwarden.engine.limits.windows import Windows
-from taintwarden.engine.model import Window
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.limits.windows import EvictionWindows, Windows
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, PodClass, Tolerations, WallTime, Window
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -51,6 +55,15 @@ def test_a_window_that_opens_while_open_stays_open_for_its_duration():
     windows = Windows((window("0 2,3 * * *", 2),))
     assert [windows.closed_until(at(f"2026-05-01T0{hour}:30")) for hour in (2, 3, 4)] == [None, None, None]
     assert windows.closed_until(at("2026-05-01T05:00")) == at("2026-05-02T02:00")
+
+
+def test_a_pod_is_refused_until_the_window_opens():
+    policy = msgspec.structs.replace(limited(), windows=(window("0 2 * * *"),))
+    limit = EvictionWindows()
+    pod = Pod("a", "a", "n1", PodClass("shop", {}, Tolerations()), 0.0, 1)
+    now = Instant(WallTime(at("2026-05-01T01:00")), MonotonicTime(7.0))
+    limit.configure([policy], now)
+    assert limit.admit(ask(pod, policy, now=now)) == Refusal("window", MonotonicTime(7.0 + HOUR))
 
 
 @pytest.mark.parametrize("time", ["* *", "0 2"])

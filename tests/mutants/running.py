@@ -126,7 +126,8 @@ class Runner:
 
     def _observe(self, sources: list[str], stored: Path) -> None:
         costs = {}
-        observed = coverage.Coverage(data_file=None, branch=False, source=sources, config_file=False)
+        files = [source if source.endswith(".py") else f"{source}/*" for source in sources]
+        observed = coverage.Coverage(data_file=None, branch=False, include=files, config_file=False)
         observed.set_option("run:core", "ctrace")  # the only one that tells tests apart
         observed.start()
         for item, following in zip(self.items, [*self.items[1:], None], strict=True):

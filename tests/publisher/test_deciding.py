@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from publisher.scene import NOW, STEPS, after, node, owned, record, taint, view
 from taintwarden_publisher.deciding import Kind, State, allowed, decide, patch, recorded, withdrawals
-from taintwarden_publisher.records import read_record
+from taintwarden_publisher.records import bounds, read_record
 
 
 def only(decision):
@@ -24,7 +24,7 @@ def test_a_first_value_adds_the_taint_and_its_record():
     change = only(decide(view([node("a1", taint("x", key="other"))], {"a1": 939.6})))
     assert (change.kind, change.after) == (Kind.ADDED, "900")
     assert list(change.taints) == [taint("x", key="other"), taint("900")]
-    assert change.record.value == "900"
+    assert (change.record.value, change.record.at) == ("900", NOW)
     assert change.record.from_value == 939.6
 
 
@@ -60,7 +60,9 @@ def test_another_effect_replaces_that_of_before():
         node("a1", taint("800", effect="NoSchedule")),
         node("a1", taint("800"), record=record("940")),
         node("a1", taint("940"), taint("1", effect="NoSchedule"), record=record("940")),
+        node("a1", taint("940"), taint("940", effect="NoSchedule"), record=record("940")),
         node("a1", taint("940"), record=record("940", publisher="another")),
+        node("a1", taint("940"), record=record("940", at=NOW.replace(tzinfo=None))),
         node("a1", taint("940"), record="not json"),
         node("a1", taint("940"), record='{"a":' * 20_000 + "1" + "}" * 20_000),
         node(
@@ -88,7 +90,7 @@ def aged(seconds: float):
     return node("a1", taint("940"), record=record("940", at=NOW - timedelta(seconds=seconds)))
 
 
-@pytest.mark.parametrize(("seconds", "is_waiting"), [(59, True), (60, False), (-3600, False)])
+@pytest.mark.parametrize(("seconds", "is_waiting"), [(0, True), (59, True), (60, False), (-3600, False)])
 def test_a_value_stays_for_the_time_that_it_has_to(seconds, is_waiting):
     """A record of the future delays nothing: the clock that wrote it was wrong, or ours is."""
     decision = decide(view([aged(seconds)], {"a1": 100.0}, minDwellSeconds=60))
@@ -100,7 +102,13 @@ def test_a_value_stays_for_the_time_that_it_has_to(seconds, is_waiting):
 
 def test_what_somebody_removed_comes_back_at_once():
     gone = node("a1", record=record("940", at=NOW))
-    assert only(decide(view([gone], {"a1": 100.0}, minDwellSeconds=60))).after == "0"
+    change = only(decide(view([gone], {"a1": 100.0}, minDwellSeconds=60)))
+    assert (change.kind, change.before, change.after) == (Kind.ADDED, "", "0")
+
+
+def test_another_effect_of_the_same_value_does_not_wait():
+    decision = decide(view([aged(30)], {"a1": 945.0}, minDwellSeconds=60, effects=["NoSchedule"]))
+    assert only(decision).kind is Kind.CHANGED
 
 
 # -- how many may change ----------------------------------------------------------------------------------------------
@@ -127,6 +135,7 @@ def test_a_share_is_rounded_up(limit, selected, wanted):
 def test_a_node_that_changed_lately_and_changes_again_counts_once():
     decision = decide(view(fleet(2), {"n0000": 0.0, "n0001": 985.0}, recent=["n0000"], maxChangedNodes=1))
     assert decision.counted == 1
+    assert decide(view(fleet(1), {"n0000": 985.0}, recent=["n0000"])).counted == 0, "nothing changes now"
 
 
 @pytest.mark.parametrize(("falling", "is_too_much"), [(1, False), (2, True)])
@@ -148,6 +157,8 @@ def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
     ("has", "age"),
     [
         (node("a1", record=record("0", at=NOW - timedelta(minutes=9))), timedelta(minutes=9)),
+        (node("a1", record=record("0", at=NOW)), timedelta()),
+        (node("a1", record=record("0", at=NOW), created=NOW - timedelta(minutes=10)), timedelta()),
         (node("a1", record=record("0", at=NOW - timedelta(minutes=10))), None),
         (node("a1", record=record("0", at=NOW + timedelta(minutes=1))), None),
         (node("a1", record=record("0", at=NOW, publisher="another")), None),
@@ -155,10 +166,21 @@ def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
         (node("a1", record="not json"), None),
         (node("a1"), None),
     ],
-    ids=["lately", "earlier", "in the future", "of another", "a first value", "unreadable", "none"],
+    ids=[
+        "lately",
+        "now",
+        "not a first value",
+        "earlier",
+        "in the future",
+        "of another",
+        "a first value",
+        "unreadable",
+        "none",
+    ],
 )
 def test_records_tell_a_publisher_that_starts_what_changed_lately(has, age):
-    assert recorded("sla", "sla", [has], NOW).get("a1") == age
+    others = [node("a0"), node("a2", record="not json")]
+    assert recorded("sla", "sla", [*others, has], NOW) == ({} if age is None else {"a1": age})
 
 
 def test_the_first_values_of_new_nodes_do_not_count():
@@ -170,7 +192,7 @@ def test_the_first_values_of_new_nodes_do_not_count():
 
 
 def test_the_first_values_of_nodes_that_are_there_already_count():
-    nodes = [node(f"a{index}") for index in range(9)]
+    nodes = [node(f"a{index}", created=NOW - timedelta(minutes=10)) for index in range(9)]
     assert decide(view(nodes, {one.name: 980.0 for one in nodes}, maxChangedNodes=8)).is_too_much
 
 
@@ -205,6 +227,19 @@ def test_a_write_fails_where_the_node_has_changed_since():
 def test_the_record_says_which_values_keep_the_taint():
     change = only(decide(view([node("a1")], {"a1": 950.0}, hysteresis=2)))
     assert read_record({"published.taintwarden.io/sla": change.record.text()}, "sla").keeps == (938, 962)
+
+
+@pytest.mark.parametrize(
+    ("value", "keeps"), [(0.0, (None, 902)), (985.0, (978, None))], ids=["lowest level", "highest level"]
+)
+def test_the_record_of_a_level_without_end_has_no_bound_there(value, keeps):
+    change = only(decide(view([node("a1")], {"a1": value}, hysteresis=2)))
+    assert read_record({"published.taintwarden.io/sla": change.record.text()}, "sla").keeps == keeps
+
+
+@pytest.mark.parametrize(("low", "kept"), [(0, None), (0.5, 0.5)])
+def test_no_value_is_below_0(low, kept):
+    assert bounds((low, 900)) == (kept, 900)
 
 
 # -- in general -------------------------------------------------------------------------------------------------------

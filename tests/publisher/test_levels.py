@@ -1,5 +1,6 @@
 """From values to levels: quantized down or rounded, and still where a value only jitters."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -39,6 +40,22 @@ def test_a_value_becomes_the_nearest_multiple(value, wanted):
 def test_a_value_is_among_those_of_its_level(of, value):
     low, high = values_of(of, level(of, value))
     assert low <= value < high
+
+
+@pytest.mark.parametrize(
+    ("of", "number", "values"),
+    [
+        (spec(), 960, (960, 980)),
+        (spec(), 980, (980, math.inf)),
+        (spec(steps=None, round=10), 940, (935, 945)),
+    ],
+)
+def test_a_level_has_the_values_to_the_next_one(of, number, values):
+    assert values_of(of, number) == values
+
+
+def test_a_node_without_taint_gets_the_level_of_its_value():
+    assert next_level(spec(steps=None, round=10, hysteresis=2), None, 939.6) == 940
 
 
 def test_a_number_that_is_no_level_has_no_values():

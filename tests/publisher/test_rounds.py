@@ -9,6 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from publisher.answering import Answers, vector
 from publisher.scene import body, node_object, record, taint
@@ -30,7 +31,7 @@ class Scripted:
         self.patches: list[str] = []
         self.statuses: list[Any] = []
         self.outcomes: dict[str, Written] = {}
-        self.is_away = False
+        self.is_away = self.has_no_status = False
         self.most_at_once = self._now = 0
         self.passes = lambda: None
 
@@ -62,6 +63,9 @@ class Scripted:
         return outcome, {Written.REFUSED: "no right", Written.FAILED: "500 webhook"}.get(outcome, "")
 
     async def patch_status(self, name: str, status: Any) -> None:
+        if self.has_no_status:
+            msg = "the status cannot be written: away"
+            raise ClusterError(msg)
         self.statuses.append(status)
 
     async def access(self, secret: str) -> Access:
@@ -101,7 +105,12 @@ def stage(prometheus: Answers, session: aiohttp.ClientSession) -> Stage:
 
 
 async def test_values_become_taints(stage):
-    await stage.play()
+    with capture_logs() as logs:
+        await stage.play()
+    assert [one["change"] for one in logs if one["event"] == "taint-published"] == [
+        "a1 sla=980 (from 985)",
+        "a2 sla=940 (from 950)",
+    ]
     assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("sla=980", "sla=940")
     assert stage.reasons() == {"Accepted": "Accepted", "Answered": "Answered", "Publishing": "Publishing"}
     assert stage.report.summary == "2 nodes of 2 have the taint sla with its value"
@@ -173,6 +182,25 @@ async def test_writes_that_are_not_answered_end_the_round(stage):
     await stage.play()
     assert len(stage.cluster.patches) <= 16
     assert stage.report.stuck == "WriteFailed"
+
+
+async def test_a_write_that_fails_stops_none_of_many(stage):
+    names = [f"n{index:03}" for index in range(30)]
+    stage.cluster.has(*map(node_object, names))
+    stage.cluster.outcomes["n000"] = Written.FAILED
+    stage.clock = 1_000.0
+    stage.prometheus.says(vector(dict.fromkeys(names, 985), at=time.time() + stage.clock))
+    await stage.play()
+    assert len(stage.cluster.patches) == 30
+
+
+async def test_writes_that_take_long_and_succeed_go_on(stage):
+    names = [f"n{index:03}" for index in range(30)]
+    stage.cluster.has(*map(node_object, names))
+    stage.cluster.passes = lambda: setattr(stage, "clock", stage.clock + 30)
+    stage.prometheus.says(vector(dict.fromkeys(names, 985)))
+    await stage.play()
+    assert len(stage.cluster.patches) == 30
 
 
 async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
@@ -456,9 +484,18 @@ async def test_the_status_is_written_when_it_changes_and_once_a_minute(stage):
     assert len(stage.cluster.statuses) == first
     await stage.play(mode="DryRun")
     assert len(stage.cluster.statuses) == first + 1
-    stage.clock = 90
-    await stage.play(mode="DryRun")
-    assert len(stage.cluster.statuses) == first + 2
+    for stage.clock, more in ((89, 1), (90, 2)):
+        stage.prometheus.says(vector({"a1": 985, "a2": 950}, at=time.time() + stage.clock))
+        await stage.play(mode="DryRun")
+        assert len(stage.cluster.statuses) == first + more
+
+
+async def test_a_status_that_was_not_written_is_written_in_the_next_round(stage):
+    stage.cluster.has_no_status = True
+    await stage.play()
+    stage.cluster.has_no_status = False
+    await stage.play()
+    assert len(stage.cluster.statuses) == 1
 
 
 async def test_a_status_is_of_the_version_with_which_the_round_began(stage):
@@ -500,6 +537,17 @@ async def test_a_condition_keeps_the_time_since_when_it_holds(stage):
     assert answered["lastTransitionTime"] > first
 
 
+async def test_a_process_that_starts_keeps_the_time_since_when_a_condition_holds(stage):
+    await stage.play()
+    stored = stage.cluster.statuses[-1]
+    for one in stored["conditions"]:
+        one["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    again = Rounds("sla", stage.tools)
+    given = body(url=stage.prometheus.url, **stage.fields) | {"status": stored}
+    await again.play(given, "", YES)
+    assert stage.cluster.statuses[-1]["conditions"] == stored["conditions"]
+
+
 async def test_what_works_is_not_stuck(stage):
     await stage.play()
     assert stage.value("taintwarden_publisher_stuck") == 0
@@ -522,6 +570,18 @@ async def test_a_deleted_object_takes_its_taints_with_it_and_what_it_cannot_take
     assert await stage.rounds.withdraw("sla") == ""
     assert (stage.cluster.taint("a1"), stage.cluster.objects["a1"]["metadata"]["annotations"]) == ("", {})
     assert stage.value("taintwarden_publisher_stuck") is None
+
+
+async def test_an_object_that_is_deleted_before_its_first_round_takes_its_taints_with_it(stage):
+    stage.cluster.has(node_object("a1", taint("980"), record=record("980")))
+    assert await stage.rounds.withdraw("sla") == ""
+    assert stage.cluster.taint("a1") == ""
+
+
+async def test_a_node_that_changes_meanwhile_is_still_to_be_freed(stage):
+    await stage.play()
+    stage.cluster.outcomes["a1"] = Written.CONFLICT
+    assert await stage.rounds.withdraw("sla") == "1 node still to be freed of the taint sla"
 
 
 async def test_a_round_that_ends_after_the_deletion_measures_nothing(stage):

@@ -46,6 +46,11 @@ def test_a_value_that_is_none_gives_nothing(value, fault):
     assert (dict(found.values), dict(found.faults)) == ({"a2": 940.0}, {fault: 1})
 
 
+@pytest.mark.parametrize("value", [0.0, 2.0**53])
+def test_the_least_and_the_largest_value_are_values(value):
+    assert samples([series("a1", value)], "node", NODES).values == {"a1": value}
+
+
 @pytest.mark.parametrize("name", ["a1", "a1:9100", "10.0.0.1", "10.0.0.1:9100"])
 def test_an_instance_may_be_an_address_with_a_port(name):
     assert dict(samples([series(name, label="instance")], "instance", NODES).values) == {"a1": 940.0}
@@ -64,8 +69,8 @@ def test_an_instance_that_is_neither_a_name_nor_an_address_names_no_node(name):
     assert (dict(found.values), dict(found.faults)) == ({}, {Fault.NO_NODE: 1})
 
 
-@pytest.mark.parametrize("claimed", ["10.0.0.1:9100", "victim.internal", "victim", "victim:9100", "[10.0.0.1]"])
-@pytest.mark.parametrize("name", ["10.0.0.1:9100", "victim.internal:9100", "victim:9100"])
+@pytest.mark.parametrize("claimed", ["10.0.0.1:9100", "victim.internal", "victim", "[10.0.0.1]", "fe80::1%victim"])
+@pytest.mark.parametrize("name", ["10.0.0.1:9100", "victim.internal:9100", "victim:9100", "fe80::1%victim"])
 def test_a_kubelet_cannot_get_the_value_of_another_node(claimed, name):
     nodes = [node("victim", addresses=["10.0.0.1"]), node("evil", addresses=["10.0.0.6", claimed])]
     assert "evil" not in samples([series(name, label="instance")], "instance", nodes).values

@@ -143,6 +143,23 @@ def test_a_wave_that_takes_long_is_one_round():
     assert loop.leave(back) == 2
 
 
+def test_the_first_round_after_the_start_of_the_machine_is_the_first():
+    loop = Loop()
+    loop.now = 0.0
+    assert loop.bounce(2) == [0, 2]
+
+
+def test_whoever_is_there_when_a_round_begins_anew_is_of_that_round():
+    loop = Loop()
+    there = loop.come("there")
+    loop.bounce(1)
+    between = loop.come("between")
+    loop.now += bounces.BOUNCING_SECONDS + 1
+    assert loop.leave(there) == 0
+    assert loop.leave(between) == 0
+    assert loop.leave(loop.come("back")) == 2
+
+
 def test_ten_pods_that_take_turns_bounce_too():
     """Each left after another that stands there still, so "since the last eviction" would never see one."""
     loop = Loop()
@@ -258,6 +275,14 @@ def test_who_bounces_is_remembered_longer_than_who_does_not(monkeypatch):
         loop.bounce(1, node=f"other-{number}")
         counted.append(loop.leave(loop.come(f"again-{number}")))
     assert counted == list(range(3, 23))
+
+
+def test_what_is_over_is_forgotten_when_another_workload_is_evicted():
+    loop = Loop()
+    loop.bounce(1, node="before")
+    loop.now += bounces.BOUNCING_SECONDS + 1
+    loop.bounce(1, node="after")
+    assert kept(loop.bounces, "before") == []
 
 
 def test_how_many_workloads_bounce_is_told():

@@ -93,6 +93,11 @@ def test_a_rate_of_10000_is_off():
     assert bench.go(500) == 500
 
 
+def test_a_policy_whose_rate_is_off_leaves_others_theirs():
+    limits = limited("q", evictions_per_second=2.0, burst=2)
+    assert Bench(limited(), limits).go(policy=limits) == 2
+
+
 @pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (1.0, 1), (2.5, 2), (7.0, 7)])
 def test_the_overall_rate_has_a_burst_of_one_second(rate, burst):
     assert Bench(overall=rate).go() == burst

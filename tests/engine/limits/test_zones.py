@@ -149,6 +149,7 @@ def test_when_all_nodes_are_unhealthy_no_pod_goes(zones):
 def test_when_all_nodes_are_unhealthy_pods_before_a_hard_deadline_go():
     bench = Bench(msgspec.structs.replace(limited(zone_health=HEALTH), reclaim=Reclaim(120)))
     assert bench.fill(nodes=3, bad=3).refuse() is None
+    assert bench.zones.table("p") == []
 
 
 @pytest.mark.parametrize(("nodes", "bad"), [(3, 2), (1, 0)], ids=["degraded", "one node"])
@@ -178,6 +179,7 @@ def test_degraded_and_full_zones_have_a_rate(bad, pods):
     assert bench.zones.is_slowed("p", "z1") == (pods < 100)
     assert bench.go() == pods
     assert bench.go("z2") == 100
+    assert bench.go("of no node") == 100
     bench.seconds += 0.5
     assert bench.go() == (1 if pods < 100 else 100)
 
@@ -257,13 +259,14 @@ def test_without_zone_health_there_are_no_zones():
 
 
 @pytest.mark.parametrize("policies", [[], [limited()]], ids=["deleted", "switched off"])
-def test_zone_health_that_is_removed_ends_at_once(policies):
-    bench = Bench().fill(nodes=3, bad=3)
+@pytest.mark.parametrize(("nodes", "freed"), [(3, ["zone/p/z1", "policy/p"]), (5, ["zone/p/z1"])])
+def test_zone_health_that_is_removed_ends_at_once(policies, nodes, freed):
+    bench = Bench().fill(nodes=nodes, bad=3)
     bench.zones.configure(policies, bench.now)
-    assert policy_key("p") in bench.freed.take()
+    assert bench.freed.take() == freed
     assert bench.zones.table("p") == []
     assert not bench.zones.all_unhealthy("p")
-    assert kept(bench.zones, "z1") == []
+    assert kept(bench.zones, "z1", "p") == []
 
 
 @pytest.mark.parametrize(("threshold", "state"), [(0.2, DEGRADED), (0.55, NORMAL)])

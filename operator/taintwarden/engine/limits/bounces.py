@@ -24,7 +24,7 @@ MAX_LOOPS = 10_000
 class _Loop:
     """The rounds of one workload (by UID) on one node (by name: one that is created again is the same) by a policy."""
 
-    __slots__ = ("began_at", "began_with", "came", "last_at", "policy", "rounds", "workload")
+    __slots__ = ("began_with", "came", "last_at", "policy", "rounds", "workload")
 
     def __init__(self, policy: str, workload: str) -> None:
         self.policy = policy
@@ -79,9 +79,8 @@ class Bounces(Limit):
         until = later(loop.last_at, self._settings[loop.policy].backoff(loop.rounds))
         if request.now.monotonic >= until:
             return None
-        times = "once" if loop.rounds == 1 else f"{loop.rounds} times in a row"
         what = pod.shared.owner or f"a pod without controller in namespace {pod.shared.namespace}"
-        detail = f"{what} was evicted from node {pod.node} {times}, and came back"
+        detail = f"{what} was evicted from node {pod.node} {loop.rounds} times in a row, and came back"
         return Refusal(BOUNCE, until, Whom.PODS, key, detail)
 
     def came(self, pod: Pod) -> None:
@@ -99,7 +98,7 @@ class Bounces(Limit):
         """The eviction of a pod is requested: if it came back, it starts the next round."""
         key, now = _key(request.pod, request.policy.name), request.now.monotonic
         loop = self._loops.get(key) or self._remember(key, request, now)
-        goes_on = loop.rounds > 0 and not self._is_over(loop, now)
+        goes_on = not self._is_over(loop, now)
         loop.last_at = now
         if goes_on and loop.came.get(request.pod.uid, 0) < loop.began_with:
             return

@@ -44,16 +44,16 @@ class EvictionWindows(Limit):
         opens_at = None if windows is None else windows.closed_until(request.now.wall)
         if opens_at is None:
             return None
-        return Refusal(WINDOW, later(request.now.monotonic, max(0.0, opens_at - request.now.wall)))
+        return Refusal(WINDOW, later(request.now.monotonic, opens_at - request.now.wall))
 
 
 class Windows:
-    """Whether a policy may evict now: while any of its windows is open, and always without windows.
+    """Whether a policy may evict now: while any of its windows is open.
 
     Every admission needs the answer, so it is cached for as long as it holds.
 
     Args:
-        windows: valid ones, see :mod:`taintwarden.api.window_schedules`.
+        windows: at least one, and valid: see :mod:`taintwarden.api.window_schedules`.
 
     """
 
@@ -61,7 +61,7 @@ class Windows:
         self._windows = tuple((_Schedule(one.schedule, one.time_zone), one.duration_seconds) for one in windows)
         # The answer, and the half-open interval in which it holds.
         self._opens_at: float | None = None
-        self._since, self._until = (math.inf, math.inf) if windows else (-math.inf, math.inf)
+        self._since = self._until = math.inf
 
     def closed_until(self, now: float) -> float | None:
         """None while a window is open, else when the next one opens: infinity if none opens in the next 50 years.

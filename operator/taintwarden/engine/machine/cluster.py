@@ -126,14 +126,13 @@ class NodeState:
         return self.node is not None and bool(self.node.taints or self.beside is not None)
 
     def is_heartbeat(self, node: Node) -> bool:
-        """Whether no relevant field differs from what is known: most updates of a node change only its status.
+        """Whether no relevant field of the same node differs: most updates of a node change only its status.
 
         Some writers renew the times of taints with each report.
         """
         known = self.node
         return (
             known is not None
-            and known.uid == node.uid
             and are_alike(known.taints, node.taints)
             and known.labels == node.labels
             and known.history == node.history

@@ -60,7 +60,6 @@ class Report(msgspec.Struct, frozen=True):
 
     conditions: tuple[Condition, ...]
     decision: Decision | None = None
-    faults: Mapping[Fault, int] = {}
     written: tuple[Change, ...] = ()
     answered_at: datetime | None = None
     is_dry_run: bool = False

@@ -157,7 +157,7 @@ class Rounds:
             decision, spec.key, spec.mode, limit, written, hindrance, has_answer=has_answer
         )
         conditions = (reporting.accepted(trouble), reporting.answered(trouble, found), publishing)
-        return Report(conditions, decision, found.faults if found else {}, tuple(written), self._answered_at)
+        return Report(conditions, decision, tuple(written), self._answered_at)
 
     def _view(self, spec: PublisherSpec, nodes: Sequence[Node], found: Samples | None) -> View:
         now = self._tools.monotonic()
