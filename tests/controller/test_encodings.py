@@ -9,63 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller import Clock
-from kube.wire_format import enveloped, framed, message, read
+from kube.wire_format import enveloped, framed, message, pod_message, read
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.kinds import PodObject
 from taintwarden.kube.wire.resources import PODS
 
-FIELDS: dict[str, dict[str, tuple[int, str]]] = {
-    "pod": {"metadata": (1, "meta"), "spec": (2, "spec"), "status": (3, "status")},
-    "meta": {
-        "name": (1, ""),
-        "namespace": (3, ""),
-        "uid": (5, ""),
-        "resourceVersion": (6, ""),
-        "creationTimestamp": (8, "time"),
-        "deletionTimestamp": (9, "time"),
-        "labels": (11, "map"),
-        "annotations": (12, "map"),
-        "ownerReferences": (13, "owner"),
-    },
-    "owner": {"kind": (1, ""), "name": (3, ""), "uid": (4, ""), "apiVersion": (5, ""), "controller": (6, "")},
-    "spec": {
-        "volumes": (1, "volume"),
-        "terminationGracePeriodSeconds": (4, ""),
-        "nodeName": (10, ""),
-        "tolerations": (22, "toleration"),
-        "priority": (25, ""),
-    },
-    "volume": {"name": (1, ""), "hostPath": (2, "host"), "emptyDir": (2, "empty")},
-    "toleration": {
-        "key": (1, ""),
-        "operator": (2, ""),
-        "value": (3, ""),
-        "effect": (4, ""),
-        "tolerationSeconds": (5, ""),
-    },
-    "status": {"phase": (1, ""), "conditions": (2, "condition")},
-    "condition": {"type": (1, ""), "status": (2, ""), "lastTransitionTime": (4, "time")},
-}
-"""Number and kind of each field, as ``generated.proto`` has them."""
 LATEST = 253_402_300_799
-
-
-def in_protobuf(value: Any, kind: str) -> Any:
-    if isinstance(value, list):
-        return [in_protobuf(one, kind) for one in value]
-    match kind:
-        case "time":
-            return {1: int(datetime.fromisoformat(value).timestamp())}
-        case "map":
-            return [{1: key, 2: text} for key, text in value.items()]
-        case "host":
-            return {1: {1: value["path"]}}
-        case "empty":
-            return {2: {1: value.get("medium", "")}}
-        case "":
-            return value
-    return {FIELDS[kind][name][0]: in_protobuf(one, FIELDS[kind][name][1]) for name, one in value.items()}
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -171,7 +121,7 @@ def plain(pod: Any) -> Any:
 @settings(max_examples=200)
 @given(alike())
 def test_a_pod_is_the_same_in_each_encoding(found: list[dict[str, Any]]) -> None:
-    frames, encoded = FrameDecoder(PODS), [message(in_protobuf(one, "pod")) for one in found]
+    frames, encoded = FrameDecoder(PODS), [pod_message(one) for one in found]
     in_json = read(frames.page(json.dumps({"metadata": {"resourceVersion": "9"}, "items": found}).encode()))
     on_a_page = read(frames.page(enveloped(message({1: {2: "9"}, 2: encoded}))))
     watch = b"".join(framed("MODIFIED", one) for one in encoded)
