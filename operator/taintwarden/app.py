@@ -160,6 +160,7 @@ class App:
             self.policies.observed,
             self.profiles.observed,
             lambda: self.lease.held and self.machine.view.is_leading,
+            self.loop,
             dry_run=settings.dry_run,
             refresh_seconds=timings.refresh_seconds,
         )

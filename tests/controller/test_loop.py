@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller import GT_950, NOW
 from simulated import policy
@@ -13,7 +14,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine import Machine, Outcome, commands, events
-from taintwarden.engine.model import Instant, Node, Pod, Taint, Tolerations
+from taintwarden.engine.model import Instant, Node, Pod, SourceValue, Taint, Tolerations
 
 pytestmark = pytest.mark.looptime
 
@@ -224,3 +225,41 @@ def test_the_systems_clocks_are_two():
     assert second.monotonic >= first.monotonic
     assert abs(first.wall - second.wall) < 60
     assert first.wall > 1_700_000_000
+
+
+LABELLED = policy(taints=[{"key": "rack", "from": {"label": "example.com/rack"}}])
+
+
+@pytest.mark.parametrize(
+    ("more", "changes"),
+    [
+        ({}, 0),
+        ({"taints": ((Taint("sla", "940"), None),)}, 1),
+        ({"labels": {"zone": "b"}}, 1),
+        ({"history": "{}"}, 1),
+        ({"do_not_evict": True}, 1),
+        ({"values": {}}, 1),
+        ({"uid": "uid-other"}, 1),
+    ],
+)
+async def test_a_heartbeat_of_a_node_is_no_change(more, changes):
+    stage = Stage(Machine())
+    stage.loop.feed(events.PoliciesChanged((LABELLED,)))
+    values = {LABELLED.taints[0].source: SourceValue("r1")}
+    known = Node("n1", "uid-n1", {"zone": "a"}, ((Taint("sla", "980"), None),), 1, values=values)
+    stage.loop.feed(events.NodeSeen(known))
+    before = stage.loop.changes
+    stage.loop.feed(events.NodeSeen(replace(known, resource_version=2, **more)))
+    assert stage.loop.changes == before + changes
+
+
+async def test_how_far_the_nodes_have_come_is_no_change():
+    stage = Stage(Machine())
+    stage.loop.feed(events.NodesReached(7))
+    assert stage.loop.changes == 0
+
+
+async def test_every_other_event_is_a_change():
+    stage = Stage(Machine())
+    stage.loop.feed(events.PodGone("uid-a", "n1"))
+    assert stage.loop.changes == 1

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller import GT_950, NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from simulated import policy
+from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
 from taintwarden.controller.status.status_writer import (
     PAUSE,
     PROFILES_PER_TURN,
@@ -18,13 +20,18 @@ from taintwarden.controller.status.status_writer import (
     REPORT_SECONDS,
     REST,
     StatusWriter,
+    holds_seconds,
     in_turns,
 )
 from taintwarden.controller.stores.object_store import ObservedObject
+from taintwarden.engine import rfc3339
+from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, events
+from taintwarden.engine.machine import Machine, PolicyReport, events
+from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE
-from taintwarden.engine.model import Instant, Node, Pod, Profile, Taint, Tolerations
+from taintwarden.engine.model import Node, Pod, Profile, Taint, Tolerations
+from taintwarden.engine.reported_status import ReportedStatus
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.telemetry.metrics import Metrics
 
@@ -43,6 +50,7 @@ class Stage:
         self.client = ScriptedClient(*answers, default=lambda _: {})
         self.clock = Clock()
         self.machine = Machine()
+        self.loop = Loop(self.machine, self.clock, lambda _: None, lambda _: None)
         self.metrics = Metrics()
         self.observed = {"p": ObservedObject(1)}
         self.profiles: dict[str, ObservedObject] = {}
@@ -57,6 +65,7 @@ class Stage:
             self.observed,
             self.profiles,
             lambda: self.leads,
+            self.loop,
             cpu=lambda: next(self.cpu_seconds),
         )
         self.step(events.PoliciesChanged((policy(**spec),)))
@@ -76,7 +85,7 @@ class Stage:
         return Pod(f"uid-{name}", name, node, shared, NOW - 100, 1)
 
     def step(self, event: Any) -> None:
-        self.machine.step(event, Instant(self.clock.wall, self.clock.monotonic))
+        self.loop.feed(event)
 
     def wake(self) -> None:
         while self.machine.wake_after(self.clock()) == 0.0:
@@ -256,6 +265,79 @@ async def test_what_is_held_by_an_invalid_value_is_counted():
     [status] = await stage.run()
     assert status["retained"] == 1
     assert status["invalidTaints"] == [{"node": "n1", "taint": "sla=high:NoExecute", "pods": 1}]
+
+
+# -- how often ---------------------------------------------------------------------------------------------------------
+
+
+async def rounds(stage: Stage, also: Callable[[], None] = lambda: None) -> int:
+    """How often pods are counted in two turns, between which something happens."""
+    found, view = [], stage.machine.view
+    count = view.report_in_slices
+    view.report_in_slices = lambda at: (found.append(at), count(at))[1]  # type: ignore[method-assign]
+    await stage.run(REFRESH_SECONDS * 1.5, also)
+    return len(found)
+
+
+async def test_pods_are_not_counted_again_while_nothing_happens():
+    assert await rounds(stage_with_pods()) == 1
+
+
+async def test_pods_are_not_counted_again_after_a_heartbeat_of_a_node():
+    stage = stage_with_pods()
+
+    def beat() -> None:
+        stage.step(events.NodeSeen(stage.node("n1", "940", 3)))
+        stage.step(events.NodesReached(300))
+
+    assert await rounds(stage, beat) == 1
+
+
+async def test_pods_are_counted_again_after_a_change():
+    stage = stage_with_pods()
+    assert await rounds(stage, lambda: stage.step(events.PodSeen(stage.pod("d")))) == 2
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_pods_are_counted_again_when_the_first_deadline_has_passed(is_paused):
+    stage = stage_with_pods(paused=is_paused, timing={"violationGraceSeconds": 20})
+    assert await rounds(stage, lambda: stage.clock.advance(19)) == 1
+    assert await rounds(stage, lambda: stage.clock.advance(21)) == 2
+
+
+async def test_pods_are_counted_again_after_a_minute_since_the_clock_may_have_been_set():
+    stage = stage_with_pods(timing={"violationGraceSeconds": 600})
+    assert await rounds(stage, lambda: stage.clock.advance(LONGEST_SLEEP_SECONDS - 1)) == 1
+    assert await rounds(stage, lambda: stage.clock.advance(LONGEST_SLEEP_SECONDS)) == 2
+
+
+async def test_pods_that_are_due_are_counted_in_each_turn():
+    assert await rounds(stage_with_pods(paused=True, timing={"violationGraceSeconds": 0})) == 2
+
+
+REPORT = PolicyReport(policy(), ReportedStatus())
+TRIPPED = GuardReport(GuardRecord(tripped_at=NOW), halts=True, due=0, evicted=0, allowance=50)
+
+
+@pytest.mark.parametrize(
+    ("report", "wake_after", "seconds"),
+    [
+        (REPORT, None, LONGEST_SLEEP_SECONDS),
+        (REPORT, 5.0, 5.0),
+        (replace(REPORT, status=ReportedStatus(pending=1, next_deadline=rfc3339.at(NOW + 30))), None, 30.0),
+        (replace(REPORT, bouncing=1), None, 0.0),
+        (replace(REPORT, guard=TRIPPED), None, 0.0),
+    ],
+)
+async def test_reports_hold_until_time_alone_changes_them(report, wake_after, seconds):
+    assert holds_seconds([REPORT, report], NOW, wake_after) == seconds
+
+
+async def test_pods_that_leave_are_counted_in_each_turn():
+    stage = stage_with_pods(timing={"violationGraceSeconds": 0})
+    for name in "abc":
+        stage.step(events.PodGone(f"uid-{name}", "n1", until=NOW + 100))
+    assert await rounds(stage) == 2
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

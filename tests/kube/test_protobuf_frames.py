@@ -16,12 +16,14 @@ from taintwarden.kube.wire.kinds import (
     ObjectCondition,
     OwnerReference,
     PodAnnotations,
+    ShapedPod,
 )
+from taintwarden.kube.wire.protobuf_kinds import MAX_SHAPE_BYTES
 from taintwarden.kube.wire.resources import BUDGETS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS
 
 BAD_TEXT = b"\xff\xfe"
-MOMENT = {1: 1_767_323_045}
-MOMENT_TEXT = "2026-01-02T03:04:05Z"
+SECONDS = 1_767_323_045
+MOMENT = {1: SECONDS}
 CONDITIONS = [{1: "PodScheduled", 2: "True", 3: {}, 4: MOMENT}, {1: "Ready", 2: "False", 3: {}, 4: MOMENT}]
 
 
@@ -54,12 +56,12 @@ def test_identity_and_place_of_a_pod() -> None:
     assert (meta.name, meta.namespace, meta.uid, meta.resource_version) == ("web-1", "shop", "uid-web-1", "7")
     assert found.spec.node_name == "n1"
     assert found.status.phase == "Running"
-    assert (meta.creation_timestamp, meta.deletion_timestamp) == (MOMENT_TEXT, None)
+    assert (meta.creation_timestamp, meta.deletion_timestamp) == (SECONDS, None)
 
 
 def test_a_terminating_pod() -> None:
     [found] = decoded(pod(meta={9: MOMENT}))
-    assert found.metadata.deletion_timestamp == MOMENT_TEXT
+    assert found.metadata.deletion_timestamp == SECONDS
 
 
 @pytest.mark.parametrize(("spec", "seconds"), [({}, 30), ({4: 0}, 0), ({4: 60}, 60)])
@@ -79,6 +81,11 @@ def test_only_the_annotations_that_are_used() -> None:
 def test_an_annotation_that_is_longer_than_a_byte_can_say() -> None:
     [found] = decoded(pod(meta={12: labels(**{"taintwarden.io/tolerations": "x" * 1000})}))
     assert found.metadata.annotations.tolerations == "x" * 1000
+
+
+def test_an_annotation_without_a_value_is_there() -> None:
+    [found] = decoded(pod(meta={12: labels(**{"kubernetes.io/config.mirror": ""})}))
+    assert found.metadata.annotations.mirror == ""
 
 
 def test_owners() -> None:
@@ -160,8 +167,8 @@ def test_the_conditions_that_are_used() -> None:
     others = [{1: "ReadyToServe", 2: "True", 3: {}, 4: MOMENT}, {1: "Initialized", 2: "True", 3: {}, 4: MOMENT}]
     [found] = decoded(pod(status={2: [*others, *CONDITIONS]}))
     assert found.status.conditions == [
-        ObjectCondition("PodScheduled", "True", MOMENT_TEXT),
-        ObjectCondition("Ready", "False", MOMENT_TEXT),
+        ObjectCondition("PodScheduled", "True", SECONDS),
+        ObjectCondition("Ready", "False", SECONDS),
     ]
 
 
@@ -176,7 +183,7 @@ def test_the_conditions_that_are_used() -> None:
 )
 def test_a_condition_in_an_unusual_encoding(condition: Any) -> None:
     [found] = decoded(pod(status={2: [condition]}))
-    assert found.status.conditions == [ObjectCondition("Ready", "Unknown", MOMENT_TEXT)]
+    assert found.status.conditions == [ObjectCondition("Ready", "Unknown", SECONDS)]
 
 
 def test_a_condition_without_a_time() -> None:
@@ -215,6 +222,13 @@ def test_pods_that_differ_in_anything_else_do_not(other: Any) -> None:
     assert first.shape is not second.shape
 
 
+def test_a_pod_that_is_larger_than_a_shape_may_be_has_none() -> None:
+    text = {"taintwarden.io/tolerations": "x" * (MAX_SHAPE_BYTES + 1)}
+    [large] = decoded(pod(meta={12: labels(**text)}))
+    assert not isinstance(large, ShapedPod)
+    assert large.metadata.annotations == PodAnnotations(tolerations=text["taintwarden.io/tolerations"])
+
+
 def test_the_same_bytes_in_another_field_are_another_shape() -> None:
     """Both have one entry with field 1 only, one as a toleration, one as a spread constraint."""
     first, second = decoded(pod(spec={22: [{1: "zone"}]}), pod(spec={33: [{1: "zone"}]}))
@@ -230,7 +244,7 @@ def test_a_node() -> None:
     [found] = decoded({1: meta, 2: {5: taints}}, resource=NODES)
     assert (found.metadata.name, found.metadata.uid, found.metadata.labels) == ("n1", "uid", {"zone": "a"})
     assert [(one.key, one.value, one.time_added) for one in found.spec.taints] == [
-        ("sla", "950", MOMENT_TEXT),
+        ("sla", "950", SECONDS),
         ("spot", "", None),
     ]
 
@@ -255,7 +269,7 @@ def test_the_conditions_of_a_node() -> None:
     ready = {1: "Ready", 2: "True", 3: MOMENT, 4: MOMENT, 5: "KubeletReady", 6: "kubelet is ready"}
     ready_too = {1: "ReadyToo", 2: "Unknown"}
     [found] = decoded({1: {1: "n1"}, 3: {4: [ready_too, ready]}}, resource=NODES)
-    assert found.status.condition("Ready") == ObjectCondition("Ready", "True", MOMENT_TEXT)
+    assert found.status.condition("Ready") == ObjectCondition("Ready", "True", SECONDS)
     assert found.status.condition("ReadyToo") == ObjectCondition("ReadyToo", "Unknown", None)
     assert found.status.condition("GPUHealthy") is None
 

@@ -16,8 +16,20 @@ from bench.population import NO_LIMITS, Json, Shape
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from controlplane import ApiError, ControlPlane, Operator, Process, wait_until
+from kube.wire_format import enveloped, message, pod_message
 
-__all__ = ["POLICY", "ControlPlane", "Operator", "Process", "Store", "set_taints", "wait_until"]
+__all__ = [
+    "POLICY",
+    "ControlPlane",
+    "Operator",
+    "Process",
+    "Store",
+    "enveloped",
+    "message",
+    "pod_message",
+    "set_taints",
+    "wait_until",
+]
 
 CONCURRENCY = 24
 POLICY = {

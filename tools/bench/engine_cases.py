@@ -13,10 +13,12 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from bench import population
+from bench.cluster import enveloped, message, pod_message
 from bench.step_cases import NONE, paused, reclaims
 from bench.usage import MIB, memory
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding.decoding import Decoder
+from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.handlers.stream_handlers import PodHandler
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.bucket import TokenBucket
@@ -40,7 +42,8 @@ START = 1_800_000_000.0
 OUTAGE = Taint("bench.example/outage", "1")
 POLICY = Policy(name="bench", taints=(TaintSelector("*"),), limits=NONE)
 PODS_PER_NODE = 30
-PAGE = 500
+MONTH_SECONDS = 30 * 86_400
+BOUND_AT = round(moment(population.STARTED_AT))
 IN_FLIGHT = 32
 Result = dict[str, float]
 
@@ -170,7 +173,7 @@ class Pages:
 
     def __init__(self, pods: int):
         self.pods = pods
-        self.templates = [page_item(workload) for workload in range(population.WORKLOADS)]
+        self.templates = [template(workload) for workload in range(population.WORKLOADS)]
         self.cpu_seconds = 0.0
         """What making the pages took, which is not ours."""
 
@@ -178,10 +181,10 @@ class Pages:
         del accept
         began = time.process_time()
         first = int(params.get("continue", "0"))
-        end = min(first + PAGE, self.pods)
-        items = b",".join(item(self.templates, index, self.pods // PODS_PER_NODE) for index in range(first, end))
-        metadata = {"resourceVersion": "1"} | ({"continue": str(end)} if end < self.pods else {})
-        body = b'{"metadata":' + json.dumps(metadata).encode() + b',"items":[' + items + b"]}"
+        end = min(first + int(params["limit"]), self.pods)
+        items = [item(self.templates, index, self.pods // PODS_PER_NODE) for index in range(first, end)]
+        head = {2: "1", 3: str(end) if end < self.pods else ""}
+        body = enveloped(message({1: head, 2: items}))
         self.cpu_seconds += time.process_time() - began
         return body
 
@@ -192,7 +195,7 @@ class Pages:
 
 
 def feed(scale: float) -> Result:
-    """150,000 pods as the API server writes them, through stream, translation and machine: time and memory."""
+    """150,000 pods in protobuf, bound at different times, through stream, decoders and machine: time and memory."""
     return asyncio.run(list_pods(round(150_000 * scale)))
 
 
@@ -227,14 +230,13 @@ def node_named(index: int) -> Node:
     return Node(population.node_name(index), f"uid-{index}", {}, (), 1)
 
 
-def page_item(workload: int) -> bytes:
-    """A pod of the workload with places for its name, UID and node."""
-    namespace, body, status = population.pod(workload, 0, "@node@")
-    uid = {"uid": "@uid@", "namespace": namespace, "resourceVersion": "1", "name": "@name@"}
+def template(workload: int) -> bytes:
+    """The first pod of the workload in protobuf. Names, UIDs, nodes and times of all others are as long."""
+    namespace, body, status = population.pod(workload, 0, population.node_name(0))
+    uid = {"uid": str(UUID(int=0)), "namespace": namespace, "resourceVersion": "1"}
     managed = [{"manager": "kubelet", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields(body)}]
     created = {"creationTimestamp": population.STARTED_AT, "managedFields": managed}
-    metadata = body["metadata"] | uid | created
-    return json.dumps({**body, "metadata": metadata, "status": status}).encode()
+    return pod_message({**body, "metadata": body["metadata"] | uid | created, "status": status})
 
 
 def fields(value: object) -> dict[str, object]:
@@ -245,10 +247,15 @@ def fields(value: object) -> dict[str, object]:
 
 
 def item(templates: list[bytes], index: int, nodes: int) -> bytes:
+    """A pod of its own name, UID, node and time."""
     workload = population.workload_of(index)
-    filled = templates[workload].replace(b"@name@", population.pod_name(workload, index).encode())
-    filled = filled.replace(b"@uid@", str(UUID(int=index)).encode())
-    return filled.replace(b"@node@", population.node_name(index % nodes).encode())
+    return (
+        templates[workload]
+        .replace(population.pod_name(workload, 0).encode(), population.pod_name(workload, index).encode())
+        .replace(str(UUID(int=0)).encode(), str(UUID(int=index)).encode())
+        .replace(population.node_name(0).encode(), population.node_name(index % nodes).encode())
+        .replace(message({1: BOUND_AT}), message({1: BOUND_AT + index * 13 % MONTH_SECONDS}))
+    )
 
 
 CASES: dict[str, Callable[[float], Result]] = {

@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from taintwarden.controller.clock import Clock
+from taintwarden.engine.derived import with_derived
 from taintwarden.engine.machine import Event, Machine, commands, events
 
 Feed = Callable[[Event], None]
@@ -34,6 +37,8 @@ class Loop:
         self.machine = machine
         self.newest_version = -1
         """The newest resourceVersion any pod brought: a read begun now is at least as new."""
+        self.changes = 0
+        """How many events may have changed what statuses say."""
         self._clock = clock
         self._carry_out = carry_out
         self._report = report
@@ -47,8 +52,18 @@ class Loop:
             self.newest_version = max([self.newest_version, *(pod.resource_version for pod in event.pods)])
         elif isinstance(event, events.PodsListed):  # it names them all, and its version may be lower than any before
             self.newest_version = event.resource_version
+        self.changes += not self._is_heartbeat(event)
         self._step(event)
         self._touched.set()
+
+    def _is_heartbeat(self, event: Event) -> bool:
+        """True if an event only names a newer version of what is known, as most events of nodes do."""
+        if not isinstance(event, events.NodeSeen):
+            return isinstance(event, events.NodesReached)
+        known, node = self.machine.view.node(event.node.name), event.node
+        return (
+            known is not None and with_derived(replace(known.node, resource_version=node.resource_version), {}) == node
+        )
 
     async def run(self) -> None:
         """Run the machine at each time that it requests, forever."""

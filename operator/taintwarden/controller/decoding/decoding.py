@@ -47,11 +47,13 @@ from taintwarden.kube.wire.kinds import (
     MAX_TAINTS,
     BudgetObject,
     NodeObject,
+    ObjectCondition,
     OwnerReference,
     PodAnnotations,
     PodObject,
     Shape,
     ShapedPod,
+    Timestamp,
     WorkloadObject,
     version_number,
 )
@@ -59,6 +61,9 @@ from taintwarden.kube.wire.kinds import (
 MAX_REMEMBERED_REPORTS = 50_000
 """A few dozen bytes each."""
 NO_ANNOTATIONS = PodAnnotations()
+Faults = tuple[tuple[FieldError, ...], tuple[FieldError, ...]]
+"""Those of the annotation with tolerations, and others."""
+NO_FAULTS: Faults = ((), ())
 ALWAYS_ALLOW = "AlwaysAllow"
 MAX_PROBLEM_CHARACTERS = 200
 """Of what the controller of a budget says when it fails."""
@@ -117,24 +122,18 @@ class Decoder:
             ValueError: a timestamp of the pod is none.
 
         """
-        meta, spec = obj.metadata, obj.spec
-        annotations = meta.annotations or NO_ANNOTATIONS
+        meta = obj.metadata
         if (
-            not spec.node_name
+            not obj.spec.node_name
             or meta.deletion_timestamp is not None
-            or annotations.mirror is not None
+            or (meta.annotations is not None and meta.annotations.mirror is not None)
             or obj.status.phase in FINISHED
         ):
             return None
-        found = self.bound(obj)
-        extended, errors = self._extended(annotations)
-        opting_out = _opting_out(annotations)
-        ignored = tuple(check_opt_outs(opting_out)) if opting_out else ()
-        if found.shared.tolerations == bounds.TOLERATES_ALL and (fault := bounds.fault(obj, extended)):
-            ignored = (fault, *ignored)
-        if errors or ignored:
-            self._report(PodIssue(meta.name, meta.namespace, meta.uid, errors, ignored))
-        return found
+        shared, faults = self._class_and_faults(obj)
+        if any(faults):
+            self._report(PodIssue(meta.name, meta.namespace, meta.uid, *faults))
+        return self._make_pod(obj, shared)
 
     def bound(self, obj: PodObject) -> Pod:
         """A pod that is bound to a node, whether or not there is something to evict.
@@ -143,17 +142,7 @@ class Decoder:
             ValueError: a timestamp of the pod is none.
 
         """
-        meta = obj.metadata
-        return Pod(
-            meta.uid,
-            meta.name,
-            intern(obj.spec.node_name),
-            self._shared_class(obj) if isinstance(obj, ShapedPod) and obj.shape.is_kept else self.pod_class(obj),
-            self._bound_at(obj),
-            version_number(meta.resource_version),
-            is_ready(obj),
-            obj.status.phase != "Pending",
-        )
+        return self._make_pod(obj, self._class_and_faults(obj)[0])
 
     def pod_class(self, obj: PodObject) -> PodClass:
         """What the pod shares with others of its workload. It need not run, nor have a name yet."""
@@ -186,14 +175,39 @@ class Decoder:
         """The tolerations of the annotation, and what is wrong with it."""
         return ((), ()) if annotations.tolerations is None else self._parse(annotations.tolerations)
 
-    def _shared_class(self, obj: ShapedPod) -> PodClass:
-        shape: Shape[PodClass] = obj.shape
-        made = shape.memo()
-        if made is None:
-            made = self.pod_class(obj)
+    def _class_and_faults(self, obj: PodObject) -> tuple[PodClass, Faults]:
+        """The class of a pod and its faults, made once for the pods of a shape if it has none."""
+        shape: Shape[PodClass] | None = obj.shape if isinstance(obj, ShapedPod) else None
+        if shape is not None and (known := shape.memo()) is not None:
+            return known, NO_FAULTS
+        made = self.pod_class(obj)
+        faults = self._faults(obj, made)
+        if shape is not None and not any(faults):
             shape.memo = ref(made)
             self._shapes[made] = shape
-        return made
+        return made, faults
+
+    def _faults(self, obj: PodObject, made: PodClass) -> Faults:
+        annotations = obj.metadata.annotations or NO_ANNOTATIONS
+        extended, errors = self._extended(annotations)
+        opting_out = _opting_out(annotations)
+        ignored = tuple(check_opt_outs(opting_out)) if opting_out else ()
+        if made.tolerations == bounds.TOLERATES_ALL and (fault := bounds.fault(obj, extended)):
+            ignored = (fault, *ignored)
+        return errors, ignored
+
+    def _make_pod(self, obj: PodObject, shared: PodClass) -> Pod:
+        meta, conditions = obj.metadata, obj.status.conditions
+        return Pod(
+            meta.uid,
+            meta.name,
+            intern(obj.spec.node_name),
+            shared,
+            self._bound_at(meta.creation_timestamp, _true_condition(conditions, "PodScheduled")),
+            version_number(meta.resource_version),
+            _true_condition(conditions, "Ready") is not None,
+            obj.status.phase != "Pending",
+        )
 
     def follow(self, policies: Iterable[Policy]) -> bool:
         """Read from now on what these policies derive taints from. Whether nodes read before lack some of it."""
@@ -222,15 +236,11 @@ class Decoder:
         values = values_of(obj, self.sources) if self.sources else {}
         return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values)
 
-    def _bound_at(self, obj: PodObject) -> float:
+    def _bound_at(self, created: Timestamp | None, scheduled: ObjectCondition | None) -> float:
         """By its condition PodScheduled, which others may write: no pod is bound before it was created."""
-        now, created = self._clock().wall, obj.metadata.creation_timestamp
-        bound_at = latest_moment(created) if created else None
-        for condition in obj.status.conditions:
-            if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
-                bound_at = max(latest_moment(condition.last_transition_time), bound_at or 0.0)
-                break
-        return now if bound_at is None else min(bound_at, now)
+        times = created, None if scheduled is None else scheduled.last_transition_time
+        now = self._clock().wall
+        return min(now, max([latest_moment(one) for one in times if one is not None], default=now))
 
     def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""
@@ -270,9 +280,12 @@ def _kind_of(reference: OwnerReference) -> str:
     return f"{reference.kind}.{group or reference.api_version}"
 
 
-def is_ready(obj: PodObject) -> bool:
-    """Whether the pod's condition Ready is True."""
-    return any(one.type == "Ready" and one.status == "True" for one in obj.status.conditions)
+def _true_condition(conditions: Iterable[ObjectCondition], kind: str) -> ObjectCondition | None:
+    """The condition of this type, if it is True."""
+    for one in conditions:
+        if one.type == kind and one.status == "True":
+            return one
+    return None
 
 
 def desired_parallelism(obj: WorkloadObject) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from taintwarden.controller.decoding.times import readable
 from taintwarden.engine.model import NodeInfo, SourceKind, SourceValue, ValueSource
-from taintwarden.kube.wire.kinds import NodeObject
+from taintwarden.kube.wire.kinds import NodeObject, Timestamp
 
 MAX_VALUE_LENGTH = 63
 """Of a taint's value. What is longer is no value."""
@@ -39,8 +39,8 @@ def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
     return None if text is None else _made(text)
 
 
-def _made(text: str, timestamp: str | None = None) -> SourceValue | None:
-    if len(text) > MAX_TEXT_LENGTH or len(timestamp or "") > MAX_TEXT_LENGTH:
+def _made(text: str, timestamp: Timestamp | None = None) -> SourceValue | None:
+    if len(text) > MAX_TEXT_LENGTH:
         return None
     value = as_value(text)
     return None if value is None else SourceValue(value, readable(timestamp))

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ import msgspec
 
 from taintwarden.api.status import ProfileStatus
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
 from taintwarden.controller.status.gauges import Gauges
 from taintwarden.controller.status.status_patches import StatusPatcher
 from taintwarden.controller.status.summary import conditions, of_profile
@@ -42,11 +45,17 @@ T = TypeVar("T")
 
 
 class _Round(msgspec.Struct, frozen=True):
-    """The reports of all policies by name, as of a time, and after how many seconds the next ones are made."""
+    """The reports of all policies by name, as of a time, and after how many seconds the next ones are made.
+
+    ``changes``: how many the loop had seen. ``holds_until``: the monotonic time until which the reports hold if it sees
+    no other.
+    """
 
     reports: Mapping[str, PolicyReport]
     at: Instant
     lasts_seconds: float
+    changes: int
+    holds_until: float
 
 
 class StatusWriter:
@@ -60,6 +69,7 @@ class StatusWriter:
         observed: the stored policies by name, kept by the handlers.
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
         may_write: whether this replica leads.
+        loop: counts changes, and has the machine that knows when it changes without an event.
         dry_run: no policy may enforce.
         refresh_seconds: between two reports at least.
         cpu: seconds of CPU time of this thread; replaced in tests.
@@ -75,6 +85,7 @@ class StatusWriter:
         observed: dict[str, ObservedObject],
         profiles: dict[str, ObservedObject],
         may_write: Callable[[], bool],
+        loop: Loop,
         *,
         dry_run: bool = False,
         refresh_seconds: float = REFRESH_SECONDS,
@@ -87,6 +98,7 @@ class StatusWriter:
         self._observed = observed
         self._profiles = profiles
         self._may_write = may_write
+        self._loop = loop
         self._dry_run = dry_run
         self._refresh_seconds = refresh_seconds
         self._of_policies = StatusPatcher(
@@ -100,14 +112,15 @@ class StatusWriter:
     async def run(self) -> None:
         """Refresh the gauges and, while leading, the statuses, forever."""
         ledgers = (self._of_policies, self._of_profiles)
+        latest: _Round | None = None
         while True:
-            latest = await self._report()
+            latest = await self._report(latest)
             for status_patcher in ledgers:
                 status_patcher.prune()
             if self._may_write() and self._view.is_synced:
                 for name, observed in list(self._observed.items()):
                     if self._clock().monotonic - latest.at.monotonic >= latest.lasts_seconds:  # the writes take long
-                        latest = await self._report()
+                        latest = await self._report(latest)
                     await self._write(name, observed, latest)
                 await self._write_profiles()
             else:
@@ -118,14 +131,23 @@ class StatusWriter:
                     await self._wanted.wait()
             self._wanted.clear()
 
-    async def _report(self) -> _Round:
-        """Report every policy, and set the gauges. Evictions do not wait until all claims are counted."""
+    async def _report(self, latest: _Round | None) -> _Round:
+        """Report every policy, and set the gauges."""
         at = self._clock()
-        reports, cost = await self._made(self._view.report_in_slices(at))
+        if latest is None or self._loop.changes != latest.changes or at.monotonic >= latest.holds_until:
+            latest = await self._count_claims(at)
         refused = ((name, bool(observed.problem)) for name, observed in self._observed.items())
-        self._gauges.measure(reports, refused, (bool(observed.problem) for observed in self._profiles.values()))
+        profiles = (bool(observed.problem) for observed in self._profiles.values())
+        self._gauges.measure(latest.reports.values(), refused, profiles)
+        return msgspec.structs.replace(latest, at=at)
+
+    async def _count_claims(self, at: Instant) -> _Round:
+        """Count all claims. Evictions do not wait until they are counted."""
+        changes, wake_after = self._loop.changes, self._loop.machine.wake_after(at)
+        reports, cost = await self._made(self._view.report_in_slices(at))
         lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
-        return _Round({report.policy.name: report for report in reports}, at, lasts_seconds)
+        holds_until = at.monotonic + holds_seconds(reports, at.wall, wake_after)
+        return _Round({report.policy.name: report for report in reports}, at, lasts_seconds, changes, holds_until)
 
     async def _made(self, slices: Generator[None, None, T]) -> tuple[T, float]:
         """What is made in slices, and the CPU time that it took."""
@@ -168,6 +190,14 @@ class StatusWriter:
             reported = ProfileStatus(matched_pods=matched.get(key, 0))
             rows = of_profile(observed.problem, in_force=key in matched)
             written += await self._of_profiles.tell(key, reported, observed, rows)
+
+
+def holds_seconds(reports: Sequence[PolicyReport], now: float, wake_after: float | None) -> float:
+    """Seconds for which reports hold without a change. Pods that leave or bounce, and a tripped guard, need none."""
+    if any(one.status.leaving or one.bouncing or (one.guard and one.guard.record.tripped_at) for one in reports):
+        return 0.0
+    deadlines = [moment(one.status.next_deadline) - now for one in reports if one.status.next_deadline]
+    return min(LONGEST_SLEEP_SECONDS, math.inf if wake_after is None else wake_after, *deadlines)
 
 
 def in_turns(keys: Iterable[str]) -> list[str]:

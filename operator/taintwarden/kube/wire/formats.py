@@ -6,7 +6,7 @@ Servers that only resemble Kubernetes' own have no other encoding than JSON.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import msgspec
 
@@ -37,14 +37,14 @@ class Page(msgspec.Struct, Generic[Object], frozen=True):
 
     Attributes:
         head: what the list says of itself.
-        items: its objects, which are not decoded yet.
-        read: decodes one of them.
+        items: its objects, as ``read`` takes them.
+        read: makes the object of one of them.
 
     """
 
     head: ListMeta
-    items: Sequence[bytes]
-    read: Callable[[bytes], Object | Undecodable]
+    items: Sequence[Any]
+    read: Callable[[Any], Object | Undecodable]
 
 
 class Change(msgspec.Struct, Generic[Object], frozen=True, gc=False):
@@ -93,18 +93,18 @@ class Format(ABC, Generic[Object]):
         """
 
     @abstractmethod
-    def make(self, raw: bytes) -> Object:
+    def make(self, raw: Any) -> Object:
         """The object. Raises one of ``faults``."""
 
     @abstractmethod
-    def identity(self, raw: bytes) -> Identity:
+    def identity(self, raw: Any) -> Identity:
         """The identity of an object; each part is read separately, and is not known if it is not valid."""
 
     @abstractmethod
     def status(self, raw: bytes) -> ApiStatus:
         """A ``Status``. Raises one of ``faults``."""
 
-    def read(self, raw: bytes) -> Object | Undecodable:
+    def read(self, raw: Any) -> Object | Undecodable:
         """The object, or what is known of one that is not what it should be."""
         try:
             return self.make(raw)

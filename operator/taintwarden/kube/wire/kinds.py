@@ -1,7 +1,7 @@
 """The fields we use of the objects we read, and nothing else: what is not named here is never built."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -9,6 +9,10 @@ from taintwarden.engine.model import Int64, Toleration
 from taintwarden.engine.selectors import Requirement
 
 Made = TypeVar("Made")
+EARLIEST, LATEST = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, in seconds since the epoch."""
+Timestamp = str | Annotated[int, msgspec.Meta(ge=EARLIEST, le=LATEST)]
+"""RFC 3339 text, as JSON has it, or whole seconds since the epoch, as protobuf has it."""
 
 MAX_OF_A_POD = 250
 """Maximum number of labels, tolerations, values of selectors and claims of one pod together. The API server has no
@@ -54,15 +58,15 @@ class PodAnnotations(msgspec.Struct, gc=False):
     mirror: str | None = msgspec.field(default=None, name="kubernetes.io/config.mirror")
 
 
-class PodMeta(msgspec.Struct, rename="camel"):
+class PodMeta(msgspec.Struct, gc=False, rename="camel"):
     """``metadata`` of a pod."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
     labels: dict[str, str] = {}
     annotations: PodAnnotations | None = None
     owner_references: list[OwnerReference] = []
@@ -113,7 +117,7 @@ class SchedulingGroupObject(msgspec.Struct, gc=False, rename="camel"):
     pod_group_name: str | None = None
 
 
-class PodSpec(msgspec.Struct, rename="camel"):
+class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     """``spec`` of a pod.
 
     Of a pod from protobuf, ``volumes`` says only whether one is local. Claims are only those of a pod of a group, with
@@ -140,14 +144,14 @@ class ObjectCondition(msgspec.Struct, gc=False, rename="camel"):
 
     type: str = ""
     status: str = ""
-    last_transition_time: str | None = None
+    last_transition_time: Timestamp | None = None
 
 
 FINISHED = ("Succeeded", "Failed")
 """Phases of pods whose containers have ended for good."""
 
 
-class PodStatus(msgspec.Struct, rename="camel"):
+class PodStatus(msgspec.Struct, gc=False, rename="camel"):
     """``status`` of a pod."""
 
     phase: str = ""
@@ -155,7 +159,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     resource_claim_statuses: tuple[PodClaim, ...] = ()
 
 
-class PodObject(msgspec.Struct):
+class PodObject(msgspec.Struct, gc=False):
     """A v1 Pod."""
 
     metadata: PodMeta = msgspec.field(default_factory=PodMeta)
@@ -179,15 +183,13 @@ class Shape(msgspec.Struct, Generic[Made], eq=False, weakref=True):
 
     Attributes:
         memo: what the receiver of the pods made of what they share, to make it once, as long as that is in use.
-        is_kept: whether it is recognized at all; what is larger than usual is not worth its memory.
 
     """
 
     memo: Callable[[], Made | None] = _nothing
-    is_kept: bool = True
 
 
-class ShapedPod(PodObject):
+class ShapedPod(PodObject, gc=False):
     """A v1 Pod whose shape is known."""
 
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
@@ -209,7 +211,7 @@ class TaintObject(msgspec.Struct, rename="camel"):
     key: str = ""
     value: str = ""
     effect: str = ""
-    time_added: str | None = None
+    time_added: Timestamp | None = None
 
 
 class NodeSpec(msgspec.Struct):

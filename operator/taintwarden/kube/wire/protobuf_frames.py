@@ -32,15 +32,22 @@ class ProtobufFrames(Format[Object]):
     def __init__(self, kind: str) -> None:
         self._make = cast("Callable[[Any], Object]", reader(kind))
         self._message = MESSAGES[kind]
+        self._list = MESSAGES[f"runtime.Unknown.{kind}List"]
 
     def page(self, body: bytes) -> Page[Object]:
-        """The items stay encoded."""
+        """All items are parsed in one call. If one of them is no message, each is parsed by itself."""
         try:
-            found = _LIST.FromString(_unwrapped(body))
+            found = self._parse_list(body)
             head = ListMeta(found.metadata.resourceVersion, getattr(found.metadata, "continue"))
         except FAULTS as error:
             raise _foreign("list") from error
         return Page(head, found.items, self.read)
+
+    def _parse_list(self, body: bytes) -> Any:
+        try:
+            return self._list.FromString(body[len(MAGIC) :]).raw
+        except DecodeError:
+            return _LIST.FromString(_unwrapped(body))
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
         """Without their lengths."""
@@ -62,14 +69,14 @@ class ProtobufFrames(Format[Object]):
         except FAULTS as error:
             raise _foreign("frame of a watch") from error
 
-    def make(self, raw: bytes) -> Object:
-        """The object of a message."""
-        return self._make(self._message.FromString(raw))
+    def make(self, raw: Any) -> Object:
+        """The object of a message, which may be parsed."""
+        return self._make(self._message.FromString(raw) if isinstance(raw, bytes) else raw)
 
-    def identity(self, raw: bytes) -> Identity:
+    def identity(self, raw: Any) -> Identity:
         """Each part that is not plain text is not known."""
         try:
-            found = _OBJECT.FromString(raw)
+            found = _OBJECT.FromString(raw if isinstance(raw, bytes) else raw.SerializeToString())
         except FAULTS:
             return Identity()
         meta = found.metadata

@@ -5,16 +5,19 @@ encoding, and decoded once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.selectors import Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import (
+    EARLIEST,
+    LATEST,
     MAX_NODE_LABELS,
     MAX_OF_A_POD,
     MAX_SPREAD_CONSTRAINTS,
@@ -30,6 +33,7 @@ from taintwarden.kube.wire.kinds import (
     PodAnnotations,
     PodClaim,
     PodMeta,
+    PodObject,
     PodSpec,
     PodStatus,
     PodVolume,
@@ -49,39 +53,23 @@ MESSAGES = messages()
 _TIME = MESSAGES["meta.v1.Time"]
 _ENTRY = MESSAGES["meta.v1.Entry"]
 _OWNER = MESSAGES["meta.v1.OwnerReference"]
-_CONDITION = MESSAGES["core.v1.PodCondition"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
 _GROUP = MESSAGES["core.v1.PodSchedulingGroup"]
 _NAMED = MESSAGES["core.v1.PodResourceClaim"]
 _MADE = MESSAGES["core.v1.PodResourceClaimStatus"]
-
-
-def _first_field(text: str) -> bytes:
-    """How a message begins whose field 1 is this short text: every encoder writes fields in order of their numbers."""
-    raw = text.encode()
-    return b"\n" + bytes([len(raw)]) + raw
-
-
 _ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(PodAnnotations)}
-_OUR_ANNOTATIONS = tuple(map(_first_field, _ANNOTATIONS))
-_USED_CONDITIONS = (_first_field("PodScheduled"), _first_field("Ready"))
+_USED_CONDITIONS = {b"PodScheduled": "PodScheduled", b"Ready": "Ready"}
 MAX_SHAPE_BYTES = 16_384
-"""Of what the pods of a shape have in common, as it is encoded: it is kept. Larger pods are decoded each time."""
+"""Maximum size of what pods of a shape have in common, as it is encoded. It is kept; larger pods have no shape."""
 _LOCAL = PodVolume(empty_dir=EmptyDir())
 
 
 class _Common(Shape[Any], kw_only=True, eq=False, weakref=True):
     """What the pods of one shape have in common."""
 
-    labels: dict[str, str]
-    annotations: PodAnnotations | None
-    owners: list[OwnerReference]
-    tolerations: list[Toleration]
-    spread: list[SpreadObject]
-    volumes: list[PodVolume]
-    group: SchedulingGroupObject | None
-    claims: tuple[PodClaim, ...]
+    metadata: PodMeta
+    spec: PodSpec
 
 
 class PodReader:
@@ -90,7 +78,7 @@ class PodReader:
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[object, ...], _Common] = WeakValueDictionary()
 
-    def __call__(self, found: Any) -> ShapedPod:
+    def __call__(self, found: Any) -> PodObject:
         """The pod of a message.
 
         Raises:
@@ -101,63 +89,55 @@ class PodReader:
         namespace, priority, grace = meta.namespace, spec.priority, spec.terminationGracePeriodSeconds
         # One more than count, so that those who read it see that some were left out.
         labels, tolerations = meta.labels[: MAX_OF_A_POD + 1], spec.tolerations[: MAX_OF_A_POD + 1]
-        annotations = [one for one in meta.annotations[:] if one.startswith(_OUR_ANNOTATIONS)]
+        annotations = [*map(meta.annotations.get, _ANNOTATIONS)]
         owners, spread = meta.ownerReferences[:], spec.topologySpreadConstraints[:MAX_SPREAD_CONSTRAINTS]
-        encoded = (*labels, None, *annotations, None, *owners, None, *tolerations, None, *spread)
+        encoded = (*annotations, *labels, None, *owners, None, *tolerations, None, *spread)
         group = spec.schedulingGroup
         claims, generated = (spec.resourceClaims[:], status.resourceClaimStatuses[:]) if group else ((), ())
         if group:
             encoded = (*encoded, None, group, *claims, None, *generated)
-        is_local = any(map(_is_local, spec.volumes))  # not their encoding: each pod has a volume of its own name
+        is_local = any(map(_is_local, spec.volumes[:]))  # not their encoding: each pod has a volume of its own name
+        conditions = [_condition(kind, one) for one in status.conditions[:] if (kind := _USED_CONDITIONS.get(one.type))]
         key = (namespace, priority, grace, is_local, encoded)
         common = self._known.get(key)
+        is_known = common is not None
         if common is None:
             common = _Common(
-                labels=_mapping(labels),
-                annotations=_annotations(annotations),
-                owners=[_owner(one) for one in owners],
-                tolerations=[_toleration(one) for one in tolerations],
-                spread=[_spread(one) for one in spread],
-                volumes=[_LOCAL] if is_local else [],
-                group=SchedulingGroupObject(_text(_GROUP.FromString(group).podGroupName)) if group else None,
-                claims=(*[_pod_claim(_NAMED, one) for one in claims], *[_pod_claim(_MADE, one) for one in generated]),
+                metadata=PodMeta(
+                    namespace=namespace,
+                    labels=_mapping(labels),
+                    annotations=_annotations(annotations),
+                    owner_references=[_owner(one) for one in owners],
+                ),
+                spec=PodSpec(
+                    tolerations=[_toleration(one) for one in tolerations],
+                    priority=priority,
+                    termination_grace_period_seconds=grace,
+                    topology_spread_constraints=[_spread(one) for one in spread],
+                    volumes=[_LOCAL] if is_local else [],
+                    scheduling_group=_group(group),
+                    resource_claims=(
+                        *[_pod_claim(_NAMED, one) for one in claims],
+                        *[_pod_claim(_MADE, one) for one in generated],
+                    ),
+                ),
             )
-            if sum(len(one) for one in encoded if one is not None) <= MAX_SHAPE_BYTES:
+            is_known = sum(len(one) for one in encoded if one is not None) <= MAX_SHAPE_BYTES
+            if is_known:
                 self._known[key] = common
-            else:
-                common.is_kept = False
-        return ShapedPod(
-            PodMeta(
-                meta.name,
-                namespace,
-                meta.uid,
-                meta.resourceVersion,
-                _time(meta.creationTimestamp),
-                _time(meta.deletionTimestamp),
-                common.labels,
-                common.annotations,
-                common.owners,
+        parts = (
+            replace(
+                common.metadata,
+                name=meta.name,
+                uid=meta.uid,
+                resource_version=meta.resourceVersion,
+                creation_timestamp=_seconds(meta.creationTimestamp),
+                deletion_timestamp=_seconds(meta.deletionTimestamp),
             ),
-            PodSpec(
-                spec.nodeName,
-                common.tolerations,
-                priority,
-                grace,
-                common.spread,
-                common.volumes,
-                common.group,
-                common.claims,
-            ),
-            PodStatus(
-                status.phase,
-                [
-                    _object_condition(_CONDITION.FromString(one))
-                    for one in status.conditions[:]
-                    if one.startswith(_USED_CONDITIONS)
-                ],
-            ),
-            common,
+            replace(common.spec, node_name=spec.nodeName),
+            PodStatus(status.phase, conditions),
         )
+        return ShapedPod(*parts, common) if is_known else PodObject(*parts)
 
 
 def reader(kind: str) -> Callable[[Any], Followed]:
@@ -190,12 +170,9 @@ class EncodedNodeStatus(NodeStatus):
     def condition(self, kind: str) -> ObjectCondition | None:
         """The condition of this type. Read after the object was: what is not what it should be is not there."""
         wanted = kind.encode()
-        for one in self.message.conditions:
-            if one.type == wanted:
-                try:
-                    return _object_condition(one)
-                except (DecodeError, ValueError, OverflowError, OSError):
-                    return None
+        found = next((one for one in self.message.conditions if one.type == wanted), None)
+        with suppress(DecodeError, ValueError):
+            return found and _condition(kind, found)
         return None
 
     def info(self, field: str) -> str:
@@ -216,7 +193,7 @@ def _node(found: Any) -> NodeObject:
             labels=_texts(meta.labels),
             annotations=meta.annotations,
         ),
-        NodeSpec([TaintObject(one.key, one.value, one.effect, _time(one.timeAdded)) for one in taints]),
+        NodeSpec([TaintObject(one.key, one.value, one.effect, _seconds(one.timeAdded)) for one in taints]),
         EncodedNodeStatus(message=found.status),
     )
 
@@ -233,10 +210,10 @@ def _mapping(entries: Sequence[bytes]) -> dict[str, str]:
     return {entry.key: _text(entry.value) for entry in decoded}
 
 
-def _annotations(entries: Sequence[bytes]) -> PodAnnotations | None:
-    if not entries:
-        return None
-    return PodAnnotations(**{_ANNOTATIONS[key]: value for key, value in _mapping(entries).items()})
+def _annotations(values: Sequence[bytes | None]) -> PodAnnotations | None:
+    fields = zip(_ANNOTATIONS.values(), values, strict=True)
+    given = {field: _text(value) for field, value in fields if value is not None}
+    return PodAnnotations(**given) if given else None
 
 
 def _owner(raw: bytes) -> OwnerReference:
@@ -263,6 +240,10 @@ def _spread(raw: bytes) -> SpreadObject:
     return SpreadObject(found.topologyKey, selector, list(found.matchLabelKeys))
 
 
+def _group(raw: bytes) -> SchedulingGroupObject | None:
+    return SchedulingGroupObject(_text(_GROUP.FromString(raw).podGroupName)) if raw else None
+
+
 def _pod_claim(kind: Any, raw: bytes) -> PodClaim:
     return PodClaim(_text(kind.FromString(raw).resourceClaimName) or None)
 
@@ -274,25 +255,13 @@ def _is_local(volume: Any) -> bool:
     return bool(source.HasField("hostPath") or is_on_disk)
 
 
-def _object_condition(found: Any) -> ObjectCondition:
-    return ObjectCondition(_text(found.type), _text(found.status), _time(found.lastTransitionTime))
+def _condition(kind: str, found: Any) -> ObjectCondition:
+    return ObjectCondition(kind, _text(found.status), _seconds(found.lastTransitionTime))
 
 
 def _texts(entries: Mapping[str, bytes]) -> dict[str, str]:
     # Not items(): that of a protobuf map is Python's own for any mapping, and takes twice as long.
-    try:  # nearly always, and in 60% of the time that decoding with a way to replace takes
-        return {_same(key): _same(entries[key].decode()) for key in entries}
-    except UnicodeDecodeError:
-        return {key: _text(entries[key]) for key in entries}
-
-
-@lru_cache(maxsize=4_096)
-def _same(text: str) -> str:
-    """The same object for equal texts: labels of nodes have few keys, and few values but their names.
-
-    Not interned: Python 3.12 never frees what is interned, and these are labels of namespaces, too.
-    """
-    return text
+    return {_key(key): _value(entries[key]) for key in entries}
 
 
 def _text(raw: bytes) -> str:
@@ -300,9 +269,19 @@ def _text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-@lru_cache(maxsize=10_000)
-def _time(raw: bytes) -> str | None:
-    """The text that JSON has: whole seconds, as the API server writes them in both encodings."""
-    if not raw:
+_key, _value = lru_cache(4_096)(str), lru_cache(4_096)(_text)
+"""The same object for equal texts: labels of nodes have few keys, and few values but their names.
+
+Not interned: Python 3.12 never frees what is interned.
+"""
+
+
+def _seconds(time: bytes) -> int | None:
+    """Whole seconds, as the API server writes them in both encodings."""
+    if not time:
         return None
-    return datetime.fromtimestamp(_TIME.FromString(raw).seconds, UTC).isoformat().replace("+00:00", "Z")
+    seconds: int = _TIME.FromString(time).seconds
+    if not EARLIEST <= seconds <= LATEST:
+        msg = f"{seconds} s since the epoch are beyond the calendar"
+        raise ValueError(msg)
+    return seconds

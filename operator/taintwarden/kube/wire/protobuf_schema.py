@@ -18,6 +18,8 @@ Fields = Mapping[str, tuple[int, str]]
 """
 
 META = "meta.v1.ObjectMeta"
+LISTED = ("core.v1.Pod", "core.v1.Node", "apps.v1.ReplicaSet")
+"""Kinds whose lists are parsed as a whole, in their envelopes."""
 SCHEMA: Mapping[str, Fields] = {
     "runtime.Unknown": {"raw": (2, "bytes")},
     "runtime.RawExtension": {"raw": (1, "bytes")},
@@ -71,7 +73,7 @@ SCHEMA: Mapping[str, Fields] = {
         "creationTimestamp": (8, "bytes"),
         "deletionTimestamp": (9, "bytes"),
         "labels": (11, "repeated bytes"),
-        "annotations": (12, "repeated bytes"),
+        "annotations": (12, "map"),
         "ownerReferences": (13, "repeated bytes"),
     },
     "meta.v1.Entry": {"key": (1, "string"), "value": (2, "bytes")},
@@ -93,7 +95,7 @@ SCHEMA: Mapping[str, Fields] = {
     "core.v1.PodResourceClaimStatus": {"resourceClaimName": (2, "bytes")},
     "core.v1.PodStatus": {
         "phase": (1, "string"),
-        "conditions": (2, "repeated bytes"),
+        "conditions": (2, "repeated core.v1.PodCondition"),
         "resourceClaimStatuses": (15, "repeated bytes"),
     },
     "core.v1.PodCondition": {"type": (1, "bytes"), "status": (2, "bytes"), "lastTransitionTime": (4, "bytes")},
@@ -132,9 +134,11 @@ SCHEMA: Mapping[str, Fields] = {
     "core.v1.Taint": {"key": (1, "string"), "value": (2, "string"), "effect": (3, "string"), "timeAdded": (4, "bytes")},
     "apps.v1.ReplicaSet": {"metadata": (1, META), "spec": (2, "apps.v1.ReplicaSetSpec")},
     "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1")},
+    **{f"runtime.Unknown.{kind}List": {"raw": (2, f"{kind}List")} for kind in LISTED},
+    **{f"{kind}List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, f"repeated {kind}")} for kind in LISTED},
 }
-"""``meta.v1.List`` stands for every list, ``meta.v1.Object`` for every object, and
-``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first three name.
+"""``meta.v1.List`` stands for every list whose items stay encoded, ``meta.v1.Object`` for every object, and
+``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first ones name.
 """
 
 _PACKAGE = "taintwarden"

@@ -12,6 +12,7 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.departures import OVERDUE_SECONDS
 from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerations
+from taintwarden.kube.wire.kinds import Timestamp
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
@@ -144,7 +145,7 @@ def untouchable(pod: PlacedPod, now: float) -> str:
     return f"it has finished: its phase is {pod.status.phase}"
 
 
-def _grace_ends(pod: PlacedPod, deletion_timestamp: str, now: float) -> str:
+def _grace_ends(pod: PlacedPod, deletion_timestamp: Timestamp, now: float) -> str:
     """A pod's ``deletionTimestamp`` is not when it was deleted, but when the time that it gets to stop is over."""
     try:
         ends_at = moment(deletion_timestamp)
