@@ -224,6 +224,14 @@ async def test_nodes_that_are_removed_are_told_the_first_one_first(cluster, run)
     assert "1 not evicted by then, the grace of 0 cut" in (await run("status", "sla")).stdout
 
 
+async def test_of_many_nodes_that_are_removed_the_first_are_listed(cluster, run):
+    reclaimed(cluster, time.time())
+    for number in range(11):
+        add_node(cluster, f"b{number}", taint("900") | {"timeAdded": at(time.time() - number)})
+    shown = (await run("status", "sla")).stdout
+    assert (shown.count("pods there"), "Removed     2 more nodes: -o json has them" in shown) == (10, True)
+
+
 async def test_the_remedy_for_a_grace_that_is_cut_names_no_budget(cluster, run):
     reclaimed(cluster, time.time(), seconds=20)
     add_pod(cluster, "web")
