@@ -38,7 +38,7 @@ def cluster() -> LocalCluster:
 
 
 def add_policy(cluster: LocalCluster, made: Json) -> None:
-    cluster.create(POLICIES, made)
+    cluster.store.create(POLICIES, made)  # with its own time of creation
     set_status(cluster, made["metadata"]["name"], conditions=FINE)
 
 
@@ -95,11 +95,26 @@ async def test_a_node_that_opts_out_is_a_reason_to_stay(cluster, run):
     assert await stays(run) == {"node opted out": 1}
 
 
+async def test_a_node_that_opts_out_of_no_policy_is_none(cluster, run):
+    out = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
+    cluster.store.modify("nodes", "a1", "", lambda one: one["metadata"].update(out))
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude={"respectDoNotEvict": False}))
+    add_pod(cluster, "web")
+    assert await stays(run) == {}
+
+
+async def test_of_several_taints_the_one_that_the_policy_names_counts(cluster, run):
+    taints = [taint("x", "other"), taint("900"), taint("y", "third")]
+    cluster.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=taints))
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(taints=[{"key": "sla"}, {"key": "none"}]))
+    cluster.create("tolerationprofiles", profile("all", toleration("Exists", key="sla"), app="web"))
+    add_pod(cluster, "own", toleration("Exists"), metadata={"labels": {}})
+    add_pod(cluster, "web")
+    assert await stays(run) == {"profile all": 1, "tolerates": 1}
+
+
 async def test_a_policy_that_shadows_is_named(cluster, run):
     add_policy(cluster, policy("first", created="2025-01-01T00:00:00Z", mode="DryRun"))
-    cluster.store.modify(
-        POLICIES, "first", "", lambda one: one["metadata"].update(creationTimestamp="2020-01-01T00:00:00Z")
-    )
     add_pod(cluster, "web")
     assert await stays(run) == {"shadowed by policy first": 1}
 
@@ -191,6 +206,40 @@ async def test_pods_that_are_there_after_the_end_of_their_node_call_for_a_person
     assert (result.exit_code, bool(re.search("a1 counts as removed for 1m", result.stdout))) == (10, True)
 
 
+async def test_nodes_that_are_removed_are_told_the_first_one_first(cluster, run):
+    now = time.time()
+    reclaimed(cluster, now)
+    add_node(cluster, "b1", taint("900") | {"timeAdded": at(now - 60)}, taint("900", effect="NoSchedule"))
+    add_pod(cluster, "web-0")
+    add_pod(cluster, "web-1", node="b1")
+    add_pod(cluster, "ends", node="b1")
+    cluster.store.mark_deleted("pods", cluster.store.entry("pods", "ends", "shop"), grace_seconds=600)
+    cluster.store.create("poddisruptionbudgets", budget())
+    found = await told(run)
+    assert [(one["node"], one["pods"], one["missed"]) for one in found["removals"]] == [("b1", 2, 1), ("a1", 1, 1)]
+    first, last = (one["at"] for one in found["removals"])
+    (problem,) = found["problems"]
+    assert problem["cause"] == f"node b1 is removed at {first} (and 1 more node until {last})"
+    assert problem["effect"] == "2 pods not evicted by then, held by shop/web"
+    assert "1 not evicted by then, the grace of 0 cut" in (await run("status", "sla")).stdout
+
+
+async def test_of_many_nodes_that_are_removed_the_first_are_listed(cluster, run):
+    reclaimed(cluster, time.time())
+    for number in range(11):
+        add_node(cluster, f"b{number}", taint("900") | {"timeAdded": at(time.time() - number)})
+    shown = (await run("status", "sla")).stdout
+    assert (shown.count("pods there"), "Removed     2 more nodes: -o json has them" in shown) == (10, True)
+
+
+async def test_the_remedy_for_a_grace_that_is_cut_names_no_budget(cluster, run):
+    reclaimed(cluster, time.time(), seconds=20)
+    add_pod(cluster, "web")
+    (problem,) = (await told(run))["problems"]
+    assert problem["effect"] == "the grace of 1 pod is cut"
+    assert problem["remedy"] == "set terminationGracePeriodSeconds of these pods below the notice"
+
+
 def missed(cluster: LocalCluster, ago: float, reason: str = "not-evicted") -> None:
     note = f"{wording.MISSED[reason]}: a9 counts as gone since then (policy sla)"
     moment = exactly(time.time() - ago)
@@ -221,16 +270,13 @@ async def test_pods_that_missed_the_end_of_their_node_are_told_for_an_hour(clust
 
 def paused(cluster: LocalCluster, **spec: Any) -> None:
     """A younger policy for the same taint, which is paused."""
-    add_policy(cluster, policy("web", paused=True, **spec))
-    cluster.store.modify(
-        POLICIES, "sla", "", lambda one: one["metadata"].update(creationTimestamp="2020-01-01T00:00:00Z")
-    )
+    add_policy(cluster, policy("web", created="2026-02-01T00:00:00Z", paused=True, **spec))
 
 
 async def test_a_paused_policy_without_effect_calls_for_a_person(cluster, run):
     paused(cluster)
     result = await run("status", "web")
-    assert "policy sla, which is older, or comes first by its name, acts first on taint sla" in result.stdout
+    assert "policy sla, which is older, acts first on taint sla" in result.stdout
     assert ("Do this     taintwarden pause sla" in result.stdout, result.exit_code) == (True, 10)
 
 
@@ -258,7 +304,7 @@ async def test_a_pod_that_is_pending_and_keeps_a_budget_from_allowing_is_named(c
     )
     (problem,) = (await told(run))["problems"]
     assert problem["cause"].startswith("shop/new, for which PodDisruptionBudget shop/web waits, is Pending")
-    assert problem["remedy"] == "taintwarden explain pod shop/new"
+    assert (problem["effect"], problem["remedy"]) == ("3 pods wait for it", "taintwarden explain pod shop/new")
 
 
 async def test_the_service_of_a_webhook_that_fails_is_named(cluster, run):

@@ -448,6 +448,12 @@ def test_the_next_call_is_not_told_as_past(until, told):
     assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(f": no{told}")
 
 
+def test_what_the_operator_has_reported_says_how_old_it_is():
+    refused = listed(limit="failing", message="no", attempts=2)
+    refused["status"]["observedAt"] = "2026-01-31T11:59:42Z"
+    assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(": no (reported 18s ago)")
+
+
 def test_the_error_of_another_pod_is_told_as_such():
     refused = listed(limit="failing", message='pods "other" is forbidden', attempts=0)
     told = explained(pod(GT), BAD_NODE, refused).waits_for

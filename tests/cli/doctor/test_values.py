@@ -48,7 +48,8 @@ def test_the_remedy_is_the_last_value_that_can_be_compared(objects):
 @pytest.mark.parametrize("objects", [[policy(**TYPED)], replicas(3, STRICT)])
 def test_without_such_a_value_the_remedy_says_what_is_wrong(objects):
     (found,) = unreadable(fell("98O"), *objects)
-    assert found.remedy == "set a value that can be compared: 'O' at position 3 is no digit"
+    edit = "kubectl taint node a1 sla=VALUE:NoExecute --overwrite"
+    assert found.remedy == f"{edit}, with another VALUE: 'O' at position 3 is no digit"
 
 
 def test_many_who_ask_are_counted():

@@ -8,6 +8,7 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, WINDOW
 from taintwarden.engine.model import Budget, GuardAction, Method, Pod, Policy, several_budgets
 from taintwarden.engine.reported_status import NextPod
+from taintwarden.engine.rfc3339 import read_time
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
 
@@ -26,7 +27,10 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     if mine is not None and mine.limit == BUDGET and blocked:
         return [blocked]
     text = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
-    return list(filter(None, (text or tripped(policy, status), blocked)))
+    text, reported_at = text or tripped(policy, status), read_time(status.observed_at)
+    if text and reported_at is not None:
+        text += f" (reported {wording.ago(reported_at, now)})"
+    return list(filter(None, (text, blocked)))
 
 
 def tripped(policy: Policy, status: PolicyStatus) -> str:

@@ -63,5 +63,6 @@ def _exclude(one: LabelSelector, other: LabelSelector) -> bool:
 def why_first(policy: Policy, other: Policy, key: str) -> str:
     """That the other policy acts first on taints with a key, and why."""
     closer = all(one.key != key for one in policy.taints)
-    why = "selects the key more closely" if closer else "is older, or comes first by its name"
+    by_age = "is older" if other.created_at < policy.created_at else "comes first by its name"
+    why = "selects the key more closely" if closer else by_age
     return f"policy {other.name}, which {why}, acts first on taint {key}"

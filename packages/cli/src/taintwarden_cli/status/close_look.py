@@ -11,9 +11,8 @@ import msgspec
 
 from taintwarden.controller.decoding import decoding
 from taintwarden.controller.words import wording
-from taintwarden.controller.words.wording import pods, several
+from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
-from taintwarden.engine.evaluate import acting_on
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
 from taintwarden.kube.wire.resources import PODS
@@ -29,7 +28,7 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing,
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rehearsal.staying import Staying, named_taints, why_staying
 from taintwarden_cli.status.event_timeline import policy_of, read_events
-from taintwarden_cli.status.findings import Missed, PolicyLook, Removal, in_words
+from taintwarden_cli.status.findings import Missed, PolicyLook, Removal, end_of, in_words, of_removals
 from taintwarden_cli.status.lasting import FullBudget, absent, why_none
 from taintwarden_cli.status.problems import Problem, ProblemKind
 
@@ -189,7 +188,7 @@ class _Looker:
             (policy.name, node.node.name): at
             for policy in policies
             for node in tainted[policy.name]
-            if (at := _end_of(policy, node)) is not None
+            if (at := end_of(policy, node)) is not None
         }
         if not ends:
             return
@@ -204,7 +203,7 @@ class _Looker:
             self.found[policy].removals = [*self.found[policy].removals, removal]
         for name, look in self.found.items():
             if failing := [one for one in look.removals if one.missed or one.cut]:
-                self._add(name, ProblemKind.RECLAIM, *_of_removals(name, failing, rfc3339.at(self._snapshot.now)))
+                self._add(name, ProblemKind.RECLAIM, *of_removals(name, failing, rfc3339.at(self._snapshot.now)))
 
     def _forecast(self, seen: Snapshot, names: set[str], until: float) -> Plan:
         """What happens to the pods of these nodes until all are removed."""
@@ -265,31 +264,3 @@ class _Looker:
                 if selector is not None and pod.is_pending and selector.selects(pod.metadata.labels):
                     return pod
         return None
-
-
-def _end_of(policy: Policy, node: NodeView) -> float | None:
-    """When a node is removed, by the taints on which the policy acts; None: it acts on none of them."""
-    if policy.reclaim is None:
-        return None
-    acted_on = ((history, acting_on(taint, node.policies)) for taint, history in node.taints)
-    times = (history.added_at for history, acting in acted_on if acting is not None and acting[0] == policy)
-    return min((at + policy.reclaim.deadline_seconds for at in times), default=None)
-
-
-def _of_removals(policy: str, failing: Sequence[Removal], now: str) -> tuple[str, str, str]:
-    """Cause, effect and remedy of nodes that are removed before their pods have left."""
-    first, more = failing[0], len(failing) - 1
-    cause = f"node {first.node} {'is removed at' if first.at > now else 'counts as removed since'} {first.at}"
-    cause += f" (and {several(more, 'more node')} until {failing[-1].at})" if more else ""
-    missed, cut = sum(one.missed for one in failing), sum(one.cut for one in failing)
-    held = sorted({name for one in failing for name in one.held_by})
-    by = f", held by {', '.join(held)}" if held else ""
-    effects = (
-        f"{pods(missed)} not evicted by then{by}" if missed else "",
-        f"the grace of {pods(cut)} is cut" if cut else "",
-    )
-    remedy = "set terminationGracePeriodSeconds of these pods below the notice"
-    if held:
-        allow = f"set eviction.method EvictThenDelete, or let {held[0]} allow more"
-        remedy = f"{allow}: kubectl edit taintevictionpolicy {policy}"
-    return cause, "; ".join(filter(None, effects)), remedy

@@ -64,7 +64,7 @@ def status(**given: object) -> None:
 _TOP_HELP = """Show what `taintwarden status -o wide` shows, live: which pods have to leave next, what they wait for,
 guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off.
 
-It needs the rights of `taintwarden status`, and shows the same problems; it looks at nodes and pods every 15 s.
+It needs the rights of `taintwarden status`, and shows the same problems; it looks at nodes and pods at most every 15 s.
 
 \b
 Examples:

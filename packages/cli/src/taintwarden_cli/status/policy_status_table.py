@@ -29,6 +29,8 @@ from taintwarden_cli.status.problems import Problem, ProblemKind
 
 _GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
+SHOWN_NODES = 10
+"""How many nodes that are removed are listed."""
 LATE_SECONDS = 30.0
 """A report that is older is late: the operator reports every 20 s."""
 
@@ -113,10 +115,12 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
     if not policy.has(ProblemKind.NOT_OBSERVED):
         lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
     several_fail = sum(bool(one.missed or one.cut) for one in policy.removals) > 1
-    for one in policy.removals:
+    for one in policy.removals[:SHOWN_NODES]:
         there = f"{one.node} {times.within(f'at {one.at}')}: {pods(one.pods)} there"
         fail = f", {one.missed} not evicted by then, the grace of {one.cut} cut" if several_fail else ""
         lines.add("Removed", there + fail, "yellow")
+    if (more := len(policy.removals) - SHOWN_NODES) > 0:
+        lines.add("Removed", f"{several(more, 'more node')}: -o json has them", "yellow")
     missed = "" if policy.missed.recent else in_words(policy.missed)
     lines.add("Missed", missed, "yellow")
     for text in _staying(policy.staying or [], details=details):

@@ -27,6 +27,8 @@ from taintwarden_cli.status.problems import ProblemKind, split
 FINE, ERROR, PERSON = 0, 1, 10
 CLOSELY_SECONDS = 15.0
 """How often `top` looks at nodes, pods and budgets, which is too much to repeat with every look."""
+REST = 10.0
+"""How many times as long as a close look took, the next one waits: it reads the pods of up to 100 nodes."""
 MAX_CONNECTIONS = 12
 
 
@@ -36,6 +38,7 @@ class Kept(msgspec.Struct):
     gates: Gates
     show_all: bool = False
     closer: CloseLook | None = None
+    lasts_seconds: float = CLOSELY_SECONDS
 
 
 def show(policies: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
@@ -81,8 +84,9 @@ async def look(session: Session, namespace: str, names: tuple[str, ...], kept: K
     if why := await unready_webhook(session, namespace):
         found.problems.append(split(ProblemKind.WEBHOOK, why, OUR_PODS))
     closer = kept.closer
-    if closer is None or not 0 <= now - closer.at < CLOSELY_SECONDS:
+    if closer is None or not 0 <= now - closer.at < kept.lasts_seconds:
         closer = kept.closer = await look_closely(session, policies, kept.gates, now, show_all=kept.show_all)
+        kept.lasts_seconds = max(CLOSELY_SECONDS, REST * (time.time() - now))
     found.looked_at, found.unread = rfc3339.at(closer.at), closer.unread
     for policy in found.policies:
         if (more := closer.by_policy.get(policy.name)) is not None:

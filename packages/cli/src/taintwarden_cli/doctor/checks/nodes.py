@@ -58,8 +58,11 @@ def _restored(
     if taint.source:
         return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
     good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)
-    if good is None or taint.origin is not None:
-        return f"set a value that can be compared: {invalid_taint(taint, policy, relevant)}"
+    fault = invalid_taint(taint, policy, relevant)
+    if taint.origin is not None:
+        return f"set a value that can be compared: {fault}"
+    if good is None:
+        return f"kubectl taint node {node} {taint.key}=VALUE:{taint.effect} --overwrite, with another VALUE: {fault}"
     return f"kubectl taint node {node} {good} --overwrite"
 
 
