@@ -270,13 +270,26 @@ class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
     resource_version: str = ""
 
 
+class TemplateMeta(msgspec.Struct, gc=False):
+    """``spec.template.metadata`` of a controller of pods."""
+
+    labels: dict[str, str] | None = None
+
+
+class TemplateObject(msgspec.Struct, gc=False):
+    """``spec.template`` of a controller of pods."""
+
+    metadata: TemplateMeta | None = None
+
+
 class WorkloadSpec(msgspec.Struct, gc=False, rename="camel"):
-    """``spec`` of a controller of pods; the last three fields are a Job's."""
+    """``spec`` of a controller of pods; ``parallelism``, ``completions`` and ``suspend`` are a Job's."""
 
     replicas: Int64 = 1
     parallelism: Int64 = 1
     completions: Int64 | None = None
     suspend: bool = False
+    template: TemplateObject | None = None
 
 
 class WorkloadStatus(msgspec.Struct, gc=False, rename="camel"):
@@ -298,6 +311,12 @@ class WorkloadObject(msgspec.Struct, gc=False):
     metadata: WorkloadMeta = msgspec.field(default_factory=WorkloadMeta)
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
+
+    def template_label(self, key: str) -> str:
+        """The value of a label of its pods; empty if they have none."""
+        template = self.spec.template
+        labels = None if template is None or template.metadata is None else template.metadata.labels
+        return (labels or {}).get(key, "")
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):

@@ -131,7 +131,9 @@ SCHEMA: Mapping[str, Fields] = {
     "core.v1.NodeSpec": {"taints": (5, "repeated core.v1.Taint")},
     "core.v1.Taint": {"key": (1, "string"), "value": (2, "string"), "effect": (3, "string"), "timeAdded": (4, "bytes")},
     "apps.v1.ReplicaSet": {"metadata": (1, META), "spec": (2, "apps.v1.ReplicaSetSpec")},
-    "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1")},
+    "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1"), "template": (3, "core.v1.PodTemplateSpec")},
+    "core.v1.PodTemplateSpec": {"metadata": (1, "meta.v1.ObjectMeta.Labels")},
+    "meta.v1.ObjectMeta.Labels": {"labels": (11, "map")},
 }
 """``meta.v1.List`` stands for every list, ``meta.v1.Object`` for every object, and
 ``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first three name.
