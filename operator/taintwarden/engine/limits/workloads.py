@@ -47,22 +47,6 @@ class _Workload:
         """For such a controller: pods that were Ready once, and so replace no further pod."""
 
 
-class _Labelled(_Workload):
-    __slots__ = ("running", "wanted")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.wanted: dict[WorkloadKey, int] = {}
-        """By controller whose pod template has the value."""
-        self.running: Tally[WorkloadKey | None] = Tally()
-        """By controller; None stands for those that are not watched."""
-
-    def count_wanted(self) -> int:
-        """The number of wanted pods. Those of other controllers are wanted while they run."""
-        others = sum(pods for controller, pods in self.running.items() if controller not in self.wanted)
-        return sum(self.wanted.values()) + others
-
-
 class Workloads(Limit):
     """Counts pods by controlling owner, and by the labels that policies name.
 
@@ -77,17 +61,21 @@ class Workloads(Limit):
         """The keys of the labels by which pods are counted."""
         self._wanted: dict[WorkloadKey, int] = {}
         self._workloads: dict[_Key, _Workload] = {}
-        self._templates: dict[WorkloadKey, tuple[LabelKey, ...]] = {}
-        """By controller: the values that its pod template has."""
         self._leaving: dict[str, Pod] = {}
+        self._values: dict[WorkloadKey, tuple[LabelKey, ...]] = {}
+        """The values that the pod template of a controller has."""
+        self._controllers: dict[LabelKey, dict[WorkloadKey, int]] = {}
+        """The same by value, with the wanted pods of each controller."""
+        self._running: Tally[tuple[LabelKey, WorkloadKey | None]] = Tally()
+        """Pods by value and controller; None stands for those that are not watched."""
 
     def count_by(self, labels: tuple[str, ...], pods: Iterable[Pod]) -> None:
         """Count all pods by other labels than before. What controllers want is passed again afterwards."""
         self.labels = labels
-        self._templates.clear()
+        self._values, self._controllers, self._running = {}, {}, Tally()
         self._workloads = {key: one for key, one in self._workloads.items() if not isinstance(key, LabelKey)}
         for pod in pods if labels else ():
-            for key in self._values(pod.namespace, pod.shared.labels.items()):
+            for key in self._named(pod.namespace, pod.shared.labels.items()):
                 self._count(key, pod, 1)
 
     def want(self, key: WorkloadKey, replicas: int | None, labels: Iterable[tuple[str, str]] = ()) -> None:
@@ -97,27 +85,26 @@ class Workloads(Limit):
         else:
             self._wanted[key] = replicas
         self._freed.add(_key(key))
-        for value in self._templates.pop(key, ()):
-            del self._of_value(value).wanted[key]
-            self._changed(value)
-        if replicas is not None and (values := self._values(key[0], labels)):
-            self._templates[key] = values
+        for value in self._values.pop(key, ()):
+            del self._controllers[value][key]
+            if not self._controllers[value]:
+                del self._controllers[value]
+            self._freed.add(_key(value))
+        if replicas is not None and (values := self._named(key[0], labels)):
+            self._values[key] = values
             for value in values:
-                self._of_value(value).wanted[key] = replicas
-                self._changed(value)
+                self._controllers.setdefault(value, {})[key] = replicas
+                self._freed.add(_key(value))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
         """A running pod appeared, or differs from ``before``."""
         if before is not None and before.ready == pod.ready and before.shared is pod.shared:
             return
-        keys, former = self._keys(pod), () if before is None else self._keys(before)
-        for key in keys:
+        for key in self._keys(pod):
             self._count(key, pod, 1)
         if before is not None:
-            for key in former:
+            for key in self._keys(before):
                 self._count(key, before, -1)
-                if key not in keys and key in self._workloads:
-                    self._workloads[key].known.discard(pod.uid)
         if pod.uid in self._leaving:
             self._leaving[pod.uid] = pod
 
@@ -126,7 +113,7 @@ class Workloads(Limit):
         is_evicted = pod.uid in self._leaving
         for key in self._keys(pod):
             workload = self._workloads[key]
-            if is_evicted and pod.ready and not self._is_counted(workload, pod):
+            if is_evicted and pod.ready and not self._is_counted(key, pod):
                 workload.owed.append(later(now.monotonic, FORGIVEN_SECONDS))
             workload.known.discard(pod.uid)
             self._count(key, pod, -1)
@@ -172,16 +159,15 @@ class Workloads(Limit):
     def _refuse(self, key: _Key, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
         workload = self._workloads[key]
         owed = workload.owed = [until for until in workload.owed if until > now]
-        if isinstance(workload, _Labelled):
-            wanted = workload.count_wanted() + len(owed)
-        elif (known := self._known(pod)) is not None:
-            wanted, owed = known, []
-        else:
-            wanted = workload.total + len(owed)
-        missing = wanted - (workload.ready - workload.ready_leaving)
-        spare, rule, which = limit.of(wanted), f" ({limit})", f"of {pod.shared.owner}"
+        wanted, rule, which = workload.total + len(owed), f" ({limit})", f"of {pod.shared.owner}"
         if isinstance(key, LabelKey):
-            spare, rule, which = 1, "", f"with label {key.label}={key.value}"
+            controllers = self._controllers.get(key, {}).items()
+            wanted += sum(replicas - self._running[key, controller] for controller, replicas in controllers)
+            rule, which = "", f"with label {key.label}={key.value}"
+        elif self._is_counted(key, pod):
+            wanted, owed = self._wanted[key], []
+        spare = limit.of(wanted) if rule else 1
+        missing = wanted - (workload.ready - workload.ready_leaving)
         if missing + 1 <= spare:
             return None
         are = "is" if missing == 1 else "are"
@@ -191,51 +177,35 @@ class Workloads(Limit):
 
     def _count(self, key: _Key, pod: Pod, by: int) -> None:
         """Count a running pod, or no longer."""
-        workload = self._of_value(key) if isinstance(key, LabelKey) else self._workloads.get(key)
+        workload = self._workloads.get(key)
         if workload is None:
             workload = self._workloads[key] = _Workload()
         workload.total += by
-        if isinstance(workload, _Labelled):
-            workload.running.change(_watched(pod), by)
+        if isinstance(key, LabelKey):
+            self._running.change((key, _watched(pod)), by)
         if pod.ready:
             workload.ready += by
             workload.ready_leaving += by * (pod.uid in self._leaving)
-            if by > 0 and pod.uid not in workload.known and not self._is_counted(workload, pod):
+            if by > 0 and pod.uid not in workload.known and not self._is_counted(key, pod):
                 workload.known.add(pod.uid)
                 del workload.owed[:1]
-        self._changed(key)
-
-    def _changed(self, key: _Key) -> None:
-        """It may spare more pods than before, or is no more."""
-        workload = self._workloads[key]
-        if not workload.total and not (isinstance(workload, _Labelled) and workload.wanted):
+        if not workload.total:
             del self._workloads[key]
         self._freed.add(_key(key))
-
-    def _of_value(self, key: LabelKey) -> _Labelled:
-        found = self._workloads.get(key)
-        if not isinstance(found, _Labelled):
-            found = self._workloads[key] = _Labelled()
-        return found
 
     def _keys(self, pod: Pod) -> tuple[_Key, ...]:
         """The workloads that a pod belongs to."""
         own = pod.shared.workload
         keys: tuple[_Key, ...] = () if own is None else (own,)
-        return keys + self._values(pod.namespace, pod.shared.labels.items()) if self.labels else keys
+        return keys + self._named(pod.namespace, pod.shared.labels.items()) if self.labels else keys
 
-    def _values(self, namespace: str, labels: Iterable[tuple[str, str]]) -> tuple[LabelKey, ...]:
+    def _named(self, namespace: str, labels: Iterable[tuple[str, str]]) -> tuple[LabelKey, ...]:
         named = self.labels
         return tuple([LabelKey(namespace, label, value) for label, value in labels if value and label in named])
 
-    def _known(self, pod: Pod) -> int | None:
-        """The number that the controller of a pod wants, if it is known."""
-        controller = _watched(pod)
-        return None if controller is None else self._wanted.get(controller)
-
-    def _is_counted(self, workload: _Workload, pod: Pod) -> bool:
-        """True if the controller of a pod says how many pods of this workload it wants."""
-        return _watched(pod) in (workload.wanted if isinstance(workload, _Labelled) else self._wanted)
+    def _is_counted(self, key: _Key, pod: Pod) -> bool:
+        """True if the controller of a pod says how many such pods it wants."""
+        return _watched(pod) in (self._controllers.get(key, {}) if isinstance(key, LabelKey) else self._wanted)
 
 
 def _key(key: _Key) -> str:

@@ -270,16 +270,10 @@ class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
     resource_version: str = ""
 
 
-class TemplateMeta(msgspec.Struct, gc=False):
-    """``spec.template.metadata`` of a controller of pods."""
-
-    labels: dict[str, str] | None = None
-
-
 class TemplateObject(msgspec.Struct, gc=False):
     """``spec.template`` of a controller of pods."""
 
-    metadata: TemplateMeta | None = None
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 
 class WorkloadSpec(msgspec.Struct, gc=False, rename="camel"):
@@ -314,9 +308,7 @@ class WorkloadObject(msgspec.Struct, gc=False):
 
     def template_label(self, key: str) -> str:
         """The value of a label of its pods; empty if they have none."""
-        template = self.spec.template
-        labels = None if template is None or template.metadata is None else template.metadata.labels
-        return (labels or {}).get(key, "")
+        return "" if self.spec.template is None else self.spec.template.metadata.labels.get(key, "")
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):
