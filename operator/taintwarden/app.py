@@ -248,8 +248,15 @@ class App:
         self._task(self.lease.run())
 
     def _policies_changed(self, policies: tuple[Policy, ...]) -> None:
-        """Other policies are in force. If they derive taints from more than was read of nodes, these are read again."""
+        """Other policies are in force. What they name and was not read of nodes or controllers is read again.
+
+        Until the controllers are, no pod is evicted: which of them count together is not known.
+        """
         reads_more = self._decoder.follow(policies)
+        for resource in CONTROLLERS:
+            handler = self.following.handlers[resource]
+            if isinstance(handler, WorkloadHandler) and handler.follow(policies):
+                self.following.list_again(resource, is_stale=True)
         self._feed(events.PoliciesChanged(policies))
         if self._source is not None:
             self._source.policies_changed(policies)

@@ -44,6 +44,10 @@ def _unavailable(value: Any) -> Json:
     return _with(limits={"perWorkload": {"maxUnavailable": value}})
 
 
+def _label(key: Any) -> Json:
+    return _with(limits={"perWorkload": {"label": key}})
+
+
 def _zones(**fields: Any) -> Json:
     return _with(limits={"zoneHealth": {"unhealthy": [{"key": "sla"}], **fields}})
 
@@ -148,6 +152,9 @@ GOOD: dict[str, Json] = {
     "unavailable_least_share": _unavailable("1%"),
     "unavailable_share": _unavailable("25%"),
     "unavailable_all": _unavailable("100%"),
+    "label": _label("app.kubernetes.io/instance"),
+    "label_without_prefix": _label("app"),
+    "label_longest": _label(f"{'a' * 253}/{'b' * 63}"),
     "unavailable_null": _unavailable(None),
     "zones": _zones(threshold=1, evictionsPerSecond=10_000),
     "unhealthy_exists": _unhealthy(operator="Exists"),
@@ -314,6 +321,18 @@ BAD: dict[str, Bad] = {
         )
         for section in ("perNamespace", "perZone")
         for name, rate in {"zero": 0, "too_slow": 1e-6, "too_fast": 10_001}.items()
+    },
+    **{
+        f"label_{name}": Bad("spec.limits.perWorkload.label", _label(value))
+        for name, value in {
+            "empty": "",
+            "with_value": "app=db",
+            "long_name": "a" * 64,
+            "long_prefix": f"{'a' * 254}/b",
+            "upper_prefix": "Example.com/app",
+            "star": "app/*",
+            "number": 7,
+        }.items()
     },
     **{
         f"unavailable_{name}": Bad("spec.limits.perWorkload.maxUnavailable", _unavailable(value))

@@ -59,6 +59,7 @@ SCHEMA = SCHEMAS[POLICY_KIND]
 BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "maxLength", "maxProperties")
 PATTERNS = {
     names.check_key: names.KEY,
+    names.check_label_key: names.KEY,
     check_version_label: names.KEY,
     names.check_key_selector: names.KEY_SELECTOR,
     names.check_driver: names.DNS_SUBDOMAIN,

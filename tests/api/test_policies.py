@@ -192,6 +192,7 @@ def test_in_a_quarantine_budgets_are_a_choice():
         ({"burst": 1}, Limits(10.0, 1)),
         ({"perWorkload": {}, "guard": {}, "bounce": {}}, Limits()),
         ({"perWorkload": {"maxUnavailable": 3}}, Limits(per_workload=PerWorkload(3))),
+        ({"perWorkload": {"label": "app"}}, Limits(per_workload=PerWorkload(label="app"))),
         ({"perWorkload": {"maxUnavailable": "100%"}}, Limits(per_workload=ALL_PODS)),
         ({"zoneHealth": {"unhealthy": [{"key": "sla"}]}}, Limits(zone_health=ZoneHealth((UnhealthyTaint("sla"),)))),
         ({"guard": {"minPods": 9}}, Limits(guard=GuardSettings(min_pods=9))),
@@ -268,6 +269,12 @@ def share(value: object) -> dict[str, object]:
     return {"limits": {"perWorkload": {"maxUnavailable": value}}}
 
 
+def label(key: object) -> dict[str, object]:
+    return {"limits": {"perWorkload": {"label": key}}}
+
+
+LABEL = "limits.perWorkload.label"
+NAMES = "letters, digits, '-', '_' and '.', at most 63, optionally after a DNS prefix and '/'"
 SPOT = {"reclaim": {"deadlineSeconds": 30}}
 MOST = UNAVAILABLE.removeprefix("spec.")
 OF_NODES = (
@@ -288,6 +295,13 @@ MESSAGES: list[tuple[dict[str, Any], str, str, str]] = [
     (share("200"), MOST, '"200"', "is no percentage; write 200, without quotes"),
     (share("25.5%"), MOST, '"25.5%"', 'must be a whole percentage; write "25%"'),
     (share("101%"), MOST, '"101%"', 'must be a percentage from 1% to 100%; write for example "25%"'),
+    (label("app=db"), LABEL, '"app=db"', f"is not the key of a label: {NAMES}; write app"),
+    (
+        label("a/b/c"),
+        LABEL,
+        '"a/b/c"',
+        f"is not the key of a label: {NAMES}; write for example app.kubernetes.io/instance",
+    ),
     (
         {"limits": {"zoneHealth": {"unhealthy": [{"key": "sla"}], "threshold": 55}}},
         "limits.zoneHealth.threshold",

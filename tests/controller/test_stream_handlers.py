@@ -18,6 +18,7 @@ from controller import (
     workload_object,
 )
 from engine.kept import kept
+from engine.rig import limited
 from taintwarden.controller.decoding.bounds import MAX_SELECTED
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment
@@ -25,7 +26,7 @@ from taintwarden.controller.handlers.keyed_handlers import DESIRED, BudgetHandle
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
-from taintwarden.engine.model import Budget
+from taintwarden.engine.model import Budget, PerWorkload
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity
 from taintwarden.telemetry.metrics import Metrics
@@ -368,6 +369,40 @@ def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
 def test_a_deleted_workload_that_cannot_be_told_from_others_is_found_by_the_next_list(fed, what):
     deliver(fed.workloads, workload_object("a", replicas=3))
     assert not fed.workloads.lost(what)
+
+
+BY_APP = limited(per_workload=PerWorkload(label="app"))
+DB = {"metadata": {"labels": {"app": "db", "tier": "x"}}}
+
+
+def test_labels_of_pods_are_passed_on_only_while_a_policy_names_them(fed):
+    for policies in ((), (BY_APP,), ()):
+        fed.workloads.follow(policies)
+        deliver(fed.workloads, workload_object("a", replicas=1, template=DB))
+    assert [one.labels for one in fed.events] == [(), (("app", "db"),), ()]
+
+
+def test_another_value_of_a_label_is_told_though_the_number_is_the_same(fed):
+    fed.workloads.follow([BY_APP])
+    for value in ("db", "db", "web", ""):
+        template = {"metadata": {"labels": {"app": value}}}
+        deliver(fed.workloads, workload_object("a", replicas=1, template=template))
+    assert [one.labels for one in fed.events] == [(("app", "db"),), (("app", "web"),), ()]
+
+
+def test_controllers_are_read_again_if_policies_name_other_labels_than_before(fed):
+    by_tier = limited("q", per_workload=PerWorkload(label="tier"))
+    named = [(), (BY_APP,), (BY_APP, limited("q")), (by_tier, BY_APP), (by_tier,), ()]
+    assert [fed.workloads.follow(one) for one in named] == [False, True, False, True, True, False]
+
+
+def test_a_workload_with_labels_that_is_deleted_is_gone(fed):
+    fed.workloads.follow([BY_APP])
+    web = workload_object("a", replicas=1, template=DB)
+    deliver(fed.workloads, web)
+    fed.workloads.follow([])
+    deliver(fed.workloads, deletion(web))
+    assert fed.events[1:] == [events.WorkloadSeen(("shop", "a"))]
 
 
 def test_all_kinds_that_the_limits_ask_for_are_followed():

@@ -9,6 +9,7 @@ from taintwarden.engine.limits.refusal import CALLS
 from taintwarden.engine.machine import Outcome, Phase, commands, events
 from taintwarden.engine.machine.freshness import NODE_CHECK
 from taintwarden.engine.model import (
+    ALL_PODS,
     Node,
     Owner,
     PerNode,
@@ -53,6 +54,73 @@ def evicted(rig: Rig, name: str, node: str = "n1") -> None:
 
 def phase(rig: Rig, name: str) -> Phase:
     return rig.phase(name)
+
+
+# -- labels of workloads ------------------------------------------------------------------------------------------------
+
+BY_APP = PerWorkload("100%", label="app")
+DB = {"app": "db"}
+
+
+def database(given: Policy, *, templates: bool = True) -> Rig:
+    """Three StatefulSets of one replica each on n1, of one database."""
+    rig = Rig(given)
+    for name in "abc":
+        member(rig, name, templates=templates)
+    return rig
+
+
+def member(rig: Rig, name: str, pod: str = "", *, templates: bool = True, **more) -> None:
+    of = owner(name, "StatefulSet")
+    rig.process(events.WorkloadSeen(("shop", of.uid), 1, (("app", "db"),) if templates else ()))
+    rig.pod(pod or name, owner=of, labels=DB, ready=True, **more)
+
+
+def test_of_three_stateful_sets_with_one_label_one_pod_is_missing_at_a_time():
+    rig = database(limited(per_workload=BY_APP))
+    called, gone = spoil(rig), list[str]()
+    while called:
+        [name] = called
+        evicted(rig, name)
+        assert rig.evictions() == [], "the next waits for a Ready replacement"
+        gone.append(name)
+        member(rig, name, f"new-{name}", node="n2")
+        called = rig.evictions()
+    assert sorted(gone) == list("abc")
+
+
+def test_without_the_label_all_three_leave_at_once():
+    assert len(spoil(database(limited(per_workload=ONE)))) == 3
+
+
+def test_an_edit_that_names_the_label_counts_the_pods_that_are_known():
+    rig = database(limited(per_workload=ALL_PODS, spec={"paused": True}), templates=False)
+    spoil(rig)
+    rig.change(limited(per_workload=BY_APP))
+    assert len(rig.evictions()) == 1
+
+
+def test_a_label_that_the_pods_get_later_counts():
+    rig = Rig(limited(per_workload=BY_APP))
+    for name in "abc":
+        rig.pod(name, owner=owner(name, "StatefulSet"), ready=True)
+    for name in "abc":
+        rig.pod(name, owner=owner(name, "StatefulSet"), labels=DB, ready=True)
+    assert len(spoil(rig)) == 1
+
+
+def test_a_pod_with_a_hard_deadline_does_not_wait_for_others_of_its_label():
+    rig = database(limited(per_workload=BY_APP, spec={"taints": [{"key": "sla"}], "reclaim": {"deadlineSeconds": 120}}))
+    assert len(spoil(rig)) == 3
+
+
+def test_evictions_by_a_policy_without_the_label_count():
+    rig = database(limited(per_workload=BY_APP))
+    rig.change(limited("other", spec={"taints": [{"key": "spot"}]}), limited(per_workload=BY_APP))
+    member(rig, "d", node="n2")
+    rig.node("n2", "spot=1")
+    assert rig.evictions() == ["d"]
+    assert spoil(rig) == []
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------------

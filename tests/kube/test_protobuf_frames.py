@@ -313,6 +313,20 @@ def test_a_replica_set(spec: Any, replicas: int) -> None:
     assert (found.metadata.uid, found.spec.replicas) == ("uid", replicas)
 
 
+@pytest.mark.parametrize(
+    ("template", "value"),
+    [
+        ({1: {11: labels(app="db", tier="")}, 2: {1: {1: "volume"}}}, "db"),
+        ({1: {11: [{1: "app", 2: b"\xff"}]}}, "\ufffd"),
+        ({1: {11: labels(tier="x")}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_label_of_the_pods_of_a_replica_set(template: Any, value: str) -> None:
+    [found] = decoded({1: {5: "uid", 11: labels(app="own")}, 2: {1: 3, 3: template}}, resource=REPLICA_SETS)
+    assert (found.spec.replicas, found.template_label("app"), found.template_label("tier2")) == (3, value, "")
+
+
 # -- what is not as it should be --------------------------------------------------------------------------------------
 
 

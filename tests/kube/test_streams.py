@@ -398,6 +398,22 @@ def test_what_is_not_used_of_a_workload_costs_nothing(resource):
     assert msgspec.json.decode(json.dumps(value), type=resource.type).spec.replicas == 3
 
 
+@pytest.mark.parametrize("resource", CONTROLLERS, ids=lambda resource: resource.name)
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [
+        ({"template": {"metadata": {"labels": {"app": "db"}}}}, "db"),
+        ({"template": {"metadata": {"creationTimestamp": None}}}, ""),
+        ({"template": {}}, ""),
+        ({"template": None}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_label_of_the_pods_of_a_workload(resource, spec, value):
+    found = msgspec.json.decode(json.dumps({"metadata": {"labels": {"app": "own"}}, "spec": spec}), type=resource.type)
+    assert (found.template_label("app"), found.template_label("tier")) == (value, "")
+
+
 # -- what cannot be resumed -----------------------------------------------------------------------------------------
 
 
@@ -532,15 +548,16 @@ async def test_pauses_are_spread(jitter, expected):
 class Asking(EventHandler):
     """Asks for another list when it hears something for the first time."""
 
-    def __init__(self, on: str) -> None:
+    def __init__(self, on: str, *, is_stale: bool = False) -> None:
         super().__init__()
         self.on = on
+        self.is_stale = is_stale
         self.stream: Any = None
 
     def _ask(self, what: str) -> None:
         if what == self.on:
             self.on = ""
-            self.stream.list_again()
+            self.stream.list_again(is_stale=self.is_stale)
 
     def listed(self, objects: Sequence[Any]) -> None:
         super().listed(objects)
@@ -549,6 +566,10 @@ class Asking(EventHandler):
     def seen(self, obj: Any) -> None:
         super().seen(obj)
         self._ask("watch")
+
+    def live(self, *, live: bool) -> None:
+        if self.is_stale:
+            self.heard.append(("live", live))
 
 
 @pytest.mark.looptime
@@ -564,4 +585,20 @@ async def test_a_list_that_is_asked_for_follows_the_one_before(on):
     assert ("listed", ["a", "b"]) in lists
     assert [one for one in lists if one[0] == "list ended"][:2] == [("list ended", "10"), ("list ended", "20")]
     assert not [one for one in lists if one[0] == "restarted" and one[1] == "expired"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("on", ["list", "watch"])
+async def test_what_is_stale_is_up_to_date_after_the_list_that_was_asked_for(on):
+    handler = Asking(on, is_stale=True)
+    changes = [[frame("ADDED", obj("b", 11)), Silence(30)]] if on == "watch" else []
+    client = ScriptedClient(page(obj("a")), *changes, page(obj("a"), obj("b"), version="20"), [Silence(30)])
+    handler.stream = Stream(client, PODS, handler)
+    with pytest.raises(EndOfScriptError):
+        await handler.stream.run()
+    first, last = (handler.heard.index(("list ended", version)) for version in ("10", "20"))
+    asked_at = handler.heard.index(("seen", "b")) if on == "watch" else first
+    assert ("live", False) in handler.heard[:last]
+    assert ("live", True) not in handler.heard[asked_at:last]
+    assert ("live", True) in handler.heard[last:]
     assert len([one for one in client.calls if "watch" not in one.params]) == 2

@@ -338,16 +338,20 @@ DEFAULT_UNAVAILABLE = "25%"
 
 
 class PerWorkload(Spec, frozen=True):
-    """How many of its pods a workload may lack: a number, or a percentage of them. None: 25 %."""
+    """How many of its pods a workload may lack: a number, or a percentage of them. None: 25 %.
+
+    ``label``: the pods of a namespace with the same value of this label may lack one, whatever their controllers.
+    """
 
     max_unavailable: (
         Annotated[int, Meta(ge=1, le=1_000_000)] | Annotated[str, checked(names.check_percentage)] | None
     ) = None
+    label: Annotated[str, checked(names.check_label_key, max_length=names.MAX_KEY_LENGTH)] | None = None
 
     @property
     def is_limit(self) -> bool:
-        """Whether it may lack fewer than all."""
-        return self.max_unavailable != f"{ALL_PERCENT}%"
+        """True if some workload may lack fewer than all."""
+        return self.label is not None or self.max_unavailable != f"{ALL_PERCENT}%"
 
     def of(self, pods: int) -> int:
         """The number of pods out of ``pods``: percentages are rounded down, and the result is at least 1."""
@@ -557,6 +561,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         selectors: tuple[AnySelector, ...] = self.taints if taint.origin is None else self.devices
         best = max(selectors, key=lambda selector: selector.specificity(taint), default=None)
         return best if best is not None and best.specificity(taint) else None
+
+
+def labels_of(policies: Iterable[Policy]) -> tuple[str, ...]:
+    """The keys in ``perWorkload.label`` of these policies, in order."""
+    return tuple(sorted({key for one in policies if (key := one.limits.per_workload.label) is not None}))
 
 
 class SharedTolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):

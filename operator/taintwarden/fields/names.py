@@ -67,6 +67,14 @@ def check_key(text: str) -> Iterator[FieldError]:
         yield FieldError("", text, f"is not a key: {_KEY_RULE}", "write for example sla or example.com/sla")
 
 
+def check_label_key(text: str) -> Iterator[FieldError]:
+    """The key of a label of pods."""
+    if not is_key(text):
+        key = text.partition("=")[0]
+        example = key if key != text and is_key(key) else "for example app.kubernetes.io/instance"
+        yield FieldError("", text, f"is not the key of a label: {_KEY_RULE}", f"write {example}")
+
+
 def check_label_value(text: str) -> Iterator[FieldError]:
     """The value of a label or of a taint."""
     if not is_label_value(text):

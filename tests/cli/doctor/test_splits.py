@@ -24,10 +24,38 @@ def below(owner: str, name: str) -> Json:
 def test_replicas_of_one_database_with_a_stateful_set_each():
     (found,) = split(named("n1"), policy(), *(member(name) for name in ("a", "b", "c")))
     assert (found.severity, found.pods) == ("warning", 3)
+    assert found.remedy.startswith("set limits.perWorkload.label: app if no other pods have its value; or create one ")
     assert found.message == (
         "its pods have 3 controllers, each a workload of its own for limits.perWorkload: "
         "StatefulSet shop/a, StatefulSet shop/b, StatefulSet shop/c"
     )
+
+
+INSTANCE = "app.kubernetes.io/instance"
+
+
+def test_the_proposed_label_names_the_instance():
+    pods = [member(name, **{INSTANCE: "orders"}) for name in "ab"]
+    (found,) = split(named("n1"), policy(), *pods)
+    assert found.remedy.startswith(f"set limits.perWorkload.label: {INSTANCE} ")
+
+
+def test_replicas_that_share_an_instance_only():
+    pods = [member(name, app="", **{INSTANCE: "orders"}) for name in "ab"]
+    (found,) = split(named("n1"), policy(), *pods)
+    assert found.remedy.startswith(f"set limits.perWorkload.label: {INSTANCE} ")
+
+
+def test_a_label_with_another_value_on_each_pod_counts_none_together():
+    pods = [member(name, shard=name) for name in "ab"]
+    (found,) = split(named("n1"), policy(limits={"perWorkload": {"label": "shard"}}), *pods)
+    assert found.remedy.startswith("set limits.perWorkload.label: app ")
+
+
+def test_pods_without_a_shared_label_need_a_budget():
+    pods = [member(name, app=name) for name in ("g-0", "g-1")]
+    (found,) = split(named("n1"), policy(), *pods, below("g", "g-0"), below("g", "g-1"))
+    assert found.remedy.startswith("create one PodDisruptionBudget ")
 
 
 def test_stateful_sets_of_one_custom_object():
@@ -48,10 +76,11 @@ def test_stateful_sets_of_one_custom_object():
         (member("a"), member("b")),
         (policy(limits={"perWorkload": {"maxUnavailable": "100%"}}), member("a"), member("b")),
         (policy(), budget(selector={"matchLabels": {"app": "db"}}), member("a"), member("b")),
+        (policy(limits={"perWorkload": {"label": "app"}}), member("a"), member("b")),
     ],
     ids=[
         "one-pod", "one-controller", "other-app", "other-component", "several-pods-each", "no-policy", "limit-is-off",
-        "a-budget-selects-them",
+        "a-budget-selects-them", "a-label-counts-them-together",
     ],
 )  # fmt: skip
 def test_pods_that_are_no_split_workload(world):

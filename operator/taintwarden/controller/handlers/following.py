@@ -53,10 +53,10 @@ class Following:
         for stream in self._streams.values():
             await stream.listed.wait()
 
-    def list_again(self, resource: Resource[Any]) -> None:
-        """Have a kind listed once more, if it is followed already."""
+    def list_again(self, resource: Resource[Any], *, is_stale: bool = False) -> None:
+        """Have a kind listed once more, if it is followed already; what ``is_stale`` is not up to date until then."""
         if resource in self._streams:
-            self._streams[resource].list_again()
+            self._streams[resource].list_again(is_stale=is_stale)
 
     async def policies_listed(self) -> None:
         """Wait until a list of the policies that was requested after this call was delivered."""

@@ -1,6 +1,6 @@
 """Handlers that compare lists themselves, and pass existing and deleted objects to the machine one by one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from sys import intern
 from typing import Any, Generic
 
@@ -8,7 +8,7 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import Budget, WorkloadKey
+from taintwarden.engine.model import Budget, Policy, WorkloadKey, labels_of
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
 from taintwarden.telemetry.metrics import Metrics
 
@@ -69,6 +69,16 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
         self._desired = DESIRED[resource]
+        self._labels: tuple[str, ...] = ()
+        """The keys of labels of pods that policies name."""
+
+    def follow(self, policies: Iterable[Policy]) -> bool:
+        """Read from now on the labels that these policies name. Returns True if all objects have to be read again."""
+        before, self._labels = self._labels, labels_of(policies)
+        if before == self._labels:
+            return False
+        self._passed_on = dict.fromkeys(self._passed_on)
+        return bool(self._labels)
 
     def key(self, obj: WorkloadObject) -> WorkloadKey:
         """Namespace, and the UID by which pods name their controller. The machine keeps the same object."""
@@ -79,11 +89,13 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         return (what.namespace, what.uid) if what.namespace and what.uid else None
 
     def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
-        """Pass on the number if it changed: most changes are of the status."""
-        replicas = self._desired(obj)
-        if self._passed_on.get(key) != replicas:
-            self._passed_on[key] = replicas
-            self.feed(events.WorkloadSeen(key, replicas))
+        """Pass on the number and the labels if they changed: most changes are of the status."""
+        labels = tuple([(name, value) for name in self._labels if (value := obj.template_label(name))])
+        seen = events.WorkloadSeen(key, self._desired(obj), labels)
+        passed_on = (seen.replicas, labels) if labels else seen.replicas
+        if self._passed_on.get(key) != passed_on:
+            self._passed_on[key] = passed_on
+            self.feed(seen)
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Its number is not known any more, and an old one must not count."""

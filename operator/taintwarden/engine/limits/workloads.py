@@ -2,17 +2,35 @@
 
 It is computed from state and not from past evictions: a missing pod counts, whatever removed it, until another is Ready
 or the workload is scaled down. So a restart loses nothing relevant.
+
+The pods of one controller are a workload. So are those with one value of a label that a policy names: it wants what all
+controllers want whose pod template has the value, and its other pods count as those of a controller that is not known.
 """
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, Whom
 from taintwarden.engine.model import Instant, MonotonicTime, PerWorkload, Pod, WorkloadKey, later
+from taintwarden.engine.tally import Tally
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
 
 FORGIVEN_SECONDS = 600.0
 """How long an evicted pod counts as missing if its controller is not known and no Ready pod has replaced it."""
+
+
+class LabelKey(NamedTuple):
+    """The pods of a namespace with one value of a label."""
+
+    namespace: str
+    label: str
+    value: str
+
+
+_Key = WorkloadKey | LabelKey
 
 
 class _Workload:
@@ -30,7 +48,7 @@ class _Workload:
 
 
 class Workloads(Limit):
-    """Counts pods by controlling owner.
+    """Counts pods by controlling owner, and by the labels that policies name.
 
     Args:
         freed: receives the key of a workload that may spare more pods than before.
@@ -39,72 +57,85 @@ class Workloads(Limit):
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
+        self.labels: tuple[str, ...] = ()
+        """The keys of the labels by which pods are counted."""
         self._wanted: dict[WorkloadKey, int] = {}
-        self._workloads: dict[WorkloadKey, _Workload] = {}
+        self._workloads: dict[_Key, _Workload] = {}
         self._leaving: dict[str, Pod] = {}
+        self._values: dict[WorkloadKey, tuple[LabelKey, ...]] = {}
+        """The values that the pod template of a controller has."""
+        self._controllers: dict[LabelKey, dict[WorkloadKey, int]] = {}
+        """The same by value, with the wanted pods of each controller."""
+        self._running: Tally[tuple[LabelKey, WorkloadKey | None]] = Tally()
+        """Pods by value and controller; None stands for those that are not watched."""
 
-    def want(self, key: WorkloadKey, replicas: int | None) -> None:
-        """A controller wants ``replicas`` pods; None: it is gone."""
+    def count_by(self, labels: tuple[str, ...], pods: Iterable[Pod]) -> None:
+        """Count all pods by other labels than before. What controllers want is passed again afterwards."""
+        self.labels = labels
+        self._values, self._controllers, self._running = {}, {}, Tally()
+        self._workloads = {key: one for key, one in self._workloads.items() if not isinstance(key, LabelKey)}
+        for pod in pods if labels else ():
+            for key in self._named(pod.namespace, pod.shared.labels.items()):
+                self._count(key, pod, 1)
+
+    def want(self, key: WorkloadKey, replicas: int | None, labels: Iterable[tuple[str, str]] = ()) -> None:
+        """A controller wants ``replicas`` pods with these labels; None: it is gone."""
         if replicas is None:
             self._wanted.pop(key, None)
         else:
             self._wanted[key] = replicas
         self._freed.add(_key(key))
+        for value in self._values.pop(key, ()):
+            del self._controllers[value][key]
+            if not self._controllers[value]:
+                del self._controllers[value]
+            self._freed.add(_key(value))
+        if replicas is not None and (values := self._named(key[0], labels)):
+            self._values[key] = values
+            for value in values:
+                self._controllers.setdefault(value, {})[key] = replicas
+                self._freed.add(_key(value))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
         """A running pod appeared, or differs from ``before``."""
-        key = pod.shared.workload
-        if key is None or (before is not None and before.ready == pod.ready):
+        if before is not None and before.ready == pod.ready and before.shared is pod.shared:
             return
-        workload = self._workloads.get(key)
-        if workload is None:
-            workload = self._workloads[key] = _Workload()
-        workload.total += before is None
-        if pod.ready:
-            workload.ready += 1
-            if pod.uid not in workload.known and not self._is_counted(pod):
-                workload.known.add(pod.uid)
-                del workload.owed[:1]
-        elif before is not None:
-            workload.ready -= 1
+        for key in self._keys(pod):
+            self._count(key, pod, 1)
+        if before is not None:
+            for key in self._keys(before):
+                self._count(key, before, -1)
         if pod.uid in self._leaving:
-            workload.ready_leaving += 1 if pod.ready else -1
             self._leaving[pod.uid] = pod
-        self._freed.add(_key(key))
 
     def gone(self, pod: Pod, now: Instant) -> None:
         """A pod is gone or terminating."""
-        key = pod.shared.workload
-        if key is None:
-            return
-        workload = self._workloads[key]
-        workload.total -= 1
-        workload.ready -= pod.ready
-        if self._leaving.pop(pod.uid, None) is not None:
-            workload.ready_leaving -= pod.ready
-            if pod.ready and not self._is_counted(pod):
+        is_evicted = pod.uid in self._leaving
+        for key in self._keys(pod):
+            workload = self._workloads[key]
+            if is_evicted and pod.ready and not self._is_counted(key, pod):
                 workload.owed.append(later(now.monotonic, FORGIVEN_SECONDS))
-        workload.known.discard(pod.uid)
-        if not workload.total:
-            del self._workloads[key]
-        self._freed.add(_key(key))
+            workload.known.discard(pod.uid)
+            self._count(key, pod, -1)
+        self._leaving.pop(pod.uid, None)
 
     def leave(self, pod: Pod) -> None:
         """An eviction of this pod is in progress: it counts as missing from now on."""
-        key = pod.shared.workload
-        if key is not None and pod.uid not in self._leaving:
+        if pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod
-            self._workloads[key].ready_leaving += pod.ready
+            for key in self._keys(pod):
+                self._workloads[key].ready_leaving += pod.ready
 
     def stay(self, uid: str) -> None:
         """The eviction did not happen."""
         known = self._leaving.pop(uid, None)
-        if known is not None and (key := known.shared.workload) is not None:
-            self._workloads[key].ready_leaving -= known.ready
-            self._freed.add(_key(key))
+        if known is not None:
+            for key in self._keys(known):
+                self._workloads[key].ready_leaving -= known.ready
+                self._freed.add(_key(key))
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """``perWorkload.maxUnavailable``."""
+        """``perWorkload.maxUnavailable`` and ``label``."""
         limit = request.policy.limits.per_workload
         return (
             self.refuse(request.pod, limit, request.now.monotonic) if limit.is_limit and not request.is_hard else None
@@ -115,34 +146,74 @@ class Workloads(Limit):
         self.leave(request.pod)
 
     def refuse(self, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
-        """Refuse if the workload cannot spare this pod. A pod that is not Ready already counts as missing."""
-        owner, key = pod.shared.owner, pod.shared.workload
-        if key is None or not pod.ready or pod.uid in self._leaving:
+        """Refuse if a workload cannot spare this pod. A pod that is not Ready already counts as missing."""
+        if not pod.ready or pod.uid in self._leaving:
             return None  # a pod whose last call may have been carried out already counts
+        for key in self._keys(pod):
+            if not isinstance(key, LabelKey) or key.label == limit.label:
+                refused = self._refuse(key, pod, limit, now)
+                if refused is not None:
+                    return refused
+        return None
+
+    def _refuse(self, key: _Key, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
         workload = self._workloads[key]
-        wanted = self._wanted.get(key) if _is_watched(pod) else None
-        until: MonotonicTime | None = None
-        if wanted is None:
-            workload.owed = [until for until in workload.owed if until > now]
-            wanted, until = workload.total + len(workload.owed), min(workload.owed, default=None)
+        owed = workload.owed = [until for until in workload.owed if until > now]
+        wanted, rule, which = workload.total + len(owed), f" ({limit})", f"of {pod.shared.owner}"
+        if isinstance(key, LabelKey):
+            controllers = self._controllers.get(key, {}).items()
+            wanted += sum(replicas - self._running[key, controller] for controller, replicas in controllers)
+            rule, which = "", f"with label {key.label}={key.value}"
+        elif self._is_counted(key, pod):
+            wanted, owed = self._wanted[key], []
+        spare = limit.of(wanted) if rule else 1
         missing = wanted - (workload.ready - workload.ready_leaving)
-        spare = limit.of(wanted)
         if missing + 1 <= spare:
             return None
         are = "is" if missing == 1 else "are"
-        counted = f"{missing} of {wanted} pods of {owner} {are} missing or being evicted"
-        return Refusal(WORKLOAD, until, Whom.PODS, _key(key), f"{counted}, and at most {spare} ({limit}) may be")
+        counted = f"{missing} of {wanted} pods {which} {are} missing or being evicted"
+        until = min(owed, default=None)
+        return Refusal(WORKLOAD, until, Whom.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
 
-    def _is_counted(self, pod: Pod) -> bool:
-        """Whether its controller says how many pods it wants."""
-        return _is_watched(pod) and pod.shared.workload in self._wanted
+    def _count(self, key: _Key, pod: Pod, by: int) -> None:
+        """Count a running pod, or no longer."""
+        workload = self._workloads.get(key)
+        if workload is None:
+            workload = self._workloads[key] = _Workload()
+        workload.total += by
+        if isinstance(key, LabelKey):
+            self._running.change((key, _watched(pod)), by)
+        if pod.ready:
+            workload.ready += by
+            workload.ready_leaving += by * (pod.uid in self._leaving)
+            if by > 0 and pod.uid not in workload.known and not self._is_counted(key, pod):
+                workload.known.add(pod.uid)
+                del workload.owed[:1]
+        if not workload.total:
+            del self._workloads[key]
+        self._freed.add(_key(key))
+
+    def _keys(self, pod: Pod) -> tuple[_Key, ...]:
+        """The workloads that a pod belongs to."""
+        own = pod.shared.workload
+        keys: tuple[_Key, ...] = () if own is None else (own,)
+        return keys + self._named(pod.namespace, pod.shared.labels.items()) if self.labels else keys
+
+    def _named(self, namespace: str, labels: Iterable[tuple[str, str]]) -> tuple[LabelKey, ...]:
+        named = self.labels
+        return tuple([LabelKey(namespace, label, value) for label, value in labels if value and label in named])
+
+    def _is_counted(self, key: _Key, pod: Pod) -> bool:
+        """True if the controller of a pod says how many such pods it wants."""
+        return _watched(pod) in (self._controllers.get(key, {}) if isinstance(key, LabelKey) else self._wanted)
 
 
-def _key(key: WorkloadKey) -> str:
+def _key(key: _Key) -> str:
     """The key of a refusal, shared by the pods of the workload and by no others."""
-    return f"workload/{key[0]}/{key[1]}"
+    return f"workload/{'/'.join(key)}"
 
 
-def _is_watched(pod: Pod) -> bool:
+def _watched(pod: Pod) -> WorkloadKey | None:
+    """The controller of a pod; None if it is not watched."""
     owner = pod.shared.owner
-    return owner is not None and owner.kind in COUNTED_KINDS
+    return pod.shared.workload if owner is not None and owner.kind in COUNTED_KINDS else None

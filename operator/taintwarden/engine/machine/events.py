@@ -120,10 +120,14 @@ class NamespaceSeen(msgspec.Struct, frozen=True):
 
 
 class WorkloadSeen(msgspec.Struct, frozen=True):
-    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: it was deleted."""
+    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: it was deleted.
+
+    ``labels``: those of its pod template that policies name in ``perWorkload.label``, with their values.
+    """
 
     workload: WorkloadKey
     replicas: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 class BudgetSeen(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime
+from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime, labels_of
 
 NewSource = Callable[[SourceHost], TaintSource]
 
@@ -176,9 +176,6 @@ class Intake:
             spread.came(pod)
         elif known.shared is not pod.shared:
             spread.changed(known, pod)
-            if known.shared.owner != pod.shared.owner:
-                limiter.workloads.gone(known, self._world.now)
-                known = None
         limiter.workloads.seen(pod, known)
         if limiter.departures.is_leaving(pod.uid):
             limiter.workloads.leave(pod)
@@ -273,6 +270,9 @@ class Intake:
         if world.verdicts.derivations != before:
             self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)
+        if world.limiter.workloads.labels != (labels := labels_of(world.verdicts.policies)):
+            pods = (pod for state in self.nodes.values() for pod in state.pods.values())
+            world.limiter.workloads.count_by(labels, pods)
         self._guarding.policies_changed()
         world.evictions.keep_only({(policy.name, policy.uid) for policy in world.verdicts.policies})
         for state in world.cluster.nodes.values():

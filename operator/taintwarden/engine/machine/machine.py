@@ -136,8 +136,8 @@ class Machine:
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
                 intake.set_namespace(name, labels)
-            case events.WorkloadSeen(workload, replicas):
-                limiter.workloads.want(workload, replicas)
+            case events.WorkloadSeen(workload, replicas, labels):
+                limiter.workloads.want(workload, replicas, labels)
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
                     self._backlog.add_namespace(budget.namespace)

@@ -83,10 +83,12 @@ class Stream(Generic[Object]):
         finally:
             self._liveness.lose()
 
-    def list_again(self) -> None:
-        """List once more, after a list that is in progress."""
+    def list_again(self, *, is_stale: bool = False) -> None:
+        """List once more, after a list that is in progress. What ``is_stale`` is not up to date until then."""
         self._again.set()
         self.listed.clear()
+        if is_stale:
+            self._liveness.lose()
 
     async def _follow(self) -> None:
         try:
@@ -109,9 +111,9 @@ class Stream(Generic[Object]):
         version = await self._list()
         self._handler.list_ended(version)
         self._listed_at = _now()
-        self._liveness.complete(began)
         if self._again.is_set():
             return
+        self._liveness.complete(began)
         self.listed.set()
         tasks = asyncio.create_task(self._watch.run(version)), asyncio.create_task(self._again.wait())
         try:

@@ -272,13 +272,20 @@ class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
     resource_version: str = ""
 
 
+class TemplateObject(msgspec.Struct, gc=False):
+    """``spec.template`` of a controller of pods."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
 class WorkloadSpec(msgspec.Struct, gc=False, rename="camel"):
-    """``spec`` of a controller of pods; the last three fields are a Job's."""
+    """``spec`` of a controller of pods; ``parallelism``, ``completions`` and ``suspend`` are a Job's."""
 
     replicas: Int64 = 1
     parallelism: Int64 = 1
     completions: Int64 | None = None
     suspend: bool = False
+    template: TemplateObject | None = None
 
 
 class WorkloadStatus(msgspec.Struct, gc=False, rename="camel"):
@@ -300,6 +307,10 @@ class WorkloadObject(msgspec.Struct, gc=False):
     metadata: WorkloadMeta = msgspec.field(default_factory=WorkloadMeta)
     spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
+
+    def template_label(self, key: str) -> str:
+        """The value of a label of its pods; empty if they have none."""
+        return "" if self.spec.template is None else self.spec.template.metadata.labels.get(key, "")
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):

@@ -198,10 +198,21 @@ def _node(found: Any) -> NodeObject:
     )
 
 
-def _replica_set(found: Any) -> WorkloadObject:
+class EncodedWorkload(WorkloadObject, gc=False):
+    """A ReplicaSet, of which there are many. Labels of its pods are decoded only if they are asked for."""
+
+    message: Any = None
+
+    def template_label(self, key: str) -> str:
+        """The value of a label of its pods; empty if they have none."""
+        labels = self.message.spec.template.metadata.labels
+        return _text(labels[key]) if key in labels else ""
+
+
+def _replica_set(found: Any) -> EncodedWorkload:
     meta = found.metadata
-    return WorkloadObject(
-        WorkloadMeta(meta.namespace, meta.uid, meta.resourceVersion), WorkloadSpec(found.spec.replicas)
+    return EncodedWorkload(
+        WorkloadMeta(meta.namespace, meta.uid, meta.resourceVersion), WorkloadSpec(found.spec.replicas), message=found
     )
 
 

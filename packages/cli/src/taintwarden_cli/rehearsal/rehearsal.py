@@ -92,7 +92,9 @@ class Rehearsal:
         self._list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
         self._list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
         for plural, workloads in snapshot.workloads.items():
-            self._list(WorkloadHandler(plural, self.feed, metrics), workloads)
+            handler = WorkloadHandler(plural, self.feed, metrics)
+            handler.follow(self.policies)
+            self._list(handler, workloads)
         self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
         self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
         if any(policy.devices for policy in self.policies):

@@ -270,12 +270,14 @@ def _asking(context: Context, group: PodGroup) -> list[Policy]:
 
 # -- workloads --------------------------------------------------------------------------------------------------------
 
+_ONE_BUDGET = "create one PodDisruptionBudget that selects the pods of all these controllers"
+
 
 @check(
     "workload-split",
     Severity.WARNING,
     "workloads whose pods have several controllers, so that limits.perWorkload lets each lose its share at once",
-    "create one PodDisruptionBudget that selects the pods of all these controllers",
+    f"set limits.perWorkload.label to a label whose value all these pods share, and no others; or {_ONE_BUDGET}",
     needs=(*EVALUATION, Source.BUDGETS),
     uses=TEMPLATES,
 )
@@ -291,17 +293,27 @@ def workload_split(context: Context) -> Iterator[Found]:
         for group in groups:
             pods[group.pod_class.owner.uid if group.pod_class.owner else ""] += group.count
         is_custom = groups[0].subject.kind not in _KINDS
+        limits = [policy.limits.per_workload for group in groups for policy in context.may_leave(group)]
+        counts_together = all(_shared(groups, (one.label,)) for one in limits if one.is_limit)
         # StatefulSets with one label and several pods each may do different things.
-        if len(pods) > 1 and (is_custom or max(pods.values()) == 1):
+        if len(pods) > 1 and (is_custom or max(pods.values()) == 1) and not counts_together:
             named = "" if is_custom else f": {named_subjects(group.subject for group in groups)}"
             message = f"its pods have {len(pods)} controllers, each a workload of its own for limits.perWorkload{named}"
-            yield Found(groups[0].subject, message, pods=pods.total())
+            label = _shared(groups, (_PART_LABELS[0], *APP_LABELS, *groups[0].pod_class.labels))
+            remedy = f"set limits.perWorkload.label: {label} if no other pods have its value; or {_ONE_BUDGET}"
+            yield Found(groups[0].subject, message, remedy if label else _ONE_BUDGET, pods=pods.total())
+
+
+def _shared(groups: list[PodGroup], labels: Iterable[str | None]) -> str | None:
+    """The first of these labels that all pods have, with the same value."""
+    common = set.intersection(*(set(group.pod_class.labels.items()) for group in groups))
+    return next((one for one in labels if any(name == one and value for name, value in common)), None)
 
 
 def _whole(group: PodGroup) -> tuple[object, ...]:
     """What pods of one workload have in common, whichever controllers they have."""
     subject, labels = group.subject, group.pod_class.labels
-    app = next((labels[name] for name in APP_LABELS if labels.get(name)), None)
+    app = next((labels[name] for name in (*APP_LABELS, _PART_LABELS[0]) if labels.get(name)), None)
     if subject.kind == "StatefulSet" and app is not None:
         return (subject.namespace, app, *(labels.get(name) for name in _PART_LABELS))
     owner = group.pod_class.owner if subject.kind in _KINDS else None  # a Deployment may have two ReplicaSets
