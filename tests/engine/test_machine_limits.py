@@ -56,7 +56,7 @@ def phase(rig: Rig, name: str) -> Phase:
     return rig.phase(name)
 
 
-# -- labels of workloads ------------------------------------------------------------------------------------------------
+# -- labels of workloads -----------------------------------------------------------------------------------------------
 
 BY_APP = PerWorkload("100%", label="app")
 DB = {"app": "db"}
