@@ -23,6 +23,8 @@ class Model(RuleBasedStateMachine):
         self.called: dict[str, float] = {}
         """UID -> when it was called last, of those that may leave because of that."""
         self.in_flight: dict[str, None] = {}
+        self.open: dict[str, None] = {}
+        """Pods of which a call was answered otherwise than by a budget."""
         self.left: dict[str, float] = {}
         """UID -> when a pod left after its call."""
         self.left_before: dict[str, float] = {}
@@ -64,17 +66,23 @@ class Model(RuleBasedStateMachine):
             if uid not in self.in_flight and may and most:
                 most -= 1
                 self.bench.call(uid, namespace=namespace)
+                if self.now >= self.called.get(uid, 0.0) + WINDOW:
+                    self.open.pop(uid, None)
                 self.called[uid] = self.now
                 self.in_flight[uid] = None
 
     @precondition(lambda self: self.in_flight)
-    @rule(index=st.integers(0, 50), accepted=st.booleans())
-    def answer(self, index, accepted):
-        """It is accepted, or fails; the pod is due again after that."""
+    @rule(index=st.integers(0, 50), how=st.sampled_from(["accepted", "failed", "refused"]))
+    def answer(self, index, how):
+        """A call is accepted, or fails, or a budget refuses it; the pod is due again after the latter two."""
         uid = self.pick(self.in_flight, index)
         del self.in_flight[uid]
-        self.bench.guard.settle(uid, stays=False)
-        if not accepted:
+        self.bench.guard.settle(uid, stays=how == "refused")
+        if how != "refused":
+            self.open[uid] = None
+        elif uid not in self.open:
+            del self.called[uid]
+        if how != "accepted":
             self.bench.expect(uid, namespace=self.there[uid])
 
     @precondition(lambda self: self.there)
@@ -102,7 +110,7 @@ class Model(RuleBasedStateMachine):
         self.bench.guard.resolve(lambda _: self.there, self.bench.now)
         self.bench.is_known = True
         self.left = self.left_before | {uid: self.now for uid in stored if uid not in self.there}
-        self.called = {uid: self.now for uid in stored if uid in self.there}
+        self.called, self.open = {uid: self.now for uid in stored if uid in self.there}, {}
         assert known <= self.left.keys(), "none is forgotten"
 
     def counts(self, uid):
