@@ -398,7 +398,7 @@ class Guard:
         largest = max(counts, key=lambda name: (counts[name], name), default="")
         if now - self.single >= SLACK:
             (self.only,) = near
-        elif not self.only and now - max(self.restarted, self._grown(1, largest)) >= 60.0 + SLACK:
+        elif not self.only and now - max(self.restarted, self.tripped or 0.0, self._grown(1, largest)) >= 60.0 + SLACK:
             self.only = largest if len(near) > 1 or largest in near else ""
         if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
@@ -626,7 +626,8 @@ class Judge:
             is_sure = is_held and want.due.late < self.now and bool(rules.reset) and self._is_well(SEEN)
             known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
         if guard is not None:
-            guard.held, guard.most, guard.above = {}, Counter(), None
+            guard.held, guard.most, guard.above, guard.only = {}, Counter(), None, ""
+            guard.single = guard.restarted = self.now
             if all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
                 guard.tripped, guard.maybe = None, {}
 
