@@ -449,9 +449,9 @@ class Guard:
 class Judge:
     """Takes facts in the order of their times. ``breaches`` has at most one for each rule and subject.
 
-    ``slots`` are for calls, ``overall`` is evictions per second over all policies. Clocks differ by ``skew`` seconds. What
-    an operator acts on that is not well is ``stale`` seconds old at most. So many calls that went out apart may arrive at
-    once, ``held``, and each may be on its way from the order for ``transit`` seconds.
+    ``slots`` are for calls, ``overall`` is evictions per second over all policies. Clocks differ by ``skew`` seconds.
+    What an operator acts on that is not well is at most ``stale`` seconds old. Calls that went out apart may arrive at
+    once, so many as ``held``, and each may be on its way from the order for ``transit`` seconds.
     """
 
     def __init__(
