@@ -45,11 +45,10 @@ def test_a_branch_changes_what_it_has_written_since_it_left_main(repository):
     assert repository.changed() == {repository.root / ENGINE: {2, 4, 5}}
 
 
-def test_on_main_the_last_commit_is_the_change(repository):
+def test_main_changes_nothing(repository):
+    """What was merged was tried on its branch."""
+    repository.commit("aBcd")
     assert base(repository.root) == ""
-    for lines in ("aBcd", "aBcD"):
-        repository.commit(lines)
-    assert repository.changed() == {repository.root / ENGINE: {4}}
 
 
 def test_the_tests_of_a_layer_and_of_a_package_are_beside_it():
