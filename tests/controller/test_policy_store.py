@@ -134,6 +134,7 @@ def test_the_conditions_of_a_spec_that_was_read_are_followed(store):
     store.seen(stored("a"))
     condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     without = [{"type": "Retained", "status": "True"}, {"type": "Progressing", "lastTransitionTime": "2020"}]
+    without += [{"type": 7, "status": "True", "lastTransitionTime": "2020"}]
     store.seen(stored("a") | {"status": {"conditions": [condition, *without]}})
     assert store.observed["a"].conditions == {"Accepted": ("True", "2020-01-01T00:00:00Z")}
 
@@ -443,3 +444,6 @@ def test_a_contradiction_that_comes_back_is_reported_again(store):
     store.seen(derived("b", "kubeletVersion", generation=2))
     store.seen(derived("b", "kernelVersion", generation=3))
     assert [name for name, *_ in store.issues] == ["b", "b"]
+    store.seen(derived("a", "kernelVersion", generation=2))
+    store.seen(derived("a", "kubeletVersion", generation=3))
+    assert [name for name, *_ in store.issues] == ["b", "b", "b"]

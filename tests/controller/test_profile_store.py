@@ -281,6 +281,25 @@ def test_the_size_of_what_is_kept_is_that_of_its_specs():
     assert len(dropped) > 5
 
 
+def test_what_changes_while_it_waits_is_kept_once():
+    store = Store(max_waiting_bytes=100_000)
+    filled(store).seen(large("y"))
+    for generation in range(1, 60):
+        store.seen(large("z", generation=generation))
+    for name in ("p00", "p01"):
+        store.gone(f"shop/{name}", f"uid-{name}")
+    assert "shop/z" in store.valid
+
+
+def test_one_that_is_gone_while_it_waits_is_not_dropped_for_others():
+    store = Store(max_waiting_bytes=100_000)
+    filled(store).seen(large("y"), large("z"))
+    store.gone("shop/z", "uid-z")
+    for number in range(40):
+        store.seen(large(f"x{number}"))
+    assert len(store.valid) == 20
+
+
 def test_a_spec_that_is_no_text_is_a_fault_of_the_object(store):
     obj = stored("a") | {"spec": msgspec.Raw(b'{"tolerations": "\xff"}')}
     store.seen(obj)

@@ -137,3 +137,13 @@ def test_a_status_arrives():
     status = msgspec.convert({"conditions": [condition]}, CustomStatus)
     found = _stored(msgspec.structs.replace(obj, status=status))
     assert found["status"]["conditions"][0]["type"] == "Accepted"
+
+
+async def test_a_status_of_a_spec_that_is_known_arrives_too():
+    store = PolicyStore(lambda _: None, lambda *_: None)
+    handler, obj = StoreHandler(POLICIES.name, lambda _: None, Metrics(), store), policy("sla", 1, "DryRun")
+    condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    status = msgspec.convert({"conditions": [condition]}, CustomStatus)
+    for one in (obj, msgspec.structs.replace(obj, status=status)):
+        deliver(handler, one)
+    assert store.observed["sla"].conditions == {"Accepted": ("True", "2020-01-01T00:00:00Z")}

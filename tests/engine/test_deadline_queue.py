@@ -62,20 +62,6 @@ def test_it_behaves_as_a_dictionary_with_a_minimum(steps):
         assert len(queue) == len(naive.entries)
 
 
-@given(operations)
-def test_draining_gives_everything_in_order(steps):
-    queue = DeadlineQueue()
-    wanted = {}
-    for name, *args in steps:
-        if name == "schedule":
-            queue.schedule(*args)
-            wanted[args[0]] = (args[1], args[0])
-    drained = []
-    while (key := queue.pop_due(float("inf"))) is not None:
-        drained.append(key)
-    assert drained == [entry[1] for entry in sorted(wanted.values())]
-
-
 def test_nothing_is_kept_however_often_a_deadline_moves():
     queue = DeadlineQueue()
     queue.schedule("first", 0.0)

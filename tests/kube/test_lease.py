@@ -159,23 +159,16 @@ async def test_a_lease_of_a_later_term_is_not_confirmed(store: LeaseStore, one: 
         await asyncio.sleep(RETRY_SECONDS + 1)  # it renews that one
 
 
-@pytest.mark.parametrize("stored", [None, {"spec": None}, foreign("b", leaseTransitions=0)])
-async def test_a_lease_that_is_gone_or_of_another_is_not_confirmed(
-    store: LeaseStore, leader: Candidate, stored: Any
-) -> None:
-    store.lease = None if stored is None else foreign() | stored
-    assert leader.lease.held
-    assert not await leader.lease.is_confirmed()
+NO_LEASES = [None, foreign() | {"spec": None}]
 
 
-async def test_a_lease_that_cannot_be_read_is_not_confirmed(leader: Candidate) -> None:
-    leader.network.fails = refusal(500)
-    assert not await leader.lease.is_confirmed()
-
-
-async def test_a_count_of_terms_that_somebody_removed_is_none(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_lease_is_confirmed_while_the_server_says_that_it_is_ours(store: LeaseStore, leader: Candidate) -> None:
     store.lease = foreign("a", leaseTransitions=None)
     assert await leader.lease.is_confirmed()
+    for store.lease in (*NO_LEASES, foreign("b", leaseTransitions=0)):
+        assert not await leader.lease.is_confirmed()
+    store.lease, leader.network.fails = foreign("a"), refusal(500)
+    assert not await leader.lease.is_confirmed()
 
 
 async def test_before_it_looks_nobody_leads(one: Candidate) -> None:
@@ -486,7 +479,7 @@ async def test_a_release_when_the_api_hangs_does_not_keep_the_process(leader: Ca
     assert leader.errors == ["not released in time"]
 
 
-@pytest.mark.parametrize("stored", [None, foreign() | {"spec": None}])
+@pytest.mark.parametrize("stored", NO_LEASES)
 async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, leader: Candidate, stored: Any) -> None:
     await leader.kill()
     store.lease = stored

@@ -31,7 +31,9 @@ def main() -> int:
     """Try out mutants; what is known of one is kept, so that a run that is ended goes on where it was."""
     parser = argparse.ArgumentParser(prog="mutants")
     parser.add_argument("files", nargs="*", type=Path, help="modules or packages")
-    parser.add_argument("--changed", action="store_true", help="lines that the branch changes, with the tests beside")
+    parser.add_argument(
+        "--changed", nargs="?", const="", metavar="COMMIT", help="lines that the branch changes, or all since a commit"
+    )
     parser.add_argument("--tests", nargs="+", default=["tests/engine", "tests/controller"])
     parser.add_argument("--sample", type=int, default=0, help="so many of each module, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
@@ -42,18 +44,21 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=STORE / "results.jsonl")
     asked = parser.parse_args()
     STORE.mkdir(parents=True, exist_ok=True)
-    before = base(ROOT) if asked.changed else ""
+    is_change = asked.changed is not None
+    before = asked.changed or (base(ROOT) if is_change else "")
     lines = changed_lines(before, ROOT, SOURCES) if before else dict.fromkeys(_modules(asked.files))
     made = {
         path: mutants(path, asked.sample, asked.seed, typed=asked.typed, lines=some) for path, some in lines.items()
     }
     chosen = {path: some for path, some in made.items() if some}
     if not chosen:
-        print(f"no mutants: nothing that is tried out was changed since {before or 'an earlier commit: there is none'}")
+        print(
+            f"no mutants: nothing that is tried out was changed since {before}" if before else "no mutants: no branch"
+        )
         return 0
-    tests = folders_beside(chosen, ROOT) if asked.changed else asked.tests
-    sources = list(map(str, chosen)) if asked.changed else SOURCES
-    known = _results(asked.results, again=asked.again or asked.changed)
+    tests = folders_beside(chosen, ROOT) if is_change else asked.tests
+    sources = list(map(str, chosen)) if is_change else SOURCES
+    known = _results(asked.results, again=asked.again or is_change)
     reasons = tomllib.loads(REASONS.read_text())
     for path, some in chosen.items():
         of_module = reasons.get(_name(path), {})
@@ -76,7 +81,7 @@ def main() -> int:
     arguments += ["--hypothesis-profile=mutants", "-Wignore::pytest.PytestAssertRewriteWarning"]
     status = pytest.main([*arguments, *tests], plugins=[Runner(work)])
     survivors = _report(chosen, known)
-    return int(status) or int(asked.changed and survivors > 0)
+    return int(status) or int(is_change and survivors > 0)
 
 
 def _modules(files: list[Path]) -> list[Path]:

@@ -16,17 +16,23 @@ HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 def base(root: Path) -> str:
-    """The commit at which this branch left the main one; on that one, the commit before. Empty if there is none."""
+    """The commit at which this branch left the main one; empty on that one, whose changes were tried before."""
     for main in ("origin/main", "main"):
         found = _git(root, "merge-base", "HEAD", main)
         if found and found != _git(root, "rev-parse", "HEAD"):
             return found
-    return _git(root, "rev-parse", "--verify", "--quiet", "HEAD~1")
+    return ""
 
 
 def changed_lines(commit: str, root: Path, sources: Iterable[str]) -> dict[Path, set[int]]:
-    """By module below ``sources``, the lines that are not as they were in ``commit``."""
-    text = _git(root, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--diff-filter=AM", commit, "--", *sources)
+    """By module below ``sources``, the lines that are not as they were in ``commit``.
+
+    Raises:
+        subprocess.CalledProcessError: there is no such commit.
+
+    """
+    asked = ["git", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--diff-filter=AM", commit, "--", *sources]
+    text = subprocess.run(asked, cwd=root, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[Path, set[int]] = {}
     lines: set[int] = set()
     for line in text.splitlines():

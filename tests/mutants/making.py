@@ -28,13 +28,7 @@ def mutants(
 ) -> list[Mutant]:
     """Mutants of a module in the order of its lines: all, or with ``most`` so many of them chosen at random.
 
-    Args:
-        path: the module.
-        most: how many; 0: all.
-        seed: of the choice.
-        typed: only those that the type checker does not find.
-        lines: only those that change one of these; None: of all lines.
-
+    ``typed``: only those that the type checker does not find. ``lines``: only those that change one of these.
     """
     text = path.read_text()
     visitor = _Visitor(_SHARP if typed else [*_SHARP, *_UNTYPED], IgnoredCode(set(), set(), set()))

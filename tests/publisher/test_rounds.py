@@ -184,21 +184,13 @@ async def test_writes_that_are_not_answered_end_the_round(stage):
     assert stage.report.stuck == "WriteFailed"
 
 
-async def test_a_write_that_fails_stops_none_of_many(stage):
+@pytest.mark.parametrize(("outcome", "seconds"), [(Written.FAILED, 0), (Written.DONE, 30)], ids=["fails", "takes long"])
+async def test_a_write_that_fails_or_takes_long_ends_no_round(stage, outcome, seconds):
     names = [f"n{index:03}" for index in range(30)]
     stage.cluster.has(*map(node_object, names))
-    stage.cluster.outcomes["n000"] = Written.FAILED
-    stage.clock = 1_000.0
+    stage.cluster.outcomes["n000"], stage.clock = outcome, 1_000.0
+    stage.cluster.passes = lambda: setattr(stage, "clock", stage.clock + seconds)
     stage.prometheus.says(vector(dict.fromkeys(names, 985), at=time.time() + stage.clock))
-    await stage.play()
-    assert len(stage.cluster.patches) == 30
-
-
-async def test_writes_that_take_long_and_succeed_go_on(stage):
-    names = [f"n{index:03}" for index in range(30)]
-    stage.cluster.has(*map(node_object, names))
-    stage.cluster.passes = lambda: setattr(stage, "clock", stage.clock + 30)
-    stage.prometheus.says(vector(dict.fromkeys(names, 985)))
     await stage.play()
     assert len(stage.cluster.patches) == 30
 

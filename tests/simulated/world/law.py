@@ -43,8 +43,7 @@ POD_SECONDS = 5.0, 60.0  # how long a pod waits after an answer for it alone, at
 READ_SECONDS, PAUSE_SECONDS = 6.5, 30.0
 """Until a read shows whether an accepted eviction has an effect; and the longest pause that a server may ask for."""
 OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS, LONGEST_STOP_SECONDS = 15.0, 600.0, 10.0, 600.0
-HAND_SECONDS, MOST_RESERVED = 600.0, 64
-"""How long a pod that a webhook took over counts as missing; and reservations of a namespace after failed calls."""
+HAND_SECONDS, MOST_RESERVED = 600.0, 64  # how long a webhook keeps a pod; reservations after failed calls
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0  # how long a call may take; and one without an answer may count
 FEW_NODES = 3
 ROUNDS, ROW_SECONDS = 3, 600.0
@@ -235,6 +234,7 @@ class Asked:
     namespace: str
     first: float
     last: float  # when it was called for first, and last
+    is_sure: bool = True  # False: another process reserved it
     failed_at: float = NEVER  # when it is known at the latest that a call for it failed, and no budget refused it
 
 
@@ -311,14 +311,15 @@ class Guard:
         return {
             uid: one
             for uid, one in self.asked.items()
-            if now - one.first < window and not (uid in known or uid not in self.due if surely else known.get(uid))
+            if now - one.first < window
+            and not (uid in known or uid not in self.due or not one.is_sure if surely else known.get(uid))
         }
 
     def ask(self, pod: Pod, now: float) -> str:
         """A call for a pod is decided on. Returns what is wrong with that."""
         window, known = self.settings["windowSeconds"], self.asked.get(pod.uid)
         if known is not None and now - known.first < window + STALE:
-            known.last = now
+            known.last, known.is_sure = now, True
             return ""
         begin, allowed = now - window + 0.1, self.allowance(now, least=False)
         used = {*self.past(begin, surely=True), *self.reserved(now, surely=True)}
@@ -344,7 +345,7 @@ class Guard:
         known = self.asked.pop(pod.uid, None)
         if known is None or now - known.last > self.settings["windowSeconds"]:
             return
-        self.gone.append((now, pod.uid, pod.namespace, is_sure and now - self.began > SEEN))
+        self.gone.append((now, pod.uid, pod.namespace, is_sure and known.is_sure and now - self.began > SEEN))
         for missing in self.missing:
             missing[pod.uid] = pod.owner["uid"] if pod.owner else "", now
         if not self.released.get(pod.uid):
@@ -398,7 +399,7 @@ class Guard:
         largest = max(counts, key=lambda name: (counts[name], name), default="")
         if now - self.single >= SLACK:
             (self.only,) = near
-        elif not self.only and now - max(self.restarted, self._grown(1, largest)) >= 60.0 + SLACK:
+        elif not self.only and now - max(self.restarted, self.tripped or 0.0, self._grown(1, largest)) >= 60.0 + SLACK:
             self.only = largest if len(near) > 1 or largest in near else ""
         if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
@@ -448,14 +449,9 @@ class Guard:
 class Judge:
     """Takes facts in the order of their times. ``breaches`` has at most one for each rule and subject.
 
-    Args:
-        slots: for calls.
-        overall: evictions per second, over all policies.
-        skew: seconds by which clocks may differ.
-        stale: how old what an operator acts on may be that is not well.
-        held: so many calls that went out apart may arrive at once.
-        transit: for so long each may be on its way from the order.
-
+    ``slots`` are for calls, ``overall`` is evictions per second over all policies. Clocks differ by ``skew`` seconds.
+    What an operator acts on that is not well is at most ``stale`` seconds old. Calls that went out apart may arrive at
+    once, so many as ``held``, and each may be on its way from the order for ``transit`` seconds.
     """
 
     def __init__(
@@ -626,7 +622,8 @@ class Judge:
             is_sure = is_held and want.due.late < self.now and bool(rules.reset) and self._is_well(SEEN)
             known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
         if guard is not None:
-            guard.held, guard.most, guard.above = {}, Counter(), None
+            guard.held, guard.most, guard.above, guard.only = {}, Counter(), None, ""
+            guard.single = guard.restarted = self.now
             if all(known.get(uid) for uid in guard.maybe if (rules.name, uid) in self.wants):
                 guard.tripped, guard.maybe = None, {}
 
@@ -649,8 +646,10 @@ class Judge:
                 known.clear()
                 known.update(in_air | kept)
             self._let_go = {}
-            for guard in self._guards.values():
-                guard.restart(self.now)
+            for rules in [one for one in self.policies.values() if one.uid in self._guards]:
+                (guard := self._guards[rules.uid]).restart(self.now)
+                for uid in [one for one in rules.reserved or () if one in self._pods and self._runs(one)]:
+                    guard.asked.setdefault(uid, Asked(self._pod(uid).namespace, self.now, self.now, is_sure=False))
             for want in self.wants.values():
                 want.failed, want.tries, want.free, want.ready = 0, 0, None, None
         self._leader, self._term = fact["leader"], fact["term"]
