@@ -181,7 +181,8 @@ class Box(Scene):
 
     def delay(self, limit: str) -> str:
         """What the status of the first policy says of a limit that delays pods; empty: it delays none."""
-        return next((one["message"] for one in self.status().get("limits", ()) if one["limit"] == limit), "")
+        limits = self.status().get("limits", ())
+        return next((one.get("message", "") for one in limits if one["limit"] == limit), "")
 
     def clear(self) -> None:
         """Remove everything of this story; policies first, so that nothing is evicted by the removal."""

@@ -184,6 +184,15 @@ def test_an_accepted_pod_is_read_again_if_the_read_is_not_answered():
     assert len(rig.take(commands.CheckPod)) > 1
 
 
+def test_a_pod_whose_eviction_had_no_effect_waits_for_a_webhook_and_no_budget():
+    rig = accepted()
+    check(rig, runs=True)
+    [limit] = rig.report()[0].status.limits
+    assert limit.limit == "calls"
+    assert "without effect" in limit.message
+    assert rig.claim("a").budgets == ()
+
+
 def test_a_read_of_a_pod_that_waits_for_another_call_changes_nothing():
     rig = accepted()
     check(rig, runs=True)

@@ -11,6 +11,8 @@ Json = dict[str, Any]
 
 POLICIES = "taintevictionpolicies"
 DEFINITIONS = "customresourcedefinitions"
+PATCH = "patch.webhook.admission.k8s.io"
+"""Audit annotations with what webhooks made of a request."""
 WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 
 
@@ -61,6 +63,8 @@ class Record:
     """0 when the result is unknown: the server was killed, or its own store did not answer."""
     sent: Json
     answer: Json
+    is_rehearsed: bool = False
+    """True if an admission webhook made a dry run of it: it is accepted, and has no effect."""
 
     @property
     def succeeded(self) -> bool:
@@ -123,6 +127,7 @@ def _record(event: Json) -> Record:
         code=code if answered else 0,
         sent=event.get("requestObject") or {},
         answer=event.get("responseObject") or {},
+        is_rehearsed=any("dryRun" in one for key, one in (event.get("annotations") or {}).items() if PATCH in key),
     )
 
 

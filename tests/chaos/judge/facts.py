@@ -171,7 +171,8 @@ class Facts:
             return
         pod, number = self._objects.get(("pods", uid)), len(self.calls)
         answered = record.received + UNANSWERED_SECONDS if record.is_open else record.completed
-        is_effect = record.succeeded and pod is not None and "deletionTimestamp" not in pod["metadata"]
+        runs = pod is not None and "deletionTimestamp" not in pod["metadata"]
+        is_effect = record.succeeded and runs and not record.is_rehearsed
         if is_own:
             self.calls[number] = record
             verb = "DELETE" if record.verb == "delete" else "POST"

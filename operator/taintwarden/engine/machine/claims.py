@@ -212,7 +212,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     def retry(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
         """The call was not made, or did not evict the pod: make the next one at ``retry_at`` at the earliest."""
         self.retry_at = retry_at
-        self.refusal = Refusal(limit_of(outcome), retry_at, Whom.PODS, detail=message)
+        self.refusal = Refusal(limit_of(outcome), retry_at, Whom.PODS, detail=message or outcome.row.why)
 
     def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:
         """A call was made, and did not evict the pod."""
