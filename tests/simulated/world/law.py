@@ -1002,7 +1002,8 @@ class Judge:
         hands = {
             uid for uid, (began, term) in self._hands.items() if began > first and (term == self._term or not surely)
         }
-        is_missing = not want.pod.ready or self._hands.get(want.pod.uid, (0.0, 0))[1] == self._term
+        is_ready = all(one.ready for one in (want.pod, self._pod(want.pod.uid), self._pod(want.pod.uid, at)))
+        is_missing = not is_ready or self._hands.get(want.pod.uid, (0.0, 0))[1] == self._term
         if owner is None or share is None or is_missing:
             return False
         if owner["uid"] not in self._objects["workloads"]:

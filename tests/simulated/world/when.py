@@ -323,15 +323,15 @@ def _as_new(steps: Sequence[Step], index: int, kind: str) -> list[Step]:
     That is so after a gap, if the time is later than all that was recorded; but where nothing else changed, the time is
     not recorded, and the next process compares it.
     """
-    before, step = steps[index - 1].taint, steps[index]
-    one = step.taint
+    before, step, one = steps[index - 1].taint, steps[index], steps[index].taint
     if before is None or one is None or one.added is None or one.added == before.added:
         return []
     is_after_gap = step.seen > step.at + 2.0 or before.value == one.value
     recorded = max((s.at for s in steps[:index] if s.sure and s.taint is not None), default=-NEVER)
-    if not is_after_gap or not recorded - CLOCKS < one.added <= step.seen + CLOCKS:
+    ahead = 120.0 if before.value == one.value else CLOCKS  # it may have passed at the next restart
+    if not is_after_gap or not recorded - CLOCKS < one.added <= step.seen + ahead:
         return []
-    first = Step(one.added, step.seen, True, before._replace(added=one.added))
+    first = Step(one.added, max(step.seen, one.added + 1.0), True, before._replace(added=one.added))
     return [*([first] if kind != "invalid" else ()), *steps[index:]]
 
 
