@@ -200,6 +200,12 @@ def test_of_one_lane_four_slow_calls_give_their_slots_back():
     for uid in hung[:4]:
         bench.answer(uid)
     assert bench.refuse("fine") is None
+    for uid in hung[4:]:
+        bench.answer(uid)
+    bench.begin(11, "bank")
+    assert bench.refuse("fine") is None
+    bench.begin(1, "bank")
+    assert bench.refuse("fine").limit == CALLS
 
 
 @pytest.mark.parametrize("hung", [40, 100])
