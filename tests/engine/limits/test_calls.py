@@ -388,6 +388,14 @@ def test_a_new_leader_knows_of_no_failures():
     assert kept(bench.calls, "bank") == []
 
 
+def test_a_new_leader_knows_of_no_failures_of_a_lane_with_a_call_in_progress():
+    bench = Bench()
+    bench.begin(1, "bank")
+    bench.call(FAILS, "bank")
+    bench.calls.forget_failures()
+    assert bench.refuse("bank") is None
+
+
 # -- whatever happens --------------------------------------------------------------------------------------------------
 
 
