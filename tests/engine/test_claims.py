@@ -185,6 +185,15 @@ def test_one_that_is_due_earlier_is_part_of_a_new_wave(due_at, waits):
     assert one.not_before == waits
 
 
+def test_the_lowest_version_of_its_pod_counts():
+    """Each report of a pod would ask for a read of its node; after a restore of etcd versions are lower."""
+    one, versions = Claim.of(msgspec.structs.replace(POD, resource_version=5), grounds(POLICY), 0.0), []
+    for version in (9, 3):
+        one.decide(grounds(POLICY), msgspec.structs.replace(POD, resource_version=version), 0.0)
+        versions.append(one.version)
+    assert versions == [5, 3]
+
+
 @pytest.mark.parametrize(("due_at", "announced"), [(500.0, True), (501.0, False)])
 def test_another_deadline_is_not_announced_yet(due_at, announced):
     one = claim()

@@ -193,6 +193,14 @@ def test_lanes_that_fail_get_a_quarter_of_the_turns_while_others_could_go():
     assert turns(bench, 20).endswith("bad" * 4), "where no other could go"
 
 
+def test_lanes_that_fail_take_turns():
+    bench = Bench()
+    bench.failing = {("x", "a"), ("x", "b")}
+    bench.ready(*"123", namespace="a")
+    bench.ready(*"456", namespace="b")
+    assert turns(bench, 6) == "ababab"
+
+
 def test_a_lane_that_begins_to_fail_moves_behind_the_others():
     bench = Bench()
     bench.ready(*"12", namespace="a")

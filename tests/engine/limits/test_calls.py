@@ -200,6 +200,12 @@ def test_of_one_lane_four_slow_calls_give_their_slots_back():
     for uid in hung[:4]:
         bench.answer(uid)
     assert bench.refuse("fine") is None
+    for uid in hung[4:]:
+        bench.answer(uid)
+    bench.begin(11, "bank")
+    assert bench.refuse("fine") is None
+    bench.begin(1, "bank")
+    assert bench.refuse("fine").limit == CALLS
 
 
 @pytest.mark.parametrize("hung", [40, 100])
@@ -380,6 +386,14 @@ def test_a_new_leader_knows_of_no_failures():
     assert [bench.refuse("bank"), bench.refuse()] == [None, None]
     assert not bench.calls.is_failing(("p", "bank"))
     assert kept(bench.calls, "bank") == []
+
+
+def test_a_new_leader_knows_of_no_failures_of_a_lane_with_a_call_in_progress():
+    bench = Bench()
+    bench.begin(1, "bank")
+    bench.call(FAILS, "bank")
+    bench.calls.forget_failures()
+    assert bench.refuse("bank") is None
 
 
 # -- whatever happens --------------------------------------------------------------------------------------------------

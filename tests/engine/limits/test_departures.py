@@ -70,6 +70,14 @@ def test_a_refusal_names_the_node():
     assert refused.detail == "1 pod is being evicted from node n1, or terminating there"
 
 
+def test_a_pod_that_is_gone_frees_its_node_also_beside_a_policy_without_the_limit():
+    departures = Departures(freed := Freed())
+    departures.configure([limited(), limited("q", per_node=PerNode(1))], AT_ONCE)
+    departures.leave(pod("a"))
+    departures.gone(pod("a"), AT_ONCE)
+    assert freed.take() == [key("n1")]
+
+
 def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
     departures = Departures(Freed())
     departures.begin(pod("slow"), NOW.wall + 60, NOW, ["p"])
