@@ -5,6 +5,7 @@ import pytest
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, key_of, pods
 from engine.kept import kept
 from taintwarden.engine.guard import ALL
+from taintwarden.engine.guard.guard import TIDY_SECONDS
 
 # -- what it counts ----------------------------------------------------------------------------------------------------
 
@@ -74,9 +75,11 @@ def test_evictions_leave_the_window_when_nothing_happens():
     bench.advance(SLOT)
     bench.evict("a")
     bench.look()
+    bench.advance(TIDY_SECONDS)
+    bench.store()
     bench.freed.clear()
     wait = bench.guard.next_look(bench.now)
-    assert wait == WINDOW + SLOT
+    assert wait == WINDOW + SLOT - TIDY_SECONDS
     bench.advance(wait)
     assert bench.guard.evicted() == 0
     assert bench.freed == [ALL]

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.guard.bench import BEGAN, SLOT, WINDOW, Bench, pods, wave
+from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 from taintwarden.engine.guard.ledger import MAX_RESERVED, UNSURE_SECONDS
 from taintwarden.engine.model import GuardAction
@@ -30,6 +31,19 @@ def test_a_called_pod_is_stored_as_reserved_until_it_is_seen_to_leave():
     bench.go("a")
     record = bench.guard.record(bench.now)
     assert (record.reserved, [pods for _, pods in record.evicted]) == ((), [(("shop", 1),)])
+
+
+@pytest.mark.parametrize(("seconds", "has_to_save"), [(TIDY_SECONDS - 1, False), (TIDY_SECONDS, True)])
+def test_the_record_is_written_again_soon_after_a_reserved_pod_has_left(seconds, has_to_save):
+    """A leader that takes over later would count it as evicted when it begins."""
+    bench = Bench()
+    bench.reserve("a")
+    bench.call("a")
+    bench.go("a")
+    bench.look()
+    assert bench.guard.next_look(bench.now) == TIDY_SECONDS
+    bench.advance(seconds)
+    assert bench.guard.has_to_save is has_to_save
 
 
 def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_for_another():

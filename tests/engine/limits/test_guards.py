@@ -255,6 +255,16 @@ def test_a_guard_that_was_switched_off_goes_on_from_its_record(off):
     assert bench.guard.evicted() == 0
 
 
+def test_a_guard_that_was_switched_off_forgets_its_trip():
+    bench = Bench()
+    bench.expect(11)
+    bench.guard.look(bench.now)
+    assert bench.guard.halts
+    bench.configure(limited())
+    bench.configure(POLICY)
+    assert not bench.guard.halts
+
+
 @pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])
 def test_a_new_policy_of_the_same_name_inherits_nothing(meanwhile):
     bench = Bench()

@@ -4,6 +4,7 @@ docs/concepts.md states its rules. Unreleased, at most the allowance is evicted 
 of it where the guard holds one namespace.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container
 from enum import Enum, auto
@@ -19,6 +20,8 @@ from taintwarden.engine.model import GuardAction, GuardSettings, Instant, Monoto
 SLOTS = 20
 """Past evictions are counted in slots of a twentieth of the window, as if they happened at the end of their slot."""
 SMALLEST_RESERVATION = 10
+TIDY_SECONDS = 10.0
+"""Seconds after a reserved pod has left until the record is written again. A new leader counts stale rows from its start."""
 
 
 class Turn(Enum):
@@ -60,6 +63,8 @@ class Guard:
         self._changed = True
         """What counts has grown, or may no longer be held: it has to be checked."""
         self._unsaved = False
+        self._tidy_at = MonotonicTime(math.inf)
+        """When the record is written again because a pod left that it has reserved."""
 
     @property
     def halts(self) -> bool:
@@ -113,7 +118,8 @@ class Guard:
 
     def gone(self, uid: str, workload: WorkloadKey | None, now: Instant) -> None:
         """A pod is seen to leave: it counts as evicted if it was called."""
-        self.ledger.gone(uid, workload, self._slot(now))
+        if self.ledger.gone(uid, workload, self._slot(now)):
+            self._tidy_at = min(self._tidy_at, later(now.monotonic, TIDY_SECONDS))
         self.wave.forget(uid)
         self._offer()
 
@@ -132,6 +138,7 @@ class Guard:
         self.wave.let_time_pass(self._window_end(now), most)
         if self.ledger.let_time_pass(now.monotonic, self.settings.window_seconds, self.wave.near):
             self._freed(ALL)
+        self._unsaved |= now.monotonic >= self._tidy_at
         changed, self._changed, latch = self._changed, False, self.latch
         if not latch.is_tripped:
             if not changed or not may_trip or not self.expected() or self._may_evict():
@@ -221,12 +228,13 @@ class Guard:
         is_over = self.latch.is_tripped and may_arm and not self.latch.held
         if self._changed or (self.latch.is_stored and (self._passing or is_over)):
             return 0.0
-        waits = self.latch.waits(now.monotonic)
+        waits = [*self.latch.waits(now.monotonic), self._tidy_at - now.monotonic]
         if (at := self.wave.next_at()) is not None:
             waits.append(at - self._window_end(now))
         if (ends := self.ledger.next_end(self.settings.window_seconds)) is not None:
             waits.append(ends - now.monotonic)
-        return max(0.0, min(waits)) if waits else None
+        first = min(waits)
+        return None if math.isinf(first) else max(0.0, first)
 
     def _slot(self, now: Instant) -> MonotonicTime:
         length = self.settings.window_seconds / SLOTS
@@ -293,7 +301,7 @@ class Guard:
 
     def to_save(self, now: Instant, term: int) -> GuardRecord:
         """The record that has to be stored now."""
-        self._unsaved = False
+        self._unsaved, self._tidy_at = False, MonotonicTime(math.inf)
         self.latch.send()
         return self.record(now, term)
 

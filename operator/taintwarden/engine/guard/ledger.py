@@ -151,12 +151,13 @@ class Ledger:
         self.unreserve([uid])
         self._ends_at = -math.inf
 
-    def gone(self, uid: str, workload: WorkloadKey | None, slot: MonotonicTime) -> None:
-        """The pod is seen to leave: if it was called, it counts as evicted in this slot."""
+    def gone(self, uid: str, workload: WorkloadKey | None, slot: MonotonicTime) -> bool:
+        """The pod is seen to leave: if it was called, it counts as evicted in this slot. Returns True if it does."""
         row = self.called.get(uid)
         self.drop(uid)
         if row is not None:
             self.past.note(slot, row.namespace, workload, uid=uid)
+        return row is not None
 
     # -- time -----------------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Guards(Limit):
             settings = policy.limits.guard
             if not settings.is_limit or policy.reclaim is not None:
                 if guard is not None:
-                    self._records[name] = guard.record(now)
+                    self._records[name] = replace(guard.record(now), tripped_at=None, cause="", counted=())
                 continue
             if policy.rehearses:  # it holds nothing
                 settings = replace(settings, action=GuardAction.REPORT)

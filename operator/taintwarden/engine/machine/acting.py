@@ -19,6 +19,8 @@ from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"
+LONG_SECONDS = 10.0
+"""Seconds that a limit holds a pod after which the pod gives up its reservation. For a token of a rate it keeps it."""
 NO_DEVICES = "a stream about devices is disconnected"
 
 
@@ -186,7 +188,8 @@ class Acting:
         claim.hold(refusal, is_reported=is_budget or is_bounce)
         world.queues.block(claim, refusal)
         guard = world.limiter.guards.by_policy.get(claim.policy.name)
-        if guard is not None and not refusal.is_brief and refusal.limit != GUARD:
+        is_long = refusal.until is None or refusal.until > later(world.now.monotonic, LONG_SECONDS)
+        if guard is not None and is_long and not refusal.is_brief and refusal.limit != GUARD:
             guard.unreserve(claim.uid)
         if is_budget:
             claim.hold_by_budget(world.now.monotonic)
