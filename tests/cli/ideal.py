@@ -20,6 +20,8 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot
 GOOD, BAD = "980", "900"
 READY = [{"type": "Ready", "status": "True"}]
 ZONE = "topology.kubernetes.io/zone"
+TIER = {"tier": "db"}
+"""A label of all pods."""
 SETTLED_SECONDS = 3_600.0
 """How long the operator has led when something changes."""
 
@@ -67,7 +69,7 @@ class IdealCluster:
 
     def _create(self, app: str, name: str, node: str, tolerations: list[Json], conditions: list[Json]) -> None:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": f"rs-{app}", "controller": True}
-        labels = {"app": app}
+        labels = {"app": app, **TIER}
         namespace = f"ns-{app[-1]}"
         self.sim.create_pod(
             name, node, tolerations, owners=[owner], labels=labels, namespace=namespace, conditions=conditions
@@ -81,7 +83,10 @@ class IdealCluster:
     def snapshot(self) -> Snapshot:
         """What a plan would read now."""
         workloads = [
-            {"metadata": {"namespace": f"ns-{app[-1]}", "uid": f"rs-{app}"}, "spec": {"replicas": number}}
+            {
+                "metadata": {"namespace": f"ns-{app[-1]}", "uid": f"rs-{app}"},
+                "spec": {"replicas": number, "template": {"metadata": {"labels": {"app": app, **TIER}}}},
+            }
             for app, number in self.wanted.items()
         ]
         budgets = [
@@ -104,7 +109,8 @@ class IdealCluster:
 
     def _list(self) -> list[events.Event]:
         wanted = [
-            events.WorkloadSeen((f"ns-{app[-1]}", f"rs-{app}"), replicas) for app, replicas in self.wanted.items()
+            events.WorkloadSeen((f"ns-{app[-1]}", f"rs-{app}"), replicas, tuple(TIER.items()))
+            for app, replicas in self.wanted.items()
         ]
         return [*wanted, *(self._seen(app) for app in self.allowed)]
 
@@ -150,7 +156,7 @@ def draw_policy(chance: Random, name: str) -> Json:
     if chance.random() < 0.6:
         limits |= {"evictionsPerSecond": pick([0.2, 1.0, 5.0]), "burst": pick([1, 3, 10])}
     if chance.random() < 0.5:
-        limits["perWorkload"] = {"maxUnavailable": pick(["25%", "50%", 1, 2])}
+        limits["perWorkload"] = {"maxUnavailable": pick(["25%", "50%", 1, 2]), **pick([{}, {"label": "tier"}])}
     if chance.random() < 0.3:
         limits["perNode"] = {"maxConcurrent": pick([1, 2])}
     if chance.random() < 0.3:

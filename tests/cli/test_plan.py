@@ -79,6 +79,34 @@ async def test_who_leaves_when_and_what_made_them_wait(run):
     assert {one["replacedOn"] for one in plan["pods"]} == {"b1"}
 
 
+@pytest.fixture
+def database(cluster: LocalCluster) -> LocalCluster:
+    """Each of the three pods has a ReplicaSet of its own, with the label in its template."""
+    for number in range(3):
+        cluster.store.delete("pods", f"web-{number}", "shop")
+        add_pod(cluster, f"db-{number}", owner=f"db-{number}")
+        template = {"metadata": {"labels": {"app": "web"}}}
+        metadata = {"name": f"db-{number}", "namespace": "shop", "uid": f"rs-db-{number}"}
+        cluster.store.create("replicasets", {"metadata": metadata, "spec": {"replicas": 1, "template": template}})
+    replace_policy(cluster, limits={**NO_LIMITS, "perWorkload": {"label": "app"}})
+    return cluster
+
+
+async def test_pods_with_one_value_of_the_label_leave_one_after_the_other(database, run):
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert [round(one["afterSeconds"]) for one in plan["pods"]] == [0, 30, 60]
+    assert [one["limit"] for one in plan["pods"]] == ["", "workload", "workload"]
+
+
+async def test_a_pod_that_waits_for_another_of_its_label_is_told_the_label(database, run):
+    plan = await planned(run, "--node", "a1", "--node", "b1", *DROP)
+    reason = (
+        "the workload cannot lose another Ready pod now: "
+        "1 of 3 pods with label app=web is missing or being evicted, and at most 1 may be"
+    )
+    assert [one["reason"] for one in plan["pods"][1:]] == [reason, reason]
+
+
 async def test_nothing_is_written(cluster, run):
     before = [cluster.store.list(resource) for resource in ("nodes", "pods", POLICIES)]
     await planned(run, "--node", "a1", *DROP)

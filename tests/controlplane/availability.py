@@ -44,7 +44,7 @@ class Departure:
 
 
 class Availability:
-    """Follows pods and ReplicaSets of all namespaces. A workload is what has one label `app`: `namespace/app`.
+    """Follows pods, ReplicaSets and StatefulSets of all namespaces. A workload has one label `app`: `namespace/app`.
 
     Pods come in the order in which the server changed them, each state of each one once: no moment is missed at
     which a workload was short of pods.
@@ -53,11 +53,12 @@ class Availability:
     def __init__(self, client: Client):
         self._lock = threading.Lock()
         self._followers = [
-            Follower(client, "replicasets", self._see_replica_set),
+            Follower(client, "replicasets", self._see_owner),
+            Follower(client, "statefulsets", self._see_owner),
             Follower(client, "pods", self._see_pod),
         ]
         self._wanted: dict[str, dict[str, int]] = defaultdict(dict)
-        """Replicas by workload and UID of the ReplicaSet."""
+        """Replicas by workload and UID of their owner."""
         self._available: dict[str, set[str]] = defaultdict(set)
         self._counts: dict[str, list[Count]] = defaultdict(list)
         self._departures: dict[str, Departure] = {}
@@ -101,7 +102,7 @@ class Availability:
         with self._lock:
             return [left for left in self._departures.values() if left.at >= since and workload in ("", left.workload)]
 
-    def _see_replica_set(self, kind: str, found: Json) -> None:
+    def _see_owner(self, kind: str, found: Json) -> None:
         workload = workload_of(found)
         with self._lock:
             self._wanted[workload][found["metadata"]["uid"]] = 0 if kind == "DELETED" else found["spec"]["replicas"]

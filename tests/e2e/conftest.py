@@ -156,9 +156,10 @@ def started_working_cluster(
 def working_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkingCluster]:
-    """One on which budgets and Deployments live by themselves. The limits' operator leads there."""
-    shared = request.config.stash.setdefault(SHARED, ExitStack())
-    yield shared.enter_context(started_working_cluster(request, tmp_path_factory.mktemp("working-cluster")))
+    """One on which budgets, Deployments and StatefulSets live by themselves. The limits' operator leads there."""
+    shared, folder = request.config.stash.setdefault(SHARED, ExitStack()), tmp_path_factory.mktemp("working-cluster")
+    controllers = (*CONTROLLERS, "statefulset-controller")
+    yield shared.enter_context(started_working_cluster(request, folder, controllers=controllers))
     shared.close()
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane import Departure, Json, WorkingCluster
+from controlplane.cluster import IMAGE
 from e2e.pod_watch import RUN_LABEL
 from e2e.stories import POLICY_LABEL, PodRef, Scene, taint, toleration
 
@@ -50,6 +51,23 @@ class LimitScene(Scene):
         labels = {RUN_LABEL: self.run, **more.pop("labels", {})}
         given = {"node_selector": {SCENE_LABEL: self.namespace}, "tolerations": [DEMANDING], "labels": labels, **more}
         workload = self.ground.create_deployment(name, self.namespace, replicas, **given)
+        self.ground.wait_complete(workload, timeout_seconds=ALL_SECONDS)
+        return workload
+
+    def replica(self, name: str, app: str, **labels: str) -> str:
+        """Create a StatefulSet of one replica and wait until it is complete; returns the workload of all of an app."""
+        own = {"app": app, "replica": name}
+        spec = {
+            "containers": [{"name": "main", "image": IMAGE}],
+            "nodeSelector": {SCENE_LABEL: self.namespace},
+            "tolerations": [DEMANDING],
+            "automountServiceAccountToken": False,
+        }
+        template = {"metadata": {"labels": {**own, RUN_LABEL: self.run, **labels}}, "spec": spec}
+        body = {"replicas": 1, "serviceName": app, "selector": {"matchLabels": own}, "template": template}
+        metadata = {"name": name, "labels": {"app": app}}
+        self.cluster.create("statefulsets", {"metadata": metadata, "spec": body}, self.namespace)
+        workload = f"{self.namespace}/{app}"
         self.ground.wait_complete(workload, timeout_seconds=ALL_SECONDS)
         return workload
 

@@ -10,11 +10,13 @@ import pytest
 from controlplane import Json, Target
 from kube.wire_format import enveloped, message, read
 from taintwarden.controller.decoding.decoding import Decoder as Translator
+from taintwarden.engine.machine import events
 from taintwarden.engine.model import Instant
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.http.client import JSON, Client
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import PROTOBUF
+from taintwarden.kube.wire.kinds import WorkloadObject
 from taintwarden.kube.wire.protobuf_frames import MAGIC
 from taintwarden.kube.wire.resources import (
     NODES,
@@ -167,13 +169,19 @@ async def watched(
     return changes
 
 
+def workload_seen(one: WorkloadObject) -> events.WorkloadSeen:
+    """What the engine sees of a controller while a policy names the label `app`."""
+    labels = (("app", one.template_label("app")),)
+    return events.WorkloadSeen((one.metadata.namespace, one.metadata.uid), one.spec.replicas, labels)
+
+
 def compared(resource: Resource[Any], *lists: list[Any]) -> list[Any]:
-    """The lists by version: of pods and nodes what the engine sees, of others the whole objects.
+    """The lists by version, as the engine sees the objects.
 
     Equal classes of pods are one object, as one translator makes them.
     """
     translator = Translator(lambda: Instant(LATER, 0.0))
-    seen = {PODS: translator.pod, NODES: translator.node}.get(resource, lambda one: one)
+    seen = {PODS: translator.pod, NODES: translator.node, REPLICA_SETS: workload_seen}[resource]
     ordered = (sorted(each, key=lambda one: one.metadata.resource_version) for each in lists)
     return [[msgspec.structs.astuple(made) for one in each if (made := seen(one))] for each in ordered]
 

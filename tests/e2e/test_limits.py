@@ -14,6 +14,7 @@ import pytest
 
 from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, Json
 from controlplane.comparisons import known_gates
+from docs.pages import objects
 from e2e.limit_scenes import ALL_SECONDS, GOOD, LEAVE_SECONDS, LimitScene
 from e2e.stories import NO_LIMITS, PodRef, Stories, Story, Told, annotation, calls, toleration
 
@@ -42,6 +43,8 @@ def paused(**limits: object) -> Json:
     return {"paused": True, **only(**limits)}
 
 
+[RECIPE] = [one["spec"] for _, one in objects() if one["metadata"]["name"] == "databases"]
+"""The documented recipe for one database of three StatefulSets."""
 POLICIES = {
     "limit-window": {"windows": window(12), **only()},
     "limit-zone-rate": only(perZone=HARDLY),
@@ -49,6 +52,7 @@ POLICIES = {
     "limit-zones": paused(zoneHealth={"unhealthy": UNHEALTHY}),
     "limit-node": only(perNode={"maxConcurrent": 2}),
     "limit-workload": paused(perWorkload={"maxUnavailable": "25%"}),
+    "limit-label": {"paused": True, **RECIPE},
     "limit-bounce": only(bounce={}),
 }
 STORIES = Stories()
@@ -206,6 +210,27 @@ def no_workload_is_short_of_more_than_its_share(scene: LimitScene) -> None:
     scene.ground.wait_complete(workload)
     assert {one.uid for one in left} == {pod.uid for pod in leaving}
     assert scene.worst(workload, fell) == 2
+
+
+@STORIES.under(*(["limit-label"] if known_gates() else []))
+def of_one_database_with_a_stateful_set_for_each_replica_one_pod_is_missing_at_a_time(scene: LimitScene) -> None:
+    nodes, [spare] = scene.nodes(GOOD, a=3), scene.nodes(GOOD, b=1)
+    scene.cordon([*nodes, spare])
+    for name, node in zip("xyz", nodes, strict=True):
+        scene.cordon([node], off=True)
+        workload = scene.replica(name, "db", **{"app.kubernetes.io/instance": "orders"})
+        scene.cordon([node])
+    leaving = scene.pods_on(nodes)
+    fell = fall(scene, *nodes)
+    scene.wait_departures(1, fell)
+    entry = scene.wait_limit("workload", 2)
+    assert "with label app.kubernetes.io/instance=orders" in entry["message"]
+    assert len(scene.departures(fell)) == 1
+    scene.cordon([spare], off=True)
+    left = scene.wait_departures(len(leaving), fell)
+    scene.ground.wait_complete(workload)
+    assert {one.uid for one in left} == {pod.uid for pod in leaving}
+    assert scene.worst(workload, fell) == 1
 
 
 @STORIES.under("limit-bounce")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kept import kept
 from engine.rig import owner
 from engine.script import play
 from taintwarden.engine.interning import Interner
@@ -100,6 +101,7 @@ MISSING = {
     "a pod that lost the value is": ("relabel a web", False),
     "a pod that got it back is not": ("relabel a web, relabel a db", True),
     "a leaving pod that gets it counts": ("want e, pod e, relabel e web, leave e, relabel e db", False),
+    "one without the label in its template was evicted": ("forget a, leave a, gone a", False),
     "more than wanted can be spared": ("want a, pod a1, leave a", True),
     "pods of other controllers do not replace it": ("pod e, pod f, forget e, forget f, leave a, gone a", False),
 }
@@ -210,13 +212,32 @@ def test_pods_known_before_a_policy_named_the_label_count():
     assert bench.admits("b")
 
 
-def test_nothing_is_kept_of_a_label_that_no_policy_names_any_more():
+def test_a_pod_without_a_controller_that_was_leaving_when_a_policy_named_the_label_counts():
+    bench = Bench("none", labels=())
+    play(bench, "pod a, pod b, leave a")
+    bench.workloads.count_by(("app",), bench.pods.values())
+    assert not bench.admits("b")
+
+
+def test_pods_count_once_when_policies_name_another_label_too():
     bench = database()
+    bench.workloads.count_by(("app", "tier"), bench.pods.values())
+    play(bench, "want a, want b, want c, leave a")
+    assert not bench.admits("b")
+
+
+def test_what_was_known_of_a_label_does_not_count_when_it_is_named_again():
+    bench = database("starting a, want d")
     bench.workloads.count_by((), bench.pods.values())
-    bench.leave("a")
     bench.gone("a")
     bench.workloads.count_by(("app",), bench.pods.values())
     assert bench.admits("b")
+
+
+def test_nothing_is_kept_of_a_value_without_pods_and_controllers():
+    bench = database("gone a, gone b, gone c, lose a, lose b, lose c")
+    bench.freed.take()
+    assert kept(bench.workloads, "db") == []
 
 
 # -- against a model ---------------------------------------------------------------------------------------------------
