@@ -21,7 +21,7 @@ SLOTS = 20
 """Past evictions are counted in slots of a twentieth of the window, as if they happened at the end of their slot."""
 SMALLEST_RESERVATION = 10
 TIDY_SECONDS = 10.0
-"""Seconds after a reserved pod has left until the record is written again. A new leader counts stale rows from its start."""
+"""Seconds after a reserved pod has left until the record is stored again: a new leader counts stale rows as of now."""
 
 
 class Turn(Enum):
