@@ -184,6 +184,16 @@ def test_an_accepted_pod_is_read_again_if_the_read_is_not_answered():
     assert len(rig.take(commands.CheckPod)) > 1
 
 
+def test_a_read_from_before_the_last_call_says_nothing_of_it():
+    rig = accepted()
+    check(rig, runs=True)
+    rig.advance(8)
+    assert rig.evictions() == ["a"]
+    accepted(rig)
+    rig.process(events.PodChecked("uid-a", True))
+    assert rig.phase("a") is Phase.ACCEPTED
+
+
 def test_a_pod_whose_eviction_had_no_effect_waits_for_a_webhook_and_no_budget():
     rig = accepted()
     check(rig, runs=True)

@@ -304,10 +304,7 @@ class Acting:
             until = max(until or now, later(now, timings.doubt))
         if until is not None and until > now:
             self._count_missing(evictee, until)
-            if outcome not in (
-                Outcome.FAILED,
-                Outcome.NOT_SENT,
-            ):  # a tenant's webhook must not use up what others share
+            if outcome not in (Outcome.FAILED, Outcome.NOT_SENT):  # a webhook must not use up the limit of a node
                 self._world.limiter.departures.stay(evictee.uid)
         else:
             evictee.missing_until = None
@@ -341,20 +338,20 @@ class Acting:
 
     def _resume(self, evictee: Evictee, call: Call, event: events.Settled) -> None:
         """The call did not evict the pod: every claim that still stands continues."""
-        world, claim, pod = self._world, call.claim, call.order.pod
+        world, claim, state = self._world, call.claim, self._world.cluster.nodes[evictee.node]
+        pod = state.pods[event.uid]
         evictee.call = None
         world.limiter.freed.add(_call_key(event.uid))
         self._note_effect(evictee, event.outcome)
         self._retry_later(claim, pod, event)
         world.queues.back_off(claim)
         # What the claims are by now: some may have been withdrawn meanwhile.
-        state = world.cluster.nodes[evictee.node]
-        self._judging.judge(state, state.pods[pod.uid])
+        self._judging.judge(state, pod)
         is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
         if is_retried and event.outcome is not Outcome.NOT_SENT:
             retry_at = world.now.wall_at(claim.not_before)
             details = (event.outcome, event.message, claim.attempts, retry_at)
-            world.report(commands.Hindered(state.pods[pod.uid], claim.verdict, *details))
+            world.report(commands.Hindered(pod, claim.verdict, *details))
 
     # -- accepted evictions ---------------------------------------------------------------------------------------
 
@@ -373,8 +370,10 @@ class Acting:
         """A pod whose eviction was accepted was read. If it runs, it is due again after a while."""
         world = self._world
         evictee = world.claims.evictees.get(uid)
-        pod = None if evictee is None else world.cluster.pod(evictee.node, uid)
-        if runs is None or evictee is None or pod is None or evictee.call is None or not evictee.call.is_answered:
+        if runs is None or evictee is None or evictee.call is None or not evictee.call.is_answered:
+            return
+        pod = world.cluster.pod(evictee.node, uid)
+        if pod is None or not evictee.checks:  # no check since the last call was accepted: the read is older
             return
         if runs:
             self._resume(evictee, evictee.call, events.Settled(uid, Outcome.WITHOUT_EFFECT))
