@@ -322,6 +322,16 @@ class EvictionSettings(Spec, frozen=True):
     )
 
 
+ALL_PERCENT = 100
+MAX_PLACES = 500
+"""Maximum nodes that may have a place, since the status names each of them."""
+
+
+def share_of(most: int | str, number: int) -> int:
+    """``most``, or that percentage of ``number``: rounded down, and at least 1."""
+    return max(1, most if isinstance(most, int) else number * int(most.removesuffix("%")) // ALL_PERCENT)
+
+
 class PerNode(Spec, frozen=True):
     """How many pods of one node may be evicted or terminating at once. None: no limit."""
 
@@ -355,14 +365,12 @@ class PerWorkload(Spec, frozen=True):
 
     def of(self, pods: int) -> int:
         """The number of pods out of ``pods``: percentages are rounded down, and the result is at least 1."""
-        most = self.max_unavailable or DEFAULT_UNAVAILABLE
-        return max(1, most if isinstance(most, int) else pods * int(most.removesuffix("%")) // ALL_PERCENT)
+        return share_of(self.max_unavailable or DEFAULT_UNAVAILABLE, pods)
 
     def __str__(self) -> str:
         return str(self.max_unavailable or DEFAULT_UNAVAILABLE)
 
 
-ALL_PERCENT = 100
 ALL_PODS = PerWorkload(f"{ALL_PERCENT}%")
 
 
@@ -502,6 +510,10 @@ class Limits(Spec, frozen=True):
     evictions_per_second: Rate = 10.0
     """``MAX_RATE``: no limit."""
     burst: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
+    concurrent_nodes: (
+        Annotated[int, Meta(ge=1, le=MAX_PLACES)] | Annotated[str, checked(names.check_percentage)] | None
+    ) = None
+    """How many nodes may lose pods at once: a number, or a percentage of the selected nodes. None: no limit."""
     per_node: PerNode = PerNode()
     per_namespace: RateLimit = RateLimit()
     per_zone: RateLimit = RateLimit()

@@ -109,7 +109,7 @@ def check_driver(text: str) -> Iterator[FieldError]:
 
 
 def check_percentage(text: str) -> Iterator[FieldError]:
-    """A share of a workload's pods."""
+    """A share, such as of the pods of a workload."""
     if re.fullmatch(PERCENTAGE, text):
         return
     if re.fullmatch(r"[1-9][0-9]{0,6}", text):

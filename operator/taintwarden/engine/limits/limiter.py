@@ -8,6 +8,7 @@ from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.calls import Calls
 from taintwarden.engine.limits.departures import Departures
 from taintwarden.engine.limits.guards import GuardRecords, Guards
+from taintwarden.engine.limits.places import Places
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import Refusal
@@ -36,6 +37,7 @@ class Limiter:
         self.bounces = Bounces()
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
+        self.places = Places(freed)
         # In the order of evaluation: what holds a policy or a lane decides for all its pods, and what costs something
         # (a place in the guard's record) comes last. A token is taken only when the call is made.
         self._limits: tuple[Limit, ...] = (
@@ -47,6 +49,7 @@ class Limiter:
             self.bounces,
             self.workloads,
             self.departures,
+            self.places,
             self.rates,
             GuardRecords(self.guards),
         )
@@ -62,7 +65,7 @@ class Limiter:
         for limit in self._limits:
             limit.configure(policies, now)
         # These count nothing without a policy that uses them; all others count also what they do not limit.
-        unused = [one for one in (self.guards, self.bounces) if not any(map(one.concerns, policies))]
+        unused = [one for one in (self.guards, self.bounces, self.places) if not any(map(one.concerns, policies))]
         used = [one for one in self._limits if one not in unused]
         self._settling, self._staying, self._losing = (_defining(one, used) for one in ("settle", "stay", "gone"))
         concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}

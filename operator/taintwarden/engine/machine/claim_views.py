@@ -1,9 +1,10 @@
 """What other packages may read of a claim: a frozen value, created on request."""
 
 import msgspec
+from msgspec.structs import replace
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
-from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, VIEW, Refusal
+from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, PLACE, VIEW, Refusal
 from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
@@ -105,7 +106,11 @@ class ClaimViews:
             return None
         if self._world.blind:
             return Refusal(VIEW, detail=BLIND)
-        return self._world.waiting.of_claim(claim, self._world.queues.lane_of(claim))
+        found = self._world.waiting.of_claim(claim, self._world.queues.lane_of(claim))
+        if found is None or found.limit != PLACE or found.is_brief:
+            return found
+        nodes = self._world.limiter.places.by_policy.get(claim.policy.name)
+        return found if nodes is None else replace(found, detail=nodes.told(claim.node))
 
     def _unanswered(self, claim: Claim) -> Refusal:
         since, is_slow = self._world.limiter.calls.begun(claim.uid)

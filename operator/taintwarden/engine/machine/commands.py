@@ -8,6 +8,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.limits.places import Place
 from taintwarden.engine.model import Pod, Policy, Taint
 from taintwarden.engine.outcomes import Outcome
 
@@ -59,6 +60,14 @@ class SaveGuard(msgspec.Struct, frozen=True):
 
     policy: Policy
     record: GuardRecord
+
+
+class SavePlaces(msgspec.Struct, frozen=True):
+    """Write the nodes that may lose pods into the policy's status, before they do. Answered by ``Written``."""
+
+    policy: Policy
+    places: tuple[Place, ...]
+    term: int
 
 
 class ClearGuardReset(msgspec.Struct, frozen=True, eq=False):
@@ -242,6 +251,6 @@ Notice = (
     | DeadlineMissed
     | UnreadableHistory
 )
-Write = SaveHistory | SaveGuard | ClearGuardReset
+Write = SaveHistory | SaveGuard | SavePlaces | ClearGuardReset
 Order = Evict | CheckPod | CheckNode | Write
 Command = Order | Notice

@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.limits.places import Place
 from taintwarden.engine.machine.commands import Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
 from taintwarden.engine.outcomes import Outcome
@@ -154,6 +155,13 @@ class GuardRestored(msgspec.Struct, frozen=True):
     record: GuardRecord
 
 
+class PlacesRestored(msgspec.Struct, frozen=True):
+    """The nodes that may lose pods by a policy, as the previous leader stored them."""
+
+    policy: str
+    places: tuple[Place, ...]
+
+
 class GuardReset(msgspec.Struct, frozen=True):
     """A person confirmed the evictions that a tripped guard or unhealthy zones hold, and releases them."""
 
@@ -262,6 +270,7 @@ Event = (
     | BudgetGone
     | SourceEvent
     | GuardRestored
+    | PlacesRestored
     | GuardReset
     | PoliciesChanged
     | ProfileSeen

@@ -14,6 +14,7 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 ``queues``      the place of each claim, between its deadline and the end of the pod
 ``evictions``   calls until the pods are seen to leave
 ``acting``      claims that all limits admit become calls, and calls have outcomes
+``placing``     which nodes may lose pods
 ``guarding``    the number of pods that would be evicted, compared with the limit
 ``outbox``      every other write: histories, guard records
 ``view``        what other packages may read
@@ -32,6 +33,7 @@ from taintwarden.engine.machine.hard_deadlines import HardDeadlines
 from taintwarden.engine.machine.intake import Intake, NewSource
 from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox
+from taintwarden.engine.machine.placing import Placing
 from taintwarden.engine.machine.view import View
 from taintwarden.engine.machine.world import Timings, World
 from taintwarden.engine.model import Gates, Instant
@@ -69,6 +71,7 @@ class Machine:
         self._judging = Judging(world, self._outbox, self._backlog, self._hard_deadlines)
         self._acting = Acting(world, self._judging, self._backlog, self._freshness)
         self._guarding = Guarding(world, self._outbox)
+        self._placing = Placing(world, self._outbox)
         self._intake = Intake(
             world, self._judging, self._backlog, self._freshness, self._outbox, self._guarding, source
         )
@@ -147,6 +150,9 @@ class Machine:
             case events.GuardRestored(policy, record):
                 if not self._world.leading or policy not in limiter.guards.by_policy:  # a leader has newer data
                     limiter.guards.keep(policy, record)
+            case events.PlacesRestored(policy, places):
+                if not self._world.leading or policy not in limiter.places.by_policy:
+                    limiter.places.keep(policy, places)
             case events.GuardReset():
                 if self._world.leading:
                     self._guarding.ask_reset(event.policy)
@@ -182,6 +188,8 @@ class Machine:
         if self._world.may_evict:
             if self._is_guarded:
                 waits.append(self._guarding.next_in(now))
+            if self._has_places:
+                waits.append(self._placing.next_in(now))
             waits.append(self._world.queues.next_release_in(now))
             waits.extend(self._acting.next_in(now))
         delays = [wait for wait in waits if wait is not None]
@@ -202,6 +210,8 @@ class Machine:
         if self._is_guarded:
             self._guarding.reset()
             self._guarding.look(most)
+        if self._has_places:
+            self._placing.look()
         self._acting.let_time_pass()
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
@@ -210,11 +220,18 @@ class Machine:
             self._acting.evict_due(most)
         if self._is_guarded:
             self._guarding.save()
+        if self._has_places:
+            self._placing.save()
 
     @property
     def _is_guarded(self) -> bool:
         """Whether a policy has a guard."""
         return bool(self._world.limiter.guards.by_policy)
+
+    @property
+    def _has_places(self) -> bool:
+        """Whether a policy limits how many nodes lose pods at once."""
+        return bool(self._world.limiter.places.by_policy)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
         world = self._world
@@ -229,6 +246,7 @@ class Machine:
         for lane in world.limiter.calls.forget_failures():
             world.queues.failing_changed(lane)
         world.limiter.guards.restore(world.now)
+        world.limiter.places.restart()
         world.evictions.restart()
         for state in world.cluster.nodes.values():
             state.reported_invalid = {}
@@ -240,6 +258,8 @@ class Machine:
         match event.order:  # a history counts when the stream delivers it
             case commands.SaveGuard():
                 self._guarding.saved(event.order, event)
+            case commands.SavePlaces():
+                self._placing.saved(event.order, event.outcome)
             case commands.ClearGuardReset():
                 self._guarding.reset_cleared(event.order, event.outcome)
             case commands.SaveHistory(node) if event.outcome is events.WriteOutcome.DONE:

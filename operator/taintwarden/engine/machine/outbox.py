@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine.claims import retry_delay
-from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, Write
+from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SavePlaces, Write
 from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Node, later
@@ -120,7 +120,7 @@ class Outbox:
                 self._begin(key, entry)
             case WriteOutcome.GONE if isinstance(event.order, SaveHistory):
                 self.forget(key)
-            case WriteOutcome.GONE if isinstance(event.order, ClearGuardReset):  # there may be another one since
+            case WriteOutcome.GONE if isinstance(event.order, ClearGuardReset | SavePlaces):  # there may be another one since
                 self._begin(key, entry)
             case _ if isinstance(event.order, SaveGuard):
                 entry.attempts += 1
@@ -205,5 +205,7 @@ def key_of(order: Write) -> str:
             return history_key(order.node)
         case SaveGuard():
             return guard_key(order.policy.name)
+        case SavePlaces():
+            return f"places/{order.policy.name}"
         case ClearGuardReset():
             return reset_key(order.policy.name)

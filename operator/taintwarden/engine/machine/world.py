@@ -30,6 +30,8 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a pod counts as missing after a call without an answer, which may have been carried out."""
     kept_by_webhook: float = 600.0
     """Seconds that a pod counts as missing after an admission webhook first kept it from being evicted."""
+    place_idle: float = 300.0
+    """Seconds without a pod that leaves for good after which a node loses its place, while others wait for one."""
     longest_retry_after: float = 300.0
     """The greatest Retry-After of a server that is respected; a longer one is cut to it."""
     write_failed: tuple[float, float] = (1.0, 30.0)

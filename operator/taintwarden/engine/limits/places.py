@@ -1,0 +1,211 @@
+"""``concurrentNodes``: how many nodes lose pods at once. A node from which pods may leave has a *place*.
+
+A node takes a place with the first call for one of its pods, and the place is stored before that call. It keeps the
+place until it is drained, or until nothing has left it for too long while others wait: ``machine.placing`` looks once a
+second. A free place is offered to one of the nodes that wait; only those to which none was offered compete for the rest.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
+from taintwarden.engine.limits.refusal import PLACE, Refusal, Whom
+from taintwarden.engine.model import Instant, Mode, Pod, Policy, WallTime
+
+NAMED = 3
+"""Maximum nodes that a sentence names."""
+STORING = "its place is stored first"
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """A node from which pods of a policy leave, and since when it has its place."""
+
+    node: str
+    since: WallTime
+
+
+class Nodes:
+    """The nodes of one policy: those with a place, and those that wait.
+
+    Args:
+        policy: its name.
+        freed: receives the keys of nodes whose pods may be evicted.
+        stored: the places that are stored.
+
+    """
+
+    def __init__(self, policy: str, freed: Freed, stored: Iterable[Place] = ()) -> None:
+        self._policy = policy
+        self._freed = freed
+        self.most = 0
+        """How many may have a place; set before pods are evicted."""
+        self.stored = {one.node: one for one in stored}
+        self.held = dict(self.stored)
+        self.idle: dict[str, float] = {}
+        """Node -> seconds in which no pod left it while others waited."""
+        self.begun: dict[str, None] = dict.fromkeys(self.held)
+        """Nodes that had a place, and are not drained."""
+        self.waiting: dict[str, None] = {}
+        """Nodes with a pod that only a place would let go: those that have waited longest come first."""
+        self.offered: dict[str, None] = {}
+        """Of these, those to which a free place is offered."""
+        self.is_new = False
+        """True if the limit was added while the policy was in force: pods may leave more nodes than it allows."""
+        self.changed = True
+        """True if a pod has left or stays: a node may be drained."""
+        self.others_wait = False
+        """True if a pod waited for nothing but a place at the last look."""
+
+    @property
+    def free(self) -> int:
+        """How many places nobody has, and none is offered."""
+        return self.most - len(self.held) - len(self.offered)
+
+    def restart(self, stored: Iterable[Place] | None = None) -> None:
+        """Only what is stored holds: another process may have acted since. ``stored`` None: it is known."""
+        if stored is not None:
+            self.stored = {one.node: one for one in stored}
+        for node in [*self.waiting, *self.held]:
+            self.release(node)
+        self.held, self.begun = dict(self.stored), dict.fromkeys([*self.begun, *self.stored])
+        self.waiting, self.offered, self.idle, self.changed = {}, {}, {}, True
+
+    def release(self, node: str) -> None:
+        """Ask again for the pods of a node."""
+        self._freed.add(key(self._policy, node))
+
+    def take(self, node: str, now: WallTime) -> None:
+        """A node has a place from now on; no pod leaves it before that is stored."""
+        self.offered.pop(node, None)
+        self.waiting.pop(node, None)
+        self.held[node], self.begun[node] = Place(node, now), None
+
+    def end(self, node: str) -> None:
+        """A node has no place any more."""
+        del self.held[node]
+        self.idle.pop(node, None)
+        self.release(node)
+
+    def postpone(self, node: str) -> None:
+        """Of the nodes that wait, this one comes last."""
+        for order in (self.waiting, self.begun):
+            if node in order:
+                order[node] = order.pop(node)
+
+    def offer(self, node: str) -> None:
+        """The next pod of the node that every other limit admits takes a place."""
+        self.offered[node] = None
+        self.release(node)
+
+    def note_saved(self, places: Iterable[Place]) -> None:
+        """These places are stored, and no others."""
+        before, self.stored = self.stored, {one.node: one for one in places}
+        for node, place in self.stored.items():
+            if before.get(node) != place:
+                self.release(node)
+
+    def admit(self, node: str, now: Instant) -> Refusal | None:
+        """Whether pods may leave the node: it has a place, or takes one now."""
+        place = self.held.get(node)
+        if place is not None and self.stored.get(node) == place:
+            return None
+        if place is None and (node in self.offered or self.free > 0):
+            self.take(node, now.wall)
+        elif place is None:
+            self.waiting.setdefault(node, None)
+            return Refusal(PLACE, None, Whom.PODS, key(self._policy, node))
+        return Refusal(PLACE, None, Whom.PODS, key(self._policy, node), STORING, is_brief=True)
+
+    def in_order(self) -> Iterator[str]:
+        """The nodes that wait: those that have begun, then those that have waited longest."""
+        yield from [node for node in self.begun if node in self.waiting]
+        yield from [node for node in self.waiting if node not in self.begun]
+
+    def told(self, node: str) -> str:
+        """Why a node waits, in one sentence."""
+        named = ", ".join([*self.held][:NAMED]) + f" and {len(self.held) - NAMED} more" * (len(self.held) > NAMED)
+        holding = f"{named} {'loses' if len(self.held) == 1 else 'lose'} pods now; " if named else ""
+        wait = "1 node waits" if len(self.waiting) == 1 else f"{len(self.waiting)} nodes wait"
+        return f"node {node} waits for a place: {holding}{wait}"
+
+
+class Places(Limit):
+    """The nodes of each policy with ``concurrentNodes``, unless it only rehearses or has hard deadlines.
+
+    Args:
+        freed: receives the keys of nodes whose pods may be evicted.
+
+    """
+
+    def __init__(self, freed: Freed) -> None:
+        self._freed = freed
+        self.by_policy: dict[str, Nodes] = {}
+        self._uids: dict[str, str] = {}
+        """Of the policies in force."""
+        self._restored: dict[str, tuple[Place, ...]] = {}
+        """What is stored of policies that are not in force yet."""
+        self._called: set[str] = set()
+        """UIDs of pods with a call that may end them."""
+
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
+        """Apply changed limits at once: places are kept, also if fewer are allowed. Without the limit there are none."""
+        del now
+        known, before, self.by_policy, self._uids = self.by_policy, self._uids, {}, {}
+        for policy in policies:
+            name, is_same = policy.name, before.get(policy.name) == policy.uid
+            self._uids[name] = policy.uid
+            stored = self._restored.pop(name, ())
+            if not self.concerns(policy):
+                continue
+            nodes = known.get(name) if is_same else None
+            if nodes is None:
+                nodes = Nodes(name, self._freed, () if name in before else stored)
+                nodes.is_new = is_same
+            self.by_policy[name] = nodes
+
+    def concerns(self, policy: Policy) -> bool:
+        """Whether it limits nodes, and they are not removed anyway."""
+        limits_nodes = policy.limits.concurrent_nodes is not None
+        return limits_nodes and policy.reclaim is None and policy.mode is not Mode.DRY_RUN
+
+    def keep(self, policy: str, places: tuple[Place, ...]) -> None:
+        """Another process stored these places."""
+        if (nodes := self.by_policy.get(policy)) is not None:
+            nodes.restart(places)
+        elif policy not in self._uids:
+            self._restored[policy] = places
+
+    def restart(self) -> None:
+        """This process begins to lead."""
+        for nodes in self.by_policy.values():
+            nodes.restart()
+
+    def admit(self, request: EvictionRequest) -> Refusal | None:
+        """Whether the node of the pod has a place, or takes one."""
+        return self.by_policy[request.policy.name].admit(request.pod.node, request.now)
+
+    def reserve(self, request: EvictionRequest) -> None:
+        """A call for the pod is made."""
+        self._called.add(request.pod.uid)
+
+    def stay(self, uid: str) -> None:
+        """No call for the pod is in progress, or it does not have to leave any more."""
+        self._called.discard(uid)
+        for nodes in self.by_policy.values():
+            nodes.changed = True
+
+    def gone(self, pod: Pod, now: Instant) -> None:
+        """A pod has left. It counts for its node unless it came after the node took its place."""
+        del now
+        is_called = pod.uid in self._called
+        self.stay(pod.uid)
+        for nodes in self.by_policy.values() if is_called else ():
+            place = nodes.held.get(pod.node)
+            if place is not None and pod.bound_at <= place.since:
+                nodes.idle.pop(pod.node, None)
+
+
+def key(policy: str, node: str) -> str:
+    """The key of a refusal, shared by the pods of a policy on the node."""
+    return f"place/{policy}/{node}"

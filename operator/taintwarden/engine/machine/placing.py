@@ -1,0 +1,157 @@
+"""The places of nodes, once a second: which are drained, which have been idle too long, and who takes a free place."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from taintwarden.engine.limits.places import Nodes
+from taintwarden.engine.limits.refusal import NAMESPACE_RATE, OVERALL_RATE, PLACE, POLICY_RATE
+from taintwarden.engine.machine import commands
+from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.events import WriteOutcome
+from taintwarden.engine.machine.outbox import Outbox
+from taintwarden.engine.machine.world import World
+from taintwarden.engine.model import MAX_PLACES, Instant, Mode, MonotonicTime, Policy, later, share_of
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks. Twice as much is the most that one look adds to the idle time of a node."""
+MOST_ASKED = 100
+"""Maximum nodes that wait and are checked in one look."""
+RATES = (POLICY_RATE, OVERALL_RATE, NAMESPACE_RATE)
+"""Limits that pass in a moment: what waits for a token besides a place waits for the place."""
+
+
+class Placing:
+    """Gives places, and stores them before pods leave. Only leaders use it.
+
+    Args:
+        world: the state.
+        outbox: writes the places.
+
+    """
+
+    def __init__(self, world: World, outbox: Outbox) -> None:
+        self._world = world
+        self._outbox = outbox
+        self._looked_at = self._next_look_at = MonotonicTime(0.0)
+        self._is_moving = False
+        """True if pods of a node with a place terminate: it may be drained without another event."""
+
+    def next_in(self, now: Instant) -> float | None:
+        """Seconds until the next look is needed."""
+        nodes = self._world.limiter.places.by_policy.values()
+        is_needed = self._is_moving or any(one.changed or one.waiting for one in nodes)
+        return max(0.0, self._next_look_at - now.monotonic) if is_needed else None
+
+    def look(self) -> None:
+        """End places, and offer those that are free."""
+        world, now = self._world, self._world.now.monotonic
+        if now < self._next_look_at:
+            return
+        passed, self._is_moving = now - self._looked_at, False
+        self._looked_at, self._next_look_at = now, later(now, LOOK_SECONDS)
+        for policy in world.verdicts.policies:
+            nodes = world.limiter.places.by_policy.get(policy.name)
+            if nodes is not None:
+                nodes.changed = False
+                if policy.mode is Mode.ENFORCE:
+                    self._look(policy, nodes, min(passed, 2 * LOOK_SECONDS) if nodes.others_wait else 0.0)
+
+    def _look(self, policy: Policy, nodes: Nodes, idle: float) -> None:
+        nodes.most, nodes.others_wait = min(MAX_PLACES, self._most(policy)), False
+        if nodes.is_new:
+            self._adopt(policy, nodes)
+        for node in list(nodes.begun):
+            self._look_at(policy.name, nodes, node, idle)
+        for node in list(nodes.offered):
+            if nodes.free < 0 or not any(map(self._is_free, self._claims(policy.name, node))):
+                del nodes.offered[node]
+        for node in list(islice(nodes.in_order(), MOST_ASKED)):
+            if nodes.free <= 0 and nodes.others_wait:
+                break
+            self._ask(policy.name, nodes, node)
+
+    def _most(self, policy: Policy) -> int:
+        """How many nodes may have a place."""
+        most = policy.limits.concurrent_nodes
+        assert most is not None  # noqa: S101 - the limit concerns the policy
+        states = self._world.cluster.nodes.values() if isinstance(most, str) else ()
+        return share_of(most, sum(one.node is not None and policy in (one.policies or ()) for one in states))
+
+    def _adopt(self, policy: Policy, nodes: Nodes) -> None:
+        """Pods leave already while the limit is added: their nodes have places, though they may be too many."""
+        nodes.is_new, wall = False, self._world.now.wall
+        leaving = [one for one in self._world.limiter.departures.leaving() if not one.is_stuck(wall)]
+        found = [one.pod.node for one in leaving if policy.name in one.policies]
+        calls = [one.call for one in self._world.claims.evictees.values() if one.call is not None]
+        found += [call.claim.node for call in calls if call.claim.policy.name == policy.name]
+        for node in dict.fromkeys(found):
+            nodes.take(node, wall)
+
+    def _claims(self, policy: str, node: str) -> Iterator[Claim]:
+        state = self._world.cluster.nodes.get(node)
+        for uid in state.pods if state is not None else ():
+            evictee = self._world.claims.evictees.get(uid)
+            if evictee is not None and (claim := evictee.claim_of(policy)) is not None:
+                yield claim
+
+    def _look_at(self, policy: str, nodes: Nodes, node: str, idle: float) -> None:
+        """A node that has begun: whether it is drained, or has had its place for too long."""
+        world, place, state = self._world, nodes.held.get(node), self._world.cluster.nodes.get(node)
+        claims = list(self._claims(policy, node))
+        leaving = [one for one in world.limiter.departures.of_node(node) if policy in one.policies]
+        is_drained = state is None or state.node is None or not (claims or leaving)
+        if is_drained:
+            del nodes.begun[node]
+        if place is None:
+            return
+        self._is_moving |= bool(leaving)
+        if any(not one.is_stuck(world.now.wall) and one.pod.bound_at <= place.since for one in leaving):
+            nodes.idle[node] = 0.0
+        else:
+            nodes.idle[node] = nodes.idle.get(node, 0.0) + idle
+        is_called = any(claim.phase in (Phase.IN_FLIGHT, Phase.ACCEPTED) for claim in claims)
+        if is_drained or (nodes.idle[node] >= world.timings.place_idle and not is_called):
+            nodes.end(node)
+
+    def _is_free(self, claim: Claim) -> bool:
+        """Whether only a place may keep a pod: it waits for one, or is about to be asked, and its lane goes on."""
+        if claim.phase is Phase.BLOCKED:
+            refusal = claim.refusal
+            if refusal is None or not (refusal.limit == PLACE or refusal.is_brief):
+                return False
+        elif claim.phase is not Phase.READY:
+            return False
+        refused = self._world.waiting.lanes.get(self._world.queues.lane_of(claim))
+        return refused is None or refused.limit in RATES
+
+    def _is_held(self, claim: Claim) -> bool:
+        """Whether another limit holds the whole policy for longer than a moment."""
+        refused = self._world.waiting.of_policy(self._world.queues.lane_of(claim).group)
+        return refused is not None and refused.limit not in RATES
+
+    def _ask(self, policy: str, nodes: Nodes, node: str) -> None:
+        """A node that waits: offer it a free place, or note that it waits for nothing else."""
+        claims = [claim for claim in self._claims(policy, node) if claim.phase in (Phase.READY, Phase.BLOCKED)]
+        free = [claim for claim in claims if self._is_free(claim)]
+        if not free and any(one.refusal is not None and one.refusal.limit == PLACE for one in claims):
+            nodes.postpone(node)
+        elif not free:
+            del nodes.waiting[node]
+        elif node not in nodes.offered and nodes.free > 0:
+            nodes.offer(node)
+        elif any(not self._is_held(claim) for claim in free):
+            nodes.others_wait = True
+
+    def save(self) -> None:
+        """Write the places that differ from those that are stored."""
+        for policy in self._world.verdicts.policies:
+            nodes = self._world.limiter.places.by_policy.get(policy.name)
+            if nodes is not None and nodes.held != nodes.stored:
+                places = tuple(nodes.held.values())
+                self._outbox.put(commands.SavePlaces(policy, places, self._world.term))
+
+    def saved(self, order: commands.SavePlaces, outcome: WriteOutcome) -> None:
+        """The write of places ended."""
+        nodes = self._world.limiter.places.by_policy.get(order.policy.name)
+        if nodes is not None and outcome is WriteOutcome.DONE:
+            nodes.note_saved(order.places)
