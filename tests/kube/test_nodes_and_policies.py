@@ -20,7 +20,7 @@ from taintwarden.kube.calls.own_kinds import (
     check_definition,
     clear_guard_reset,
     patch_status,
-    save_guard,
+    save_record,
 )
 from taintwarden.kube.errors import ApiError, Fenced, KubeError, MissingDefinitionError
 
@@ -160,7 +160,7 @@ STORED = {"metadata": {"name": "p", "uid": "uid-p", "resourceVersion": "7", "lab
 
 async def test_the_guard_of_a_namesake_is_not_written():
     client = ScriptedClient(STORED)
-    assert not await save_guard(client, "p", "uid-of-another", {"term": 1}, standing)
+    assert not await save_record(client, "p", "uid-of-another", {"term": 1}, standing)
     assert client.paths("PATCH") == []
 
 
@@ -168,7 +168,7 @@ async def test_a_guard_is_not_written_over_that_of_a_later_term():
     """A leader whose write hung until it led no longer."""
     client = ScriptedClient(STORED | {"status": {"guard": {"term": 8}}})
     with pytest.raises(EarlierTermError) as raised:
-        await save_guard(client, "p", "uid-p", {"open": False, "term": 7}, standing)
+        await save_record(client, "p", "uid-p", {"open": False, "term": 7}, standing)
     assert raised.value.stored == 8
     assert client.paths("PATCH") == []
 
@@ -176,13 +176,13 @@ async def test_a_guard_is_not_written_over_that_of_a_later_term():
 async def test_a_guard_that_no_longer_stands_after_the_read_is_not_written():
     client = ScriptedClient(STORED, {})
     with pytest.raises(Fenced):
-        await save_guard(client, "p", "uid-p", {"term": 1}, lambda: not client.calls)
+        await save_record(client, "p", "uid-p", {"term": 1}, lambda: not client.calls)
     assert client.paths("PATCH") == []
 
 
 @pytest.mark.parametrize("answers", [(refusal(404),), (STORED, refusal(404))])
 async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
-    assert not await save_guard(ScriptedClient(*answers), "p", "uid-p", {"term": 1}, standing)
+    assert not await save_record(ScriptedClient(*answers), "p", "uid-p", {"term": 1}, standing)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ async def test_the_guard_of_a_policy_that_is_gone_is_no_error(answers):
 )
 async def test_a_guard_that_is_not_written_is_an_error(answers):
     with pytest.raises(ApiError):
-        await save_guard(ScriptedClient(*answers), "p", "uid-p", {"term": 1}, standing)
+        await save_record(ScriptedClient(*answers), "p", "uid-p", {"term": 1}, standing)
 
 
 @pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"metadata": {}}, {"metadata": {"uid": 1}}])
 async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
     with pytest.raises(KubeError):
-        await save_guard(ScriptedClient(answer), "p", "uid-p", {"term": 1}, standing)
+        await save_record(ScriptedClient(answer), "p", "uid-p", {"term": 1}, standing)
 
 
 @pytest.fixture
@@ -219,13 +219,13 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
     async with with_policy.serve() as server, wire.client(server.url) as client:
         await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
         guard = {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1, "population": 0}
-        assert await save_guard(client, "p", uid, guard, standing) == ()
+        assert await save_record(client, "p", uid, guard, standing) == ()
         assert policy_of(with_policy)["status"] == {
             "pending": 3,
             "guard": guard,
         }
         await patch_status(client, POLICIES, "p", {"pending": 4}, standing)
-        assert await save_guard(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing) == ()
+        assert await save_record(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing) == ()
     assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"evicted": [], "term": 1, "population": 0}}
 
 
@@ -233,7 +233,7 @@ async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCl
 async def test_fields_that_the_definition_does_not_know_yet_are_named(stored, pruned):
     sent = {"term": 1, "reserved": [], "population": 7, "cause": None}
     answer = STORED | {"status": {"guard": {"term": 1, "reserved": []} | stored}}
-    assert await save_guard(ScriptedClient(STORED, answer), "p", "uid-p", sent, standing) == pruned
+    assert await save_record(ScriptedClient(STORED, answer), "p", "uid-p", sent, standing) == pruned
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ async def test_fields_that_the_definition_does_not_know_yet_are_named(stored, pr
 async def test_a_record_that_is_not_stored_as_it_was_sent_is_an_error(guard):
     answer = STORED | {"status": {"guard": guard}}
     with pytest.raises(KubeError, match=r"does not store status\.guard\.\w+ as it was sent"):
-        await save_guard(
+        await save_record(
             ScriptedClient(STORED, answer), "p", "uid-p", {"term": 1, "reserved": [], "cause": None}, standing
         )
 
@@ -257,7 +257,7 @@ async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_po
             lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),
         )
         with pytest.raises(ApiError) as caught:
-            await save_guard(behind, "p", uid, {"term": 1}, standing)
+            await save_record(behind, "p", uid, {"term": 1}, standing)
     assert caught.value.code == 409
     assert "guard" not in policy_of(with_policy)["status"]
 

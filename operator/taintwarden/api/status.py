@@ -1,4 +1,4 @@
-"""The ``status`` of our kinds, written by the leader, which itself reads only ``guard`` again."""
+"""The ``status`` of our kinds, written by the leader, which itself reads only ``guard`` and ``places`` again."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -72,10 +72,24 @@ class GuardStatus(Status, frozen=True):
     population: Count = 0
 
 
+class PlaceStatus(Status, frozen=True):
+    """A node from which pods may leave, and since when."""
+
+    node: str
+    since: str
+
+
+class PlacesStatus(Status, frozen=True):
+    """The nodes from which pods may leave (``concurrentNodes``); written before they do."""
+
+    nodes: tuple[PlaceStatus, ...] = ()
+    term: Int64 = 0
+
+
 class PolicyStatus(ReportedStatus, frozen=True):
     """The whole status of a policy, as it is read.
 
-    ``guard`` has a writer of its own: what the machine reports is seconds old, and would undo its work.
+    ``guard`` and ``places`` have writers of their own: what the machine reports is seconds old, and would undo that.
     """
 
     observed_generation: Int64 | None = None
@@ -83,6 +97,7 @@ class PolicyStatus(ReportedStatus, frozen=True):
     """When the operator reported last: a status that is older than a minute is of an operator that does not run."""
     conditions: tuple[Condition, ...] = ()
     guard: GuardStatus | None = None
+    places: PlacesStatus | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of this type, if there is one."""

@@ -6,6 +6,7 @@ decide. Nothing is decided here but whether the lease is still held.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
@@ -18,7 +19,7 @@ from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import delete_pod, evict_pod, runs_still
 from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.node_calls import read_node, save_history
-from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_guard
+from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_record
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.kinds import version_number
@@ -34,9 +35,12 @@ CONFLICT = 409
 COMPLAINTS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
     commands.SaveGuard: "guard-not-saved",
+    commands.SavePlaces: "places-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
 """The log line of a write that fails."""
+RECORDS = (commands.SaveGuard, commands.SavePlaces)
+"""Writes for which evictions wait."""
 MAY_PASS = (404, 408, 429)
 """Client errors that are temporary, unless a 404 is about the object: the same write may succeed a moment later."""
 
@@ -79,7 +83,7 @@ class Effector:
                 self._spawn_minor(self._check(order))
             case commands.CheckPod():
                 self._spawn_minor(self._check_pod(order))
-            case commands.SaveGuard() | commands.ClearGuardReset():
+            case commands.SaveGuard() | commands.SavePlaces() | commands.ClearGuardReset():
                 self._spawn(self._write(order))
             case _:
                 self._spawn_minor(self._write(order))
@@ -126,7 +130,7 @@ class Effector:
             written = events.Written(order, WriteOutcome.FAILED)
         except KubeError as error:
             written = events.Written(order, outcome := outcome_of(error), error=str(error))
-            if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, commands.SaveGuard):
+            if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, RECORDS):
                 self._complain(order, error)
         else:
             self._complaints.settle(key_of(order))
@@ -145,8 +149,8 @@ class Effector:
                     version = await save_history(self._client, order, self._fence(order))
                 if version is not None:
                     return events.Written(order, WriteOutcome.DONE, version)
-            case commands.SaveGuard():
-                pruned = await self._save_guard(order)
+            case commands.SaveGuard() | commands.SavePlaces():
+                pruned = await self._save_record(order)
                 if pruned is not None:
                     return events.Written(order, WriteOutcome.DONE, pruned=pruned)
             case commands.ClearGuardReset():
@@ -155,23 +159,29 @@ class Effector:
                     return events.Written(order, WriteOutcome.DONE)
         return events.Written(order, WriteOutcome.GONE)
 
-    async def _save_guard(self, order: commands.SaveGuard) -> tuple[str, ...] | None:
+    async def _save_record(self, order: commands.SaveGuard | commands.SavePlaces) -> tuple[str, ...] | None:
         """Evictions wait for it: after a conflict it is retried at once.
 
         Terms count the holders of one Lease. If the Lease was deleted since, those of the next one begin again.
         """
-        policy, guard, fence = order.policy, guard_record.written(order.record), self._fence(order)
+        if isinstance(order, commands.SaveGuard):
+            where, record = "guard", guard_record.written(order.record)
+        else:
+            where, record = "places", guard_record.written_places(order.places, order.term)
+        save = partial(
+            save_record, self._client, order.policy.name, order.policy.uid, record, self._fence(order), where
+        )
         for _ in range(GUARD_TRIES - 1):
             try:
-                return await save_guard(self._client, policy.name, policy.uid, guard, fence)
+                return await save()
             except EarlierTermError as error:
                 if not await self._lease.is_confirmed():
                     raise
-                guard["term"] = error.stored
+                record["term"] = error.stored
             except ApiError as error:
                 if error.code != CONFLICT:
                     raise
-        return await save_guard(self._client, policy.name, policy.uid, guard, fence)
+        return await save()
 
     def _complain(self, order: commands.Write, error: KubeError) -> None:
         """Log why a write failed, once while that does not change."""

@@ -96,6 +96,14 @@ class Metrics:
             "reason",
         )
         self.evicting_nodes = of_policy("taintwarden_evicting_nodes", "Nodes with pods that have to leave.")
+        self.nodes_with_place = of_policy(
+            "taintwarden_nodes_with_place",
+            "Nodes that may lose pods now; absent without `limits.concurrentNodes`.",
+        )
+        self.nodes_waiting = of_policy(
+            "taintwarden_nodes_waiting_for_place",
+            "Nodes with pods that wait for nothing but a place; absent without `limits.concurrentNodes`.",
+        )
         self.leaving = of_policy(
             "taintwarden_leaving_pods", "Pods that had to leave and terminate: their nodes are not empty."
         )

@@ -75,5 +75,8 @@ class Gauges:
             metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
         if entry.devices is not None:
             metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))
+        if entry.places is not None:
+            metrics.nodes_with_place.labels(name).set(len(entry.places.held))
+            metrics.nodes_waiting.labels(name).set(entry.places.waiting)
         if entry.guard is not None:
             metrics.guard_tripped.labels(name).set(entry.guard.record.tripped_at is not None)

@@ -172,8 +172,9 @@ class StatusWriter:
         reported = ReportedStatus() if entry is None else entry.status
         rows = conditions(entry, observed.problem, observed.generation, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
-        if entry is not None and self._view.guard(name) is None:
-            more["guard"] = None  # no other writer removes a guard that no longer exists
+        if entry is not None:  # no other writer removes a guard, or places, that no longer exist
+            of_view = {"guard": self._view.guard(name), "places": self._view.places(name)}
+            more |= {field: None for field, found in of_view.items() if found is None}
         await self._of_policies.tell(name, reported, observed, rows, more)
 
     async def _write_profiles(self) -> None:

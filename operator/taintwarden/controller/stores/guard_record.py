@@ -1,4 +1,4 @@
-"""A guard's record as it stands in ``status.guard``: written exactly, read back with distrust."""
+"""The records in the status of a policy, ``guard`` and ``places``: written exactly, read back with distrust."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,10 +15,14 @@ from taintwarden.api.status import (
     GuardStatus,
     NamespacePods,
     PastEvictions,
+    PlacesStatus,
+    PlaceStatus,
     ReservedEviction,
 )
 from taintwarden.engine import rfc3339
 from taintwarden.engine.guard import Evictions, GuardRecord
+from taintwarden.engine.limits.places import Place
+from taintwarden.engine.model import WallTime
 from taintwarden.fields.text import shortened
 
 MAX_COUNT = 1_000_000
@@ -58,6 +62,25 @@ def read(stored: object) -> GuardRecord:
         status.term,
         min(status.population, MAX_COUNT),
     )
+
+
+def written_places(places: Iterable[Place], term: int) -> dict[str, Any]:
+    """Places as a merge patch of ``status.places``."""
+    nodes = tuple(PlaceStatus(one.node, rfc3339.exactly(one.since)) for one in places)
+    patch: dict[str, Any] = msgspec.to_builtins(PlacesStatus(nodes, term))
+    return patch
+
+
+def read_places(stored: object) -> tuple[Place, ...]:
+    """The places that were written.
+
+    Raises:
+        ValueError: it is something else; the text says what.
+
+    """
+    if stored is None:
+        return ()
+    return tuple(Place(one.node, WallTime(_seconds(one.since))) for one in msgspec.convert(stored, PlacesStatus).nodes)
 
 
 def _pairs(counted: Iterable[NamespacePods]) -> tuple[tuple[str, int], ...]:

@@ -1,7 +1,8 @@
-"""Guards in the store: the records that the leader writes, and requests to reset one."""
+"""Guards in the store: the records that the leader writes, places among them, and requests to reset a guard."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -13,6 +14,7 @@ from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 
 class _Stored(msgspec.Struct):
@@ -21,6 +23,8 @@ class _Stored(msgspec.Struct):
     uid: str
     guard: Any = None
     """``status.guard``."""
+    places: Any = None
+    """``status.places``."""
     asked: str = ""
     """The generation, which may be the first that is valid, and the annotation that requests a reset, or nothing."""
     handed_on: str = ""
@@ -50,10 +54,14 @@ class GuardStore:
             stored = self._stored[name] = _Stored(uid)
         value = (meta.get("annotations") or {}).get(GUARD_RESET_ANNOTATION)
         stored.asked = f"{meta.get('generation')}/{value}" if value else ""
-        guard = (obj.get("status") or {}).get("guard")
+        status = obj.get("status") or {}
+        guard, places = status.get("guard"), status.get("places")
         if is_new or guard != stored.guard:
             stored.guard = guard
-            self.restore(name)
+            self._restore_guard(name)
+        if places != stored.places:
+            stored.places = places
+            self._restore_places(name)
 
     def gone(self, name: str) -> None:
         """A policy was deleted."""
@@ -69,7 +77,18 @@ class GuardStore:
     def restore(self, *names: str) -> None:
         """Pass on the records of these policies again, or all. A leader ignores those of guards that it has."""
         for name in names or self._stored:
-            self._feed(events.GuardRestored(name, self._read(name, self._stored[name].guard)))
+            self._restore_guard(name)
+            if self._stored[name].places is not None:
+                self._restore_places(name)
+
+    def _restore_guard(self, name: str) -> None:
+        stored = self._stored[name].guard
+        record = GuardRecord() if stored is None else self._read(name, "guard", partial(guard_record.read, stored))
+        self._feed(events.GuardRestored(name, record or GuardRecord()))
+
+    def _restore_places(self, name: str) -> None:
+        places = self._read(name, "places", partial(guard_record.read_places, self._stored[name].places))
+        self._feed(events.PlacesRestored(name, places or ()))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""
@@ -78,11 +97,9 @@ class GuardStore:
             stored.handed_on = ""
         self.apply_resets()
 
-    def _read(self, name: str, guard: Any) -> GuardRecord:
-        if guard is None:
-            return GuardRecord()
+    def _read(self, name: str, what: str, read: Callable[[], T]) -> T | None:
         try:
-            return guard_record.read(guard)
+            return read()
         except ValueError as error:
-            log.warning("guard-record-unreadable", policy=name, reason=str(error))
-            return GuardRecord()
+            log.warning(f"{what}-record-unreadable", policy=name, reason=str(error))
+            return None

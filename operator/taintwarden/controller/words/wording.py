@@ -116,7 +116,7 @@ def why_held(limit: str, detail: str) -> str:
     A guard without a detail has tripped. What a budget says names it, and needs no other words; so does an armed guard,
     and a server that fails.
     """
-    if (limit in (refusal.BUDGET, refusal.CALLS) and detail) or detail.startswith("the guard "):
+    if (limit in (refusal.BUDGET, refusal.CALLS, refusal.PLACE) and detail) or detail.startswith("the guard "):
         return detail
     why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
     if limit == refusal.GUARD and not detail:

@@ -2,7 +2,7 @@
 
 A node takes a place with the first call for one of its pods, and the place is stored before that call. It keeps the
 place until it is drained, or until nothing has left it for too long while others wait: ``machine.placing`` looks once a
-second. A free place is offered to one of the nodes that wait; only those to which none was offered compete for the rest.
+second. A free place is offered to a node that waits, and no other node takes it meanwhile.
 """
 
 from collections.abc import Iterable, Iterator
@@ -149,7 +149,7 @@ class Places(Limit):
         """UIDs of pods with a call that may end them."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed limits at once: places are kept, also if fewer are allowed. Without the limit there are none."""
+        """Apply changed limits at once. Places are kept, also if fewer are allowed; without the limit there are none."""
         del now
         known, before, self.by_policy, self._uids = self.by_policy, self._uids, {}, {}
         for policy in policies:
@@ -177,7 +177,7 @@ class Places(Limit):
             self._restored[policy] = places
 
     def restart(self) -> None:
-        """This process begins to lead."""
+        """Begin to lead."""
         for nodes in self.by_policy.values():
             nodes.restart()
 

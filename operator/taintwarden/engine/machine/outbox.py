@@ -120,7 +120,7 @@ class Outbox:
                 self._begin(key, entry)
             case WriteOutcome.GONE if isinstance(event.order, SaveHistory):
                 self.forget(key)
-            case WriteOutcome.GONE if isinstance(event.order, ClearGuardReset | SavePlaces):  # there may be another one since
+            case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):  # there may be another one since
                 self._begin(key, entry)
             case _ if isinstance(event.order, SaveGuard):
                 entry.attempts += 1

@@ -9,6 +9,7 @@ from itertools import chain
 import msgspec
 
 from taintwarden.engine.limits.departures import Departure
+from taintwarden.engine.limits.places import Place
 from taintwarden.engine.limits.refusal import BUDGET, FAILING
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
@@ -70,6 +71,14 @@ class DevicesReport(msgspec.Struct, frozen=True):
     """The streams about devices that are cut off: nothing is evicted because of devices."""
 
 
+class PlacesReport(msgspec.Struct, frozen=True):
+    """The nodes that may lose pods (``concurrentNodes``)."""
+
+    held: tuple[Place, ...]
+    waiting: int
+    """Nodes that wait for a place."""
+
+
 class PolicyReport(msgspec.Struct, frozen=True):
     """The status of one policy, and what its conditions and gauges say beyond it."""
 
@@ -93,6 +102,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """Workloads that bounce."""
     guard: GuardReport | None = None
     """None if the policy has no guard."""
+    places: PlacesReport | None = None
+    """None if the policy limits no nodes."""
     blind: tuple[str, ...] = ()
     """The streams that are cut off."""
     devices: DevicesReport | None = None
@@ -202,9 +213,15 @@ class Reports:
             all_zones_full=zones is not None and zones.all_unhealthy(name),
             bouncing=bouncing,
             guard=guard_report(self._world, name),
+            places=self.places(name),
             blind=tuple(sorted(self._world.blind)),
             devices=self._devices() if policy.devices else None,
         )
+
+    def places(self, policy: str) -> PlacesReport | None:
+        """The places of a policy; None if it does not limit nodes."""
+        nodes = self._world.limiter.places.by_policy.get(policy)
+        return None if nodes is None else PlacesReport(tuple(nodes.held.values()), len(nodes.waiting))
 
     def _devices(self) -> DevicesReport:
         world = self._world

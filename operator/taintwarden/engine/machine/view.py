@@ -10,7 +10,7 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.guarding import guard_report
-from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, PolicyReport, Reports
+from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, PlacesReport, PolicyReport, Reports
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 
@@ -162,6 +162,10 @@ class View:
     def guard(self, policy: str) -> GuardReport | None:
         """The guard of a policy; None if it has none."""
         return guard_report(self._world, policy)
+
+    def places(self, policy: str) -> PlacesReport | None:
+        """The nodes from which pods of a policy may leave; None: any."""
+        return self._reports.places(policy)
 
     def matched_pods(self, at_once: int = MATCHES_AT_ONCE) -> Generator[None, None, dict[str, int]]:
         """How many running pods each profile selects, by ``namespace/name``: in slices, since both may be many."""

@@ -34,6 +34,7 @@ class _PolicyMeta(msgspec.Struct, rename="camel"):
 
 class _Status(msgspec.Struct):
     guard: dict[str, Any] | None = None
+    places: dict[str, Any] | None = None
 
 
 class _StoredPolicy(msgspec.Struct):
@@ -43,10 +44,10 @@ class _StoredPolicy(msgspec.Struct):
 class _WithStatus(msgspec.Struct):
     status: _Status | None = None
 
-    @property
-    def guard(self) -> dict[str, Any]:
-        """``status.guard``."""
-        return (self.status.guard if self.status else None) or {}
+    def record(self, field: str) -> dict[str, Any]:
+        """A record in the status, ``guard`` or ``places``."""
+        found: dict[str, Any] | None = getattr(self.status, field) if self.status else None
+        return found or {}
 
 
 class EarlierTermError(KubeError):
@@ -86,12 +87,12 @@ async def patch_status(
     await patch(client, f"{resource.path_in(namespace)}/{name}/status", {"status": status}, fence)
 
 
-async def save_guard(
-    client: Client, name: str, uid: str, guard: dict[str, Any], fence: Fence
+async def save_record(
+    client: Client, name: str, uid: str, record: dict[str, Any], fence: Fence, where: str = "guard"
 ) -> tuple[str, ...] | None:
-    """Merge ``guard`` into ``status.guard``. Returns the fields that the API server drops; None: the policy is gone.
+    """Merge ``record`` into ``guard`` or ``places`` of the status. Returns the fields that the API server drops.
 
-    An API server with an older definition drops fields without an error. What else it stores has to be what was sent.
+    None: the policy of this UID is gone. An API server with an older definition drops fields without an error. What else it stores has to be what was sent.
 
     The API server ignores a UID in a patch of a status. So the version is named that was just read: neither a namesake
     is written, nor does a write that was late undo one that was not. What a leader of a later term has written stays.
@@ -105,23 +106,23 @@ async def save_guard(
     path, timeout = f"{POLICIES.path}/{name}", GUARD_TIMEOUT_SECONDS
     try:
         body = await client.request("GET", path, timeout_seconds=timeout)
-        found, written = decoded(body, _StoredPolicy, "policy").metadata, decoded(body, _WithStatus, "policy").guard
+        found = decoded(body, _StoredPolicy, "policy").metadata
         if found.uid != uid:
             return None
-        if (term := written.get("term", 0)) > guard["term"]:
-            raise EarlierTermError(guard["term"], term)
-        change = {"status": {"guard": guard}, "metadata": {"resourceVersion": found.resource_version}}
+        if (term := decoded(body, _WithStatus, "policy").record(where).get("term", 0)) > record["term"]:
+            raise EarlierTermError(record["term"], term)
+        change = {"status": {where: record}, "metadata": {"resourceVersion": found.resource_version}}
         send = partial(client.request, content_type=MERGE_PATCH, timeout_seconds=timeout, fence=fence)
         answer = await send("PATCH", f"{path}/status", body=change)
     except ApiError as error:
         if error.is_not_found:
             return None
         raise
-    stored = decoded(answer, _WithStatus, "policy").guard
-    pruned = tuple(field for field in NEW_FIELDS if field in guard and field not in stored)
-    if lost := [field for field in guard if field not in pruned and stored.get(field) != guard[field]]:
+    stored = decoded(answer, _WithStatus, "policy").record(where)
+    pruned = tuple(field for field in NEW_FIELDS if field in record and field not in stored)
+    if lost := [field for field in record if field not in pruned and stored.get(field) != record[field]]:
         msg = (
-            f"the API server does not store status.guard.{lost[0]} as it was sent: a webhook changes it, or its "
+            f"the API server does not store status.{where}.{lost[0]} as it was sent: a webhook changes it, or its "
             "CustomResourceDefinition is older (kubectl apply -f crds/)"
         )
         raise KubeError(msg)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, WINDOW
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, PLACE, WINDOW
 from taintwarden.engine.model import Budget, GuardAction, Method, Pod, Policy, several_budgets
 from taintwarden.engine.reported_status import NextPod
 from taintwarden.engine.rfc3339 import read_time
@@ -26,7 +26,7 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     blocked = blocked_by(budgets, policy, mine)
     if mine is not None and mine.limit == BUDGET and blocked:
         return [blocked]
-    text = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(policy.name, status)
+    text = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(pod, policy.name, status)
     text, reported_at = text or tripped(policy, status), read_time(status.observed_at)
     if text and reported_at is not None:
         text += f" (reported {wording.ago(reported_at, now)})"
@@ -51,9 +51,15 @@ def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> st
     return f"{_limit(mine.limit, message, policy, status)}{again}"
 
 
-def _refused_any(policy: str, status: PolicyStatus) -> str:
-    """What refuses any pod of the policy: this one is not listed. Its own budgets are known."""
+def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
+    """What refuses any pod of the policy: this one is not listed. Its own budgets are known, and places."""
     limits = [one for one in status.limits if one.limit != BUDGET]
+    place = next((one for one in limits if one.limit == PLACE), None)
+    if status.places is not None and any(one.node == pod.node for one in status.places.nodes):
+        limits = [one for one in limits if one is not place]
+    elif place is not None:
+        _, colon, why = place.message.partition(": ")
+        return _limit(PLACE, colon and f"node {pod.node} waits for a place: {why}", policy, status)
     if len(limits) > 1:
         text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"

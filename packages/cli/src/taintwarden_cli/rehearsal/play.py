@@ -175,7 +175,7 @@ class Play:
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):
             yield "the operator runs with --dry-run: this is what would follow without it"
         for name, why in known.guard_problems.items():
-            yield f"status.guard of policy {name} cannot be read and counts as absent: {why}"
+            yield f"status.guard or status.places of policy {name} cannot be read and counts as absent: {why}"
         for name, why in known.profile_problems.items():
             yield f"profile {name} is not valid as stored and adds nothing here: {why}"
         for issue in (one for one in known.pod_issues if one.errors):
@@ -204,7 +204,7 @@ class Play:
                 seen = self._view.node(command.name)
                 version = seen.node.resource_version if seen else None
                 self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, version, NEWEST)))
-            case commands.SaveHistory() | commands.SaveGuard() | commands.ClearGuardReset():
+            case commands.SaveHistory() | commands.SaveGuard() | commands.SavePlaces() | commands.ClearGuardReset():
                 self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
             case _:
                 self._recording.take(command, self.instant, self.at)

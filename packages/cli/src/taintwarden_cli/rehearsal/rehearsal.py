@@ -135,12 +135,13 @@ class Rehearsal:
     def _restore_guards(self) -> None:
         for stored in self._snapshot.policies:
             status, name = stored.get("status"), named(stored)[1]
-            guard = status.get("guard") if isinstance(status, Mapping) else None
-            if guard is not None:
-                try:
+            found = status if isinstance(status, Mapping) else {}
+            try:
+                self.feed(events.PlacesRestored(name, guard_record.read_places(found.get("places"))))
+                if (guard := found.get("guard")) is not None:
                     self.feed(events.GuardRestored(name, guard_record.read(guard)))
-                except ValueError as error:
-                    self.guard_problems[name] = str(error)
+            except ValueError as error:
+                self.guard_problems[name] = str(error)
 
     def _set_policies(self, policies: tuple[Policy, ...]) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))

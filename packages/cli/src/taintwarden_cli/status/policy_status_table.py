@@ -170,6 +170,8 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         says = status.condition("GuardTripped")
         lines.add("  says", times.within(says.message) if is_holding and says else None)
     _add_limits(lines, policy, times)
+    for place in status.places.nodes if status.places is not None else ():
+        lines.add("Place", times.within(f"{place.node} since {place.since}"))
     for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
