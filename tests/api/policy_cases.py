@@ -132,6 +132,7 @@ GOOD: dict[str, Json] = {
     "no_order": _order(),
     "per_node": _with(limits={"perNode": {"maxConcurrent": 1}}),
     "most_per_node": _with(limits={"perNode": {"maxConcurrent": 10_000}}),
+    **{f"nodes_{value}": _with(limits={"concurrentNodes": value}) for value in (1, 500, "1%", "30%", "100%")},
     "per_namespace": _with(limits={"perNamespace": {"evictionsPerSecond": 0.00001}}),
     "per_zone": _with(limits={"perZone": {"evictionsPerSecond": 10_000}}),
     "empty_sections": _with(
@@ -332,6 +333,18 @@ BAD: dict[str, Bad] = {
             "upper_prefix": "Example.com/app",
             "star": "app/*",
             "number": 7,
+        }.items()
+    },
+    **{
+        f"nodes_{name}": Bad("spec.limits.concurrentNodes", _with(limits={"concurrentNodes": value}))
+        for name, value in {
+            "zero": 0,
+            "too_many": 501,
+            "fraction": 1.5,
+            "share_zero": "0%",
+            "share_over": "101%",
+            "share_fraction": "2.5%",
+            "text": "2",
         }.items()
     },
     **{

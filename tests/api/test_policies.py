@@ -95,6 +95,7 @@ def test_every_field_arrives():
             "limits": {
                 "evictionsPerSecond": 0.5,
                 "burst": 6,
+                "concurrentNodes": 3,
                 "perNode": {"maxConcurrent": 7},
                 "perNamespace": {"evictionsPerSecond": 0.8},
                 "perZone": {"evictionsPerSecond": 0.9},
@@ -137,6 +138,7 @@ def test_every_field_arrives():
         limits=Limits(
             evictions_per_second=0.5,
             burst=6,
+            concurrent_nodes=3,
             per_node=PerNode(7),
             per_namespace=RateLimit(0.8),
             per_zone=RateLimit(0.9),

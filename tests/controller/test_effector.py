@@ -11,6 +11,7 @@ from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, READS, Effector
 from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.limits.places import Place
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
 from taintwarden.kube.errors import Unreachable
 from taintwarden.telemetry.metrics import Metrics
@@ -204,14 +205,18 @@ async def test_few_nodes_are_asked_about_at_once(order, at_once):
 RESET = {"taintwarden.io/guard-reset": "3"}
 STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7", "annotations": RESET}}
 SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(evicted=((NOW, (("shop", 10),)),)))
+SAVE_PLACES = commands.SavePlaces(policy(uid="uid-sla"), (Place("a1", NOW),), 3)
 CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
 CONFLICT = refusal(409, "the object has been modified")
 NOT_SAVED = {
     commands.SaveHistory: "taint-history-not-saved",
     commands.SaveGuard: "guard-not-saved",
+    commands.SavePlaces: "places-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
-by_kind = pytest.mark.parametrize("order", [SAVE, SAVE_GUARD, CLEAR], ids=lambda order: type(order).__name__)
+by_kind = pytest.mark.parametrize(
+    "order", [SAVE, SAVE_GUARD, SAVE_PLACES, CLEAR], ids=lambda order: type(order).__name__
+)
 
 
 def gone(order: commands.Write, error: Any = "") -> Any:
@@ -304,6 +309,7 @@ NAMESAKE = refusal(422, causes=[{"field": "metadata.uid"}])
         (CLEAR, refusal(404)),
         (CLEAR, NAMESAKE),
         (SAVE_GUARD, refusal(404)),
+        (SAVE_PLACES, refusal(404)),
     ],
 )
 async def test_what_is_gone_needs_no_write_and_no_complaint(order, error):

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 from controller import NOW, policy
 from taintwarden.controller.status.gauges import Gauges
 from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.limits.places import Place
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine import DevicesReport, GuardReport, Machine, PolicyReport
+from taintwarden.engine.machine import DevicesReport, GuardReport, Machine, PlacesReport, PolicyReport
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 from taintwarden.telemetry.metrics import Metrics
 
@@ -114,6 +115,13 @@ def test_a_tripped_guard_is_1_and_an_armed_one_0(measured):
     assert measured.value("guard_tripped") == 1
     measured.gauges.measure([PolicyReport(policy(), ReportedStatus(), guard=guard(GuardRecord()))])
     assert measured.value("guard_tripped") == 0
+
+
+def test_nodes_with_a_place_and_nodes_that_wait_are_counted(measured):
+    assert measured.value("nodes_with_place") is None
+    places = PlacesReport((Place("a1", NOW), Place("a2", NOW)), 14)
+    measured.gauges.measure([PolicyReport(policy(), ReportedStatus(), places=places)])
+    assert (measured.value("nodes_with_place"), measured.value("nodes_waiting_for_place")) == (2, 14)
 
 
 def test_what_is_over_is_not_told_any_more(measured):

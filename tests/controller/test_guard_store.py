@@ -110,6 +110,27 @@ def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(store)
     assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
 
 
+# -- places -----------------------------------------------------------------------------------------------------------
+
+
+def placed(*nodes: str) -> dict[str, Any]:
+    rows = [{"node": node, "since": "2026-01-01T00:00:00.5Z"} for node in nodes]
+    return stored() | {"status": {"places": {"nodes": rows, "term": 3}}}
+
+
+def test_places_are_told_when_they_change_and_when_they_end(store):
+    told = store.told(placed("a1"), placed("a1"), placed("a1", "a2"), stored())
+    places = [[one.node for one in event.places] for event in told if isinstance(event, events.PlacesRestored)]
+    assert places == [["a1"], ["a1", "a2"], []]
+
+
+def test_places_that_cannot_be_read_are_absent(store):
+    broken = stored() | {"status": {"places": {"nodes": [{"node": 1}]}}}
+    with capture_logs() as logs:
+        assert events.PlacesRestored("p", ()) in store.told(broken)
+    assert [entry["event"] for entry in logs] == ["places-record-unreadable"]
+
+
 # -- resets -----------------------------------------------------------------------------------------------------------
 
 

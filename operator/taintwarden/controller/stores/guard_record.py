@@ -67,7 +67,7 @@ def read(stored: object) -> GuardRecord:
 def written_places(places: Iterable[Place], term: int) -> dict[str, Any]:
     """Places as a merge patch of ``status.places``."""
     nodes = tuple(PlaceStatus(one.node, rfc3339.exactly(one.since)) for one in places)
-    patch: dict[str, Any] = msgspec.to_builtins(PlacesStatus(nodes, term))
+    patch: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(PlacesStatus(nodes, term)))
     return patch
 
 

@@ -1,8 +1,7 @@
 """Guards in the store: the records that the leader writes, places among them, and requests to reset a guard."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import structlog
@@ -10,11 +9,11 @@ import structlog
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.limits.places import Place
 from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 
 log = structlog.get_logger()
-T = TypeVar("T")
 
 
 class _Stored(msgspec.Struct):
@@ -82,13 +81,20 @@ class GuardStore:
                 self._restore_places(name)
 
     def _restore_guard(self, name: str) -> None:
-        stored = self._stored[name].guard
-        record = GuardRecord() if stored is None else self._read(name, "guard", partial(guard_record.read, stored))
-        self._feed(events.GuardRestored(name, record or GuardRecord()))
+        record, guard = GuardRecord(), self._stored[name].guard
+        try:
+            record = GuardRecord() if guard is None else guard_record.read(guard)
+        except ValueError as error:
+            log.warning("guard-record-unreadable", policy=name, reason=str(error))
+        self._feed(events.GuardRestored(name, record))
 
     def _restore_places(self, name: str) -> None:
-        places = self._read(name, "places", partial(guard_record.read_places, self._stored[name].places))
-        self._feed(events.PlacesRestored(name, places or ()))
+        places: tuple[Place, ...] = ()
+        try:
+            places = guard_record.read_places(self._stored[name].places)
+        except ValueError as error:
+            log.warning("places-record-unreadable", policy=name, reason=str(error))
+        self._feed(events.PlacesRestored(name, places))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Leadership changed."""
@@ -96,10 +102,3 @@ class GuardStore:
         for stored in self._stored.values():
             stored.handed_on = ""
         self.apply_resets()
-
-    def _read(self, name: str, what: str, read: Callable[[], T]) -> T | None:
-        try:
-            return read()
-        except ValueError as error:
-            log.warning(f"{what}-record-unreadable", policy=name, reason=str(error))
-            return None

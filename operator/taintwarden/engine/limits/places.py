@@ -47,7 +47,7 @@ class Nodes:
         self.begun: dict[str, None] = dict.fromkeys(self.held)
         """Nodes that had a place, and are not drained."""
         self.waiting: dict[str, None] = {}
-        """Nodes with a pod that only a place would let go: those that have waited longest come first."""
+        """Nodes with a pod that waits for nothing but a place: those that have waited longest come first."""
         self.offered: dict[str, None] = {}
         """Of these, those to which a free place is offered."""
         self.is_new = False
@@ -59,20 +59,20 @@ class Nodes:
 
     @property
     def free(self) -> int:
-        """How many places nobody has, and none is offered."""
+        """How many places no node has, or is offered."""
         return self.most - len(self.held) - len(self.offered)
 
     def restart(self, stored: Iterable[Place] | None = None) -> None:
         """Only what is stored holds: another process may have acted since. ``stored`` None: it is known."""
         if stored is not None:
-            self.stored = {one.node: one for one in stored}
+            self.stored, self.is_new = {one.node: one for one in stored}, False
         for node in [*self.waiting, *self.held]:
             self.release(node)
         self.held, self.begun = dict(self.stored), dict.fromkeys([*self.begun, *self.stored])
         self.waiting, self.offered, self.idle, self.changed = {}, {}, {}, True
 
     def release(self, node: str) -> None:
-        """Ask again for the pods of a node."""
+        """Retry the pods of a node."""
         self._freed.add(key(self._policy, node))
 
     def take(self, node: str, now: WallTime) -> None:
@@ -149,7 +149,7 @@ class Places(Limit):
         """UIDs of pods with a call that may end them."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed limits at once. Places are kept, also if fewer are allowed; without the limit there are none."""
+        """Apply changed limits at once. Places are kept, also if fewer are allowed."""
         del now
         known, before, self.by_policy, self._uids = self.by_policy, self._uids, {}, {}
         for policy in policies:

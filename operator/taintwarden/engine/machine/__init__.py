@@ -13,7 +13,7 @@ from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
-from taintwarden.engine.machine.reports import DevicesReport, PolicyReport, SourceReport
+from taintwarden.engine.machine.reports import DevicesReport, PlacesReport, PolicyReport, SourceReport
 from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost, pending_key
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
@@ -35,6 +35,7 @@ __all__ = [
     "NodeView",
     "Outcome",
     "Phase",
+    "PlacesReport",
     "PolicyReport",
     "SourceHost",
     "SourceReport",

@@ -122,7 +122,7 @@ class Outbox:
                 self.forget(key)
             case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):  # there may be another one since
                 self._begin(key, entry)
-            case _ if isinstance(event.order, SaveGuard):
+            case _ if isinstance(event.order, SaveGuard | SavePlaces):
                 entry.attempts += 1
                 self._retry_in(key, entry, timings.write_guard[min(entry.attempts, len(timings.write_guard)) - 1])
             case WriteOutcome.OUTDATED:

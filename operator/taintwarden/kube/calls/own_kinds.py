@@ -92,7 +92,8 @@ async def save_record(
 ) -> tuple[str, ...] | None:
     """Merge ``record`` into ``guard`` or ``places`` of the status. Returns the fields that the API server drops.
 
-    None: the policy of this UID is gone. An API server with an older definition drops fields without an error. What else it stores has to be what was sent.
+    None: the policy of this UID is gone. An API server with an older definition drops fields without an error. What
+    else it stores has to be what was sent.
 
     The API server ignores a UID in a patch of a status. So the version is named that was just read: neither a namesake
     is written, nor does a write that was late undo one that was not. What a leader of a later term has written stays.
