@@ -74,6 +74,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.chance = chance = random.Random(seed)
+        self.places = random.Random(-seed - 1)
         options = {"max_in_flight": chance.choice((2, 8, 64)), "slice_size": chance.choice((2, 500))}
         self.rig = Rig(*self.policies(), overall_rate=chance.choice((None, 5.0)), **options)
         self.rig.feed(events.NamespaceSeen("shop", {"l": "a"}))
@@ -88,12 +89,14 @@ class History:
         return [self.policy(name) for name in "pq" if self.chance.random() < 0.8]
 
     def policy(self, name: str) -> Policy:
-        pick = self.chance.choice
+        pick, most = self.chance.choice, self.places.choice((None, 1, 2, "50%"))
         return replace(
             policy(name, **pick(SPECS)),
             uid=pick(("one", "one", "other")),
             mode=pick(MODES),
-            limits=replace(NO_LIMITS, **{limit: pick(values) for limit, values in EVERY.items()}),
+            limits=replace(
+                NO_LIMITS, concurrent_nodes=most, **{limit: pick(values) for limit, values in EVERY.items()}
+            ),
             node_selector=pick(SELECTORS),
             pod_selector=pick(SELECTORS),
             namespace_selector=pick(SELECTORS),
@@ -231,6 +234,8 @@ class History:
         for _ in range(70):
             for uid in self.in_flight():
                 rig.feed(events.Settled(uid, self.chance.choice((Outcome.FAILED, Outcome.NOT_SENT))))
+            for check in rig.take(commands.CheckPod):
+                rig.feed(events.PodChecked(check.pod.uid, runs=True))
             rig.advance(2, step=0.5)
             self.writes(WriteOutcome.DONE)
 
@@ -247,6 +252,7 @@ class History:
             "spread": [*world.spread._leaving],
             "guards": [uid for one in limiter.guards.by_policy.values() for uid in one.ledger.called],
             "ahead of guards": [uid for one in limiter.guards.by_policy.values() for uid in one.wave.near],
+            "places": [*limiter.places._called],
             "rates": [uid for one in limiter._limits for uid in getattr(one, "_taken", ())],
             "queues": [*world.queues._positions],
             "reclaims": [*self.rig.machine._hard_deadlines._ends._current],
@@ -334,6 +340,8 @@ def unwoken(rig: Rig) -> list[str]:
 
 
 def _refused(rig: Rig, claim: Claim) -> Refusal | None:
+    if (unsure := rig.machine._acting._unsure(claim, rig.world.cluster.nodes[claim.node].pods[claim.uid])) is not None:
+        return unsure
     pod = rig.world.cluster.nodes[claim.node].pods[claim.uid]
     return rig.world.limiter.admit(rig.machine._acting._request(claim, pod, others_could_go=True))
 
@@ -406,6 +414,7 @@ def test_what_is_kept_is_what_is_found_again(seed):
         assert [one for one in world.claims.evictees.values() if one.claims or one.call] == []
         rig.advance(world.timings.kept_by_webhook, step=1.0)
         assert world.claims.evictees == {}
+    rig.advance(world.timings.kept_by_webhook, step=1.0)
     assert history.left() == []
     history.end()
     names = [*(f"uid-{name}" for name in NAMES), *NODES, *(one.uid for one in OWNERS[1:])]

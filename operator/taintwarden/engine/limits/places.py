@@ -163,6 +163,8 @@ class Places(Limit):
                 nodes = Nodes(name, self._freed, () if name in before else stored)
                 nodes.is_new = is_same
             self.by_policy[name] = nodes
+        if not self.by_policy:  # nothing ends calls then
+            self._called.clear()
 
     def concerns(self, policy: Policy) -> bool:
         """Whether it limits nodes, and they are not removed anyway."""

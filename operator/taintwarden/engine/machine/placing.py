@@ -114,7 +114,7 @@ class Placing:
             nodes.end(node)
 
     def _is_free(self, claim: Claim) -> bool:
-        """Whether only a place may keep a pod: it waits for one, or is about to be asked, and nothing holds its lane."""
+        """Whether only a place may keep a pod: it waits for one, or is asked soon, and nothing holds its lane."""
         if claim.phase is Phase.BLOCKED:
             refusal = claim.refusal
             if refusal is None or not (refusal.limit == PLACE or refusal.is_brief):
