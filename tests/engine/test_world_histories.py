@@ -16,6 +16,7 @@ HELD = {
     ("terms", 1): ("guard", "view"),
     ("bounces", 1): ("bounce",),
     ("budgets", 0): ("budget",),
+    ("places", 0): ("place",),
 }
 """Histories of which rows hold pods."""
 

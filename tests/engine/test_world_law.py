@@ -1088,3 +1088,65 @@ def test_two_nodes_are_no_zone():
     history, names = zones(2, total=2)
     history.at(101).calls(*names)
     assert history.breaches() == []
+
+
+# -- places -----------------------------------------------------------------------------------------------------------
+
+
+class Placed(History):
+    """Two nodes with a pod each, of which one may lose pods."""
+
+    def __init__(self, **limits):
+        super().__init__({"concurrentNodes": 1} | limits)
+        for name in "xy":
+            self.node(f"n{name}")
+            self.pod(name, node=f"n{name}")
+        self.at(100)
+        for name in "xy":
+            self.node(f"n{name}", "940")
+
+    def place(self, *nodes):
+        status = {"places": {"nodes": [{"node": node, "since": "then"} for node in nodes]}}
+        self.object("policies", "p", {"metadata": {"name": "p", "uid": "uid-p"}, "spec": self.spec, "status": status})
+        return self
+
+
+def test_one_node_after_the_other_is_right():
+    history = Placed()
+    history.at(100.2).place("nx").call("x")
+    history.at(101.5).place("ny").call("y")
+    assert history.breaches() == []
+
+
+def test_a_call_for_a_node_without_a_stored_place():
+    history = Placed()
+    history.at(100.2).place("nx")
+    history.at(100.3).call("y")
+    assert "place" in history.breaches(100.5)
+
+
+def test_more_nodes_with_a_place_than_may():
+    history = Placed()
+    history.at(100.2).place("nx", "ny")
+    assert history.breaches(100.5) == ["place"]
+
+
+def test_a_call_while_another_node_loses_pods():
+    history = Placed()
+    history.at(100.2).place("nx").call("x", gone=False)
+    terminating(history, "x", 30)
+    history.at(101).place("ny").call("y")
+    assert history.breaches(101.5) == ["place"]
+
+
+def test_a_place_that_no_node_takes():
+    history = Placed()
+    history.at(100.2).place()
+    assert history.breaches(110) == ["late"]
+
+
+@pytest.mark.parametrize(("until", "found"), [(104, []), (110, ["place"])])
+def test_a_drained_node_that_keeps_its_place(until, found):
+    history = Placed()
+    history.at(100.2).place("nx").call("x")
+    assert history.breaches(until) == found

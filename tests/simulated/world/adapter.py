@@ -51,7 +51,7 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A call that the machine orders. ``what``: evict, delete, check, check-pod, history, guard or reset."""
+    """A call that the machine orders. ``what``: evict, delete, check, check-pod, history, guard, places or reset."""
 
     what: str
     raw: Any
@@ -329,6 +329,9 @@ def _ordered(command: commands.Command) -> Order | None:
         case commands.SaveGuard():
             name, record = command.policy.name, guard_record.written(command.record)
             return Order("guard", command, name, name, content=record, uid=command.policy.uid)
+        case commands.SavePlaces():
+            name, record = command.policy.name, guard_record.written_places(command.places, command.term)
+            return Order("places", command, name, name, content=record, uid=command.policy.uid)
         case commands.ClearGuardReset():
             return Order("reset", command, command.policy.name, command.policy.name, uid=command.policy.uid)
         case _:

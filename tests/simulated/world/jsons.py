@@ -107,7 +107,7 @@ def policy(policy: world.Policy) -> Json:
         "kind": "TaintEvictionPolicy",
         "metadata": metadata,
         "spec": policy.spec | ({"mode": "Enforce", "paused": True} if policy.spec.get("mode") == "Paused" else {}),
-        "status": {} if policy.guard is None else {"guard": policy.guard},
+        "status": {name: one for name, one in (("guard", policy.guard), ("places", policy.places)) if one is not None},
     }
 
 

@@ -46,6 +46,8 @@ OVERDUE_SECONDS, UNCOUNTED_SECONDS, UNSEEN_SECONDS, LONGEST_STOP_SECONDS = 15.0,
 HAND_SECONDS, MOST_RESERVED = 600.0, 64  # how long a webhook keeps a pod; reservations after failed calls
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0  # how long a call may take; and one without an answer may count
 FEW_NODES = 3
+IDLE_SECONDS = 300.0
+"""How long a node has a place without a pod that leaves for good, while others wait."""
 ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
 OF_LANES = ("calls", "failing")  # rows that hold whole lanes, in whatever order their pods are
@@ -190,6 +192,7 @@ def limits_of(rules: Rules) -> dict[str, Any]:
         "namespace-rate": (given.get("perNamespace") or {}).get("evictionsPerSecond"),
         "zone-rate": (given.get("perZone") or {}).get("evictionsPerSecond"),
         "zone": None if health is None else HEALTH | health,
+        "place": given.get("concurrentNodes"),
         "node": (given.get("perNode") or {}).get("maxConcurrent"),
         "workload": None if share == "100%" else share or "25%",
         "release": guard["maxPercent"] < 100 or None,  # without a guard nothing is released
@@ -497,6 +500,10 @@ class Judge:
         self._hands: dict[str, tuple[float, int]] = {}  # UID -> when a webhook took it over, in which term
         self._former: dict[str, float] = {}  # pods that a former leader called for, until when
         self._pause, self._renews = [0.0, 0.0], (True, 0.0)  # pauses; is the Lease renewed, since when
+        self._places: dict[str, tuple[float, float]] = {}  # of a policy: when its limits, and its stored places changed
+        self._idle: dict[tuple[str, str, str], tuple[float, float]] = {}
+        """Policy, node and since when that has its place -> since when it is drained, and idle."""
+        self._placeless: dict[tuple[str, str], float] = {}  # policy and node -> when that lost its place
         self._extra = 0.0  # by how many calls lanes that fail had more than a quarter
         self.rows: Counter[str] = Counter()  # rows of the table that may have held a pod
         self._changed: dict[str, None] = {}  # UIDs of pods that have to be judged anew
@@ -585,6 +592,7 @@ class Judge:
         if rules is None:
             return
         self.policies[name], rules.limits = rules, limits_of(rules)
+        self._compare_places(before, rules)
         guard = self._guards.pop(rules.uid, None) or self._off.pop(rules.uid, None)
         if "guard" not in rules.limits and guard is not None:
             self._off[rules.uid] = guard
@@ -602,6 +610,28 @@ class Judge:
                     self._ended[key] = self.now, want
                 is_same = before is not None and before.spec == rules.spec
                 want.rules, want.free, want.ready = rules, *((want.free, want.ready) if is_same else (None, None))
+
+    def _compare_places(self, before: Rules | None, rules: Rules) -> None:
+        """As many nodes have a place as may; more only where the limit is new, or has become lower."""
+        limited, placed = self._places.get(rules.uid, (-NEVER, self.now))
+        if before is not None and before.uid == rules.uid and before.limits.get("place") != rules.limits.get("place"):
+            limited = self.now
+        known, stored = (before.places or {}) if before is not None else {}, rules.places or {}
+        self._places[rules.uid] = limited, placed if stored == known else self.now
+        self._placeless.update({(rules.uid, node): self.now for node in known.keys() - stored.keys()})
+        is_more = stored.keys() - known.keys() and len(stored) > self._most_nodes(rules)
+        for node in known.keys() - stored.keys() if before is not None and "place" in rules.limits else ():
+            idle = self.now - self._idle.get((rules.uid, node, known[node]), (0.0, self.now))[1]
+            of_node = (one for one in self.wants.values() if (one.rules.uid, one.pod.node) == (rules.uid, node))
+            if any(one.due.late < self.now - SLACK for one in of_node) and idle < IDLE_SECONDS - STALE:
+                self._breach("place", node, f"{node} loses its place of {rules.name} after {idle:.1f} s")
+        if "place" in rules.limits and is_more and self.now - limited > HAND_SECONDS:
+            self._breach("place", rules.name, f"{rules.name} lets {len(stored)} nodes lose pods")
+
+    def _most_nodes(self, rules: Rules) -> int:
+        most, nodes = rules.limits.get("place", 0), [states[-1][1] for states in self._nodes.values()]
+        number = sum(node is not None and when.matches(rules.nodes, node.labels) for node in nodes)
+        return most if isinstance(most, int) else max(1, number * int(most.rstrip("%")) // 100)
 
     def _release(self, rules: Rules) -> None:
         """A person releases what is held, or that was granted: what is held by then may be released, too."""
@@ -1121,6 +1151,8 @@ class Judge:
             holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod, now)
             if settles or holds_it:
                 yield "guard", f"though its guard holds {len(guard.held)} pods"
+        if "place" in limits:
+            yield from self._row_of_places(want, surely=surely)
         most = limits.get("node")
         if most is not None and (is_seen or not surely) and self._stopping(pod.node, surely=surely) >= most:
             yield "node", f"though {most} pods of {pod.node} terminate"
@@ -1129,6 +1161,50 @@ class Judge:
             lacks = [self._lacks(want, at, surely=surely) for at in (now, now - SEEN, *long_ago)]
             if all(lacks) if surely else True in lacks or (None in lacks and self._is_uncounted(want)):
                 yield "workload", "though its workload lacks pods"
+
+    def _row_of_places(self, want: Want, *, surely: bool) -> Iterator[tuple[str, str]]:
+        """A node has a stored place before it loses pods, and no more nodes do than may."""
+        rules, node, now = self.policies.get(want.rules.name, want.rules), want.pod.node, self.now
+        (limited, placed), most, stored = self._places[rules.uid], self._most_nodes(rules), rules.places or {}
+        if not surely:
+            if now - placed < SLACK or now - limited < SLACK or (len(stored) >= most and node not in stored):
+                yield "place", ""
+            return
+        lost = self._placeless.get((rules.uid, node), -NEVER)
+        if rules.places is not None and node not in stored and now - max(lost + STALE - SEEN, limited) > STALE:
+            yield "place", f"though {node} has no stored place"
+        others = {one.node for one in self._leaves_by(rules)} - {node}
+        if len(others) >= most and now - limited > HAND_SECONDS:
+            yield "place", f"though {', '.join(sorted(others))} lose pods"
+
+    def _leaves_by(self, rules: Rules) -> Iterator[Pod]:
+        """The pods that a policy called for, and that terminate within their grace, unless they came back before."""
+        first: dict[str, float] = {}
+        calls = [*self.evicted, *(call for call in self.calls.values() if call.answered is None)]
+        for call in (one for one in calls if one.want.rules.uid == rules.uid):
+            pod, states = self._pod(call.want.pod.uid), self._pods[call.want.pod.uid]
+            is_there = states[-1][1] is not None and (pod.stops is None or self.now < pod.stops + OVERDUE_SECONDS)
+            if is_there and states[0][0] <= first.setdefault(pod.node, call.at):
+                yield pod
+
+    def _look_at_places(self, waiting: Collection[tuple[str, str]]) -> None:
+        """A place ends soon after its node is drained, and after it was idle for long while others waited.
+
+        ``waiting``: policy and node of the pods that only a place holds.
+        """
+        before, self._idle = self._idle, {}
+        for rules in self.policies.values() if self._is_well(SLACK) else ():
+            for node, since in (rules.places or {}).items() if "place" in rules.limits else ():
+                if not any(name == rules.name and other != node for name, other in waiting):
+                    self._idle[rules.uid, node, since] = before.get((rules.uid, node, since), (self.now, self.now))
+                    continue
+                drained, idle = before.get((rules.uid, node, since), (self.now, self.now))
+                there = any(one.rules.uid == rules.uid and one.pod.node == node for one in self.wants.values())
+                drained = self.now if there or self._stopping(node, surely=False) else drained
+                idle = self.now if any(one.node == node and one.stops for one in self._leaves_by(rules)) else idle
+                self._idle[rules.uid, node, since] = drained, idle
+                if self.now - drained > SLACK + 1.0 or self.now - idle > IDLE_SECONDS + PAUSE_SECONDS:
+                    self._breach("place", node, f"{node} keeps its place of {rules.name}, and others wait")
 
     # -- not before ---------------------------------------------------------------------------------------------------
 
@@ -1248,6 +1324,7 @@ class Judge:
             if self._budgets_block(want.pod):
                 want.blocked = since if now - last < SLACK + 4 * TICK else now, now
         self._look_at_guards()
+        waiting: dict[tuple[str, str], None] = {}
         enforced = [want for want in self.wants.values() if want.rules.enforces]
         self._due_lanes = {self._lane_of(want) for want in enforced if want.due.early <= now}
         in_air = {call.want.pod.uid for lane in self._lanes.values() for call in lane.air.values()}
@@ -1256,6 +1333,8 @@ class Judge:
         for want in enforced:
             is_due = want.due.late <= now - self.skew and want.pod.uid not in in_air
             row = next(self._rows(want, surely=False), ("", ""))[0] if is_due else ""
+            if row == "place" and all(one == row for one, _ in self._rows(want, surely=False)):
+                waiting[want.rules.name, want.pod.node] = None
             self.rows[row] += 1
             is_ready = is_due and (not row or row in OF_LANES)
             want.ready = None if not is_ready else now if want.ready is None else want.ready
@@ -1273,6 +1352,7 @@ class Judge:
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"
                 self._breach("late", want.pod.uid, f"{sentence}, and nothing holds it")
+        self._look_at_places(waiting)
 
     def _look_at_guards(self) -> None:
         for rules in self.policies.values():

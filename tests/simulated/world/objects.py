@@ -126,7 +126,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``spec`` as a user wrote it. ``reset`` and ``guard``: the annotation and the part of the status of that name."""
+    """``spec`` as a user wrote it. ``reset``, ``guard`` and ``places``: the annotation, and parts of the status."""
 
     name: str
     uid: str
@@ -135,6 +135,7 @@ class Policy:
     generation: int = 1
     reset: str | None = None
     guard: Json | None = None
+    places: Json | None = None
     version: int = 0
 
 

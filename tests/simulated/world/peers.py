@@ -284,3 +284,33 @@ def unseen(d: Draw) -> None:
     d.bad(d.nodes[1])
     d.wait(60.0, 90.0)
     d.settings["calm_seconds"] = 100.0
+
+
+def places(d: Draw) -> None:
+    """Many nodes fall at once, and few may lose pods at once: some are blocked, repaired, deleted, or come back."""
+    how = d.turn(("blocked", "mixed", "lowered", "blocked", "again"))
+    most = d.turn((1, 2, "40%"))
+    d.cluster(6)
+    limits: Json = {"concurrentNodes": most}
+    d.policy("p", limits=NO_LIMITS | limits | d.pick(({}, {"guard": {"minPods": 400}}, {"evictionsPerSecond": 1})))
+    for node in d.nodes:
+        for namespace in d.namespaces:
+            _pods(d, node, d.pick((1, 2)), namespace)
+    if how == "blocked":
+        node = d.pick(d.nodes)
+        uid = d.workload(1, node, namespace="shop", native=(above(),))
+        d.add("budget", namespace="shop", name="never", app=uid, max_unavailable=0, counts="soon", always_allow=False)
+    elif how == "again":
+        d.workload(2, d.nodes[0], namespace="shop", native=(above(),))
+    d.operators(d.pick((1, 2)))
+    d.bad(*d.some(d.nodes, 5), gap=d.pick((0.0, 1.0)))
+    d.wait(1.0, 8.0)
+    if how == "lowered":
+        d.edit("p", limits=NO_LIMITS | {"concurrentNodes": 1})
+    elif how == "mixed":
+        d.good(d.pick(d.nodes))
+        d.wait(0.5, 4.0)
+        d.add("node_gone", name=d.pick(d.nodes))
+    if d.maybe():
+        d.restart()
+    d.wait(400.0 if how == "blocked" else 60.0, 420.0 if how == "blocked" else 120.0)

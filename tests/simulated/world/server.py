@@ -117,8 +117,8 @@ class Server:
     def _changed(self, name: str, **changes: Any) -> Answer:
         return 200, str(self._store.change("nodes", name, **changes).version).encode()
 
-    def write_guard(self, name: str, version: int, guard: dict[str, Any]) -> Answer:
-        """Merge ``status.guard`` if the policy still has this version."""
+    def write_record(self, name: str, version: int, what: str, record: dict[str, Any]) -> Answer:
+        """Merge ``guard`` or ``places`` of the status if the policy still has this version."""
         policy = self._store.get("policies", name)
         if policy is None:
             return status(404, f'policy "{name}" not found', "NotFound")
@@ -126,8 +126,9 @@ class Server:
             return status(
                 409, "the object has been modified; please apply your changes to the latest version", "Conflict"
             )
-        kept = {key: value for key, value in guard.items() if not self.has_old_definition or key in OLD_FIELDS}
-        self._store.change("policies", name, guard=kept)
+        is_pruned = self.has_old_definition and what == "guard"
+        kept = {key: value for key, value in record.items() if not is_pruned or key in OLD_FIELDS}
+        self._store.change("policies", name, **{what: kept})
         return DONE
 
     def clear_reset(self, name: str, uid: str) -> Answer:

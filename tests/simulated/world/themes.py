@@ -17,7 +17,7 @@ from simulated.world.drawing import (
     above,
 )
 from simulated.world.objects import Json, Toleration
-from simulated.world.peers import counted, edits, kills, large, stamps, taken, unseen
+from simulated.world.peers import counted, edits, kills, large, places, stamps, taken, unseen
 from simulated.world.plan import Plan
 
 Theme = Callable[[Draw], None]
@@ -1242,6 +1242,7 @@ THEMES: dict[str, Theme] = {
         kills,
         edits,
         unseen,
+        places,
     )
 }
 

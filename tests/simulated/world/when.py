@@ -145,6 +145,9 @@ class Rules:
         record = obj.get("status", {}).get("guard")
         self.reserved = None if record is None else {one["uid"] for one in record.get("reserved", ())}
         """UIDs of the evictions that the stored record of its guard has; None: there is none."""
+        places = obj.get("status", {}).get("places")
+        self.places = None if places is None else {one["node"]: one["since"] for one in places.get("nodes", ())}
+        """The nodes that have a place, and since when; None: not known."""
 
 
 def matches(selector: Json, labels: Json) -> bool:

@@ -7,6 +7,7 @@ A request waits between the decision and its socket (connection, credentials, a 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simulated.world.adapter import Order
@@ -131,8 +132,8 @@ class Wire:
                 self._check(replica, order, answer)
             case "check-pod":
                 self._check_pod(replica, order, answer)
-            case "guard":
-                self._write_guard(
+            case "guard" | "places":
+                self._write_record(
                     replica, order, lambda outcome: answer(lambda: self._stored(replica, order, outcome)), 1
                 )
             case _:
@@ -189,7 +190,7 @@ class Wire:
 
         self._call(replica, order, "GET", effect, done)
 
-    def _write_guard(self, replica: "Replica", order: Order, done: Callable[[str], None], tries: int) -> None:
+    def _write_record(self, replica: "Replica", order: Order, done: Callable[[str], None], tries: int) -> None:
         """GET the version, PATCH on that condition; after a conflict again, while the lease is held."""
         read: list[Any] = []
 
@@ -203,15 +204,15 @@ class Wire:
                 done(_outcome(found))
             elif policy is None or policy.uid != order.uid:
                 done("gone")
-            elif (policy.guard or {}).get("term", 0) > order.content["term"]:
+            elif (getattr(policy, order.what) or {}).get("term", 0) > order.content["term"]:
                 done("failed")
             else:
-                write = lambda: self._world.server.write_guard(order.key, policy.version, order.content)  # noqa: E731
+                write = partial(self._world.server.write_record, order.key, policy.version, order.what, order.content)
                 self._call(replica, order, "PATCH", write, was_written)
 
         def was_written(found: Answer) -> None:
             if found[0] == 409 and tries < GUARD_TRIES and self._world.lease.holds(replica):
-                self._write_guard(replica, order, done, tries + 1)
+                self._write_record(replica, order, done, tries + 1)
             else:
                 done(_outcome(found))
 
@@ -219,7 +220,7 @@ class Wire:
 
     def _stored(self, replica: "Replica", order: Order, outcome: str) -> list[Any]:
         policy = self._world.store.get("policies", order.key)
-        stored = () if policy is None or policy.guard is None else policy.guard
+        stored = () if policy is None else getattr(policy, order.what) or ()
         pruned = tuple(name for name in order.content if name not in stored) if outcome == "done" else ()
         return _engine(replica).written(order, outcome, -1, pruned)  # type: ignore[no-any-return]
 
@@ -289,7 +290,7 @@ class Wire:
         question: tuple[object, ...],
     ) -> None:
         agenda, seconds = self._world.agenda, {one.behaviour: one.seconds for one in bad}
-        timeout = GUARD_TIMEOUT_SECONDS if request.order.what == "guard" else TIMEOUT_SECONDS
+        timeout = GUARD_TIMEOUT_SECONDS if request.order.what in ("guard", "places") else TIMEOUT_SECONDS
         there = self._between(0.004, 0.04, "there", *question) + seconds.get("slow", 0.0)
         back = self._between(0.002, 0.02, "back", *question) + seconds.get("slow-answer", 0.0)
         answered: list[bool] = []

@@ -44,6 +44,8 @@ class Nodes:
         self.held = dict(self.stored)
         self.idle: dict[str, float] = {}
         """Node -> seconds in which no pod left it while others waited."""
+        self.ending: dict[str, None] = {}
+        """Nodes whose place ends when their calls have ended: no other call is made for them."""
         self.begun: dict[str, None] = dict.fromkeys(self.held)
         """Nodes that had a place, and are not drained."""
         self.waiting: dict[str, None] = {}
@@ -69,7 +71,7 @@ class Nodes:
         for node in [*self.waiting, *self.held]:
             self.release(node)
         self.held, self.begun = dict(self.stored), dict.fromkeys([*self.begun, *self.stored])
-        self.waiting, self.offered, self.idle, self.changed = {}, {}, {}, True
+        self.waiting, self.offered, self.idle, self.ending, self.changed = {}, {}, {}, {}, True
 
     def release(self, node: str) -> None:
         """Retry the pods of a node."""
@@ -85,6 +87,7 @@ class Nodes:
         """A node has no place any more."""
         del self.held[node]
         self.idle.pop(node, None)
+        self.ending.pop(node, None)
         self.release(node)
 
     def postpone(self, node: str) -> None:
@@ -108,7 +111,7 @@ class Nodes:
     def admit(self, node: str, now: Instant) -> Refusal | None:
         """Whether pods may leave the node: it has a place, or takes one now."""
         place = self.held.get(node)
-        if place is not None and self.stored.get(node) == place:
+        if place is not None and self.stored.get(node) == place and node not in self.ending:
             return None
         if place is None and (node in self.offered or self.free > 0):
             self.take(node, now.wall)

@@ -109,8 +109,10 @@ class Placing:
             nodes.idle[node] = 0.0
         else:
             nodes.idle[node] = nodes.idle.get(node, 0.0) + idle
+        if nodes.idle[node] >= world.timings.place_idle:
+            nodes.ending[node] = None
         is_called = any(claim.phase in (Phase.IN_FLIGHT, Phase.ACCEPTED) for claim in claims)
-        if is_drained or (nodes.idle[node] >= world.timings.place_idle and not is_called):
+        if is_drained or (node in nodes.ending and not is_called):
             nodes.end(node)
 
     def _is_free(self, claim: Claim) -> bool:
@@ -141,6 +143,7 @@ class Placing:
             nodes.offer(node)
         elif any(not self._is_held(claim) for claim in free):
             nodes.others_wait = True
+            nodes.release(node)  # whether it still waits for nothing else is known by the next look
 
     def save(self) -> None:
         """Write the places that differ from those that are stored."""
