@@ -424,6 +424,23 @@ def test_of_several_limits_none_is_blamed_and_no_budget_of_other_pods():
     assert explained(pod(GT), BAD_NODE, of_others).waits_for == "for nothing: it is due now"
 
 
+def placed(*nodes: str) -> Json:
+    """A policy of which these nodes have a place, and another one waits."""
+    message, since = "node z9 waits for a place: a1, a2 lose pods now; 14 nodes wait", "2026-07-01T11:59:00Z"
+    limits = [{"limit": name, "pods": 9, "since": since, "message": message} for name in ("place", "bounce")]
+    places = {"nodes": [{"node": node, "since": since} for node in nodes], "term": 1}
+    return policy() | {"status": {"limits": limits, "places": places}}
+
+
+def test_a_pod_on_a_node_without_a_place_is_told_which_nodes_lose_pods():
+    told = explained(pod(GT), BAD_NODE, placed("a1", "a2")).waits_for
+    assert told == "limit place of policy sla: node n1 waits for a place: a1, a2 lose pods now; 14 nodes wait"
+
+
+def test_a_pod_on_a_node_with_a_place_does_not_wait_for_one():
+    assert explained(pod(GT), BAD_NODE, placed("n1")).waits_for.startswith("limit bounce")
+
+
 def listed(**of) -> Json:
     """A policy whose operator says what refuses this pod, and that a bounce delays most others."""
     reference = {"namespace": "shop", "name": "web", "node": "n1", "taint": "sla=1:NoExecute", "state": "Blocked"}

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from itertools import groupby
 
 import pytest
 
@@ -694,3 +695,17 @@ async def test_a_planned_value_is_that_of_its_source(reporting, run):
 async def test_a_swept_value_concerns_the_same_pods(reporting, run):
     result = await run("plan", "--sweep", "kubelet=v1.36.0,v1.30.0", "-o", "json")
     assert [step["leaving"] for step in json.loads(result.stdout)["steps"]] == [0, 1]
+
+
+async def test_one_node_after_the_other_is_planned(cluster, run):
+    for node in ("c1", "d1"):
+        add_node(cluster, node, pool="spot")
+        for number in range(2):
+            add_pod(cluster, f"{node}-{number}", node)
+    replace_policy(cluster, limits={**NO_LIMITS, "concurrentNodes": 1})
+    found = await planned(run, "-l", "pool=spot", *DROP)
+    order = [one["node"] for one in found["pods"]]
+    assert len([node for node, _ in groupby(order)]) == 3
+    assert {one["limit"] for one in found["pods"] if one["node"] != order[0]} == {"place"}
+    assert [one["fate"] for one in found["pods"]] == ["Leaves"] * 7
+    assert found["endedAfterSeconds"] < 60

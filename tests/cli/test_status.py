@@ -120,6 +120,17 @@ async def test_named_policy_in_detail(run):
         assert told in shown
 
 
+async def test_nodes_with_a_place_are_listed_and_those_that_wait_call_for_nobody(cluster, run, now):
+    long_ago = at(now - 7_200)
+    message = "node z9 waits for a place: a1 loses pods now; 14 nodes wait"
+    limits = [{"limit": "place", "pods": 30, "since": long_ago, "message": message}]
+    set_status(cluster, limits=limits, limitedBy="place", places={"nodes": [{"node": "a1", "since": long_ago}]})
+    shown = await run("status", "sla")
+    assert "Place       a1 for 2h" in shown.stdout
+    assert message in " ".join(shown.stdout.split())
+    assert shown.exit_code == 0
+
+
 async def test_times_are_ages_and_countdowns(cluster, run, now):
     pods = [{**BUSY["nextPods"][0], "deadline": at(now - 61)}]
     held = [{"limit": "policy-rate", "pods": 9, "since": at(now - 150), "until": at(now + 90)}]

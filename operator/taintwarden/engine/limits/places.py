@@ -1,8 +1,8 @@
 """``concurrentNodes``: how many nodes lose pods at once. A node from which pods may leave has a *place*.
 
 A node takes a place with the first call for one of its pods, and the place is stored before that call. It keeps the
-place until it is drained, or until nothing has left it for too long while others wait: ``machine.placing`` looks once a
-second. A free place is offered to a node that waits, and no other node takes it meanwhile.
+place until it is drained, or until nothing has left it for too long while others wait, as ``machine.placing`` sees. A
+free place is offered to a node that waits, and no other node takes it meanwhile.
 """
 
 from collections.abc import Iterable, Iterator

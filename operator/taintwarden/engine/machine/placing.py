@@ -1,4 +1,4 @@
-"""The places of nodes, once a second: which are drained, which have been idle too long, and who takes a free place."""
+"""The places of nodes, twice a second: which are drained, which have been idle too long, and who takes a free place."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,7 +12,7 @@ from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MAX_PLACES, Instant, Mode, MonotonicTime, Policy, later, share_of
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 """Seconds between two looks. Twice as much is the most that one look adds to the idle time of a node."""
 MOST_ASKED = 100
 """Maximum nodes that wait and are checked in one look."""
