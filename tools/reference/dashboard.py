@@ -117,7 +117,10 @@ POLICIES = (
     Panel(
         "Evicting nodes",
         "Nodes with pods that have to leave.",
-        ((f"max by (policy) (taintwarden_evicting_nodes{OF_POLICIES})", "{{policy}}"),),
+        (
+            (f"max by (policy) (taintwarden_evicting_nodes{OF_POLICIES})", "{{policy}}"),
+            (f"max by (policy) (taintwarden_nodes_with_place{OF_POLICIES})", "{{policy}}: with a place"),
+        ),
     ),
     Panel(
         "Lateness of evictions",

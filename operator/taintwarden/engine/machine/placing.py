@@ -84,7 +84,7 @@ class Placing:
         found = [one.pod.node for one in leaving if policy.name in one.policies]
         calls = [one.call for one in self._world.claims.evictees.values() if one.call is not None]
         found += [call.claim.node for call in calls if call.claim.policy.name == policy.name]
-        for node in dict.fromkeys(found):
+        for node in [*dict.fromkeys(found)][:MAX_PLACES]:
             nodes.take(node, wall)
 
     def _claims(self, policy: str, node: str) -> Iterator[Claim]:
