@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from blackbox.box import FINE, NO_LIMIT, Box, at_once
+from blackbox.box import NO_LIMIT, Box, at_once
 from controlplane import Operator
 from e2e.stories import PodRef, taint
 
@@ -69,4 +69,4 @@ def test_few_nodes_lose_pods_at_once_and_a_restart_keeps_their_places(box: Box, 
     whole = pods | {names[0]: [*pods[names[0]], blocked]}
     assert most_at_once(box, whole) <= MOST
     box.wait(lambda: places(box) == names[:1], 15, "the drained nodes to lose their places")
-    assert box.status_code() == FINE
+    assert f"{names[0]} for " in box.run_command("status", box.policy).stdout

@@ -374,6 +374,7 @@ class CustomStatus(msgspec.Struct, gc=False, omit_defaults=True):
 
     conditions: Any = None
     guard: Any = None
+    places: Any = None
 
 
 class CustomObject(msgspec.Struct, rename="camel"):
