@@ -315,6 +315,11 @@ def test_a_pod_that_came_back_does_not(stops):
         if not stops:
             bench.ends()
     assert "b-0" in called
+    for _ in range(2):
+        bench.ends()
+        bench.pass_time(5)
+        called += bench.called()
+    assert list(bench.pods) == ["a-1"], "those that came back are asked again"
 
 
 # -- who is next ------------------------------------------------------------------------------------------------------
@@ -359,6 +364,25 @@ def test_a_node_that_is_held_by_something_else_by_then_is_passed_over():
     assert bench.called() == ["blocked-0"]
 
 
+def test_a_node_whose_namespace_fails_delays_no_other():
+    bench = Bench(2, nodes=0)
+    for node, namespace in (("a", "shop"), ("f", "failing"), ("x", "failing"), ("y", "shop")):
+        bench.add(node, f"{node}-0", namespace=namespace)
+    bench.fall("a", "f", "x")
+    bench.store()
+    bench.fall("y")
+    assert bench.evictions() == ["a-0", "f-0"]
+    for _ in range(2):
+        bench.settle("f-0", Outcome.FAILED)
+        bench.advance(2.5)
+        assert bench.evictions() == ["f-0"]
+    bench.settle("f-0", Outcome.FAILED)
+    bench.settle("a-0")
+    bench.gone("a-0", "a")
+    bench.pass_time(2)
+    assert bench.evictions() == ["y-0"]
+
+
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
@@ -383,6 +407,14 @@ def test_a_higher_limit_lets_the_next_begin():
     bench.change(limited(concurrent_nodes=2))
     bench.pass_time(2)
     assert nodes_of(bench.called()) == ["n1"]
+
+
+def test_free_places_are_taken_at_once():
+    bench = Bench(nodes=4)
+    bench.store()
+    bench.change(limited(concurrent_nodes=3))
+    bench.advance(0.5)
+    assert len(bench.places()) == 3
 
 
 def test_without_the_limit_all_others_begin():

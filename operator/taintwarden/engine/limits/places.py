@@ -2,10 +2,11 @@
 
 A node takes a place with the first call for one of its pods, and the place is stored before that call. It keeps the
 place until it is drained, or until nothing has left it for too long while others wait, as ``machine.placing`` sees. A
-free place is offered to a node that waits, and no other node takes it meanwhile.
+free place is for the first of the nodes that wait: those that have begun, then those that have waited longest.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -50,8 +51,6 @@ class Nodes:
         """Nodes that had a place, and are not drained."""
         self.waiting: dict[str, None] = {}
         """Nodes with a pod that waits for nothing but a place: those that have waited longest come first."""
-        self.offered: dict[str, None] = {}
-        """Of these, those to which a free place is offered."""
         self.is_new = False
         """True if the limit was added while the policy was in force: pods may leave more nodes than it allows."""
         self.changed = True
@@ -61,8 +60,8 @@ class Nodes:
 
     @property
     def free(self) -> int:
-        """How many places no node has, or is offered."""
-        return self.most - len(self.held) - len(self.offered)
+        """How many places no node has."""
+        return max(0, self.most - len(self.held))
 
     def restart(self, stored: Iterable[Place] | None = None) -> None:
         """Only what is stored holds: another process may have acted since. ``stored`` None: it is known."""
@@ -71,7 +70,7 @@ class Nodes:
         for node in [*self.waiting, *self.held]:
             self.release(node)
         self.held, self.begun = dict(self.stored), dict.fromkeys([*self.begun, *self.stored])
-        self.waiting, self.offered, self.idle, self.ending, self.changed = {}, {}, {}, {}, True
+        self.waiting, self.idle, self.ending, self.changed = {}, {}, {}, True
 
     def release(self, node: str) -> None:
         """Retry the pods of a node."""
@@ -79,7 +78,6 @@ class Nodes:
 
     def take(self, node: str, now: WallTime) -> None:
         """A node has a place from now on; no pod leaves it before that is stored."""
-        self.offered.pop(node, None)
         self.waiting.pop(node, None)
         self.held[node], self.begun[node] = Place(node, now), None
 
@@ -96,11 +94,6 @@ class Nodes:
             if node in order:
                 order[node] = order.pop(node)
 
-    def offer(self, node: str) -> None:
-        """The next pod of the node that every other limit admits takes a place."""
-        self.offered[node] = None
-        self.release(node)
-
     def note_saved(self, places: Iterable[Place]) -> None:
         """These places are stored, and no others."""
         before, self.stored = self.stored, {one.node: one for one in places}
@@ -113,17 +106,17 @@ class Nodes:
         place = self.held.get(node)
         if place is not None and self.stored.get(node) == place and node not in self.ending:
             return None
-        if place is None and (node in self.offered or self.free > 0):
-            self.take(node, now.wall)
-        elif place is None:
+        if place is None:
             self.waiting.setdefault(node, None)
-            return Refusal(PLACE, None, Whom.PODS, key(self._policy, node))
+            if node not in islice(self.in_order(), self.free):
+                return Refusal(PLACE, None, Whom.PODS, key(self._policy, node))
+            self.take(node, now.wall)
         return Refusal(PLACE, None, Whom.PODS, key(self._policy, node), STORING, is_brief=True)
 
     def in_order(self) -> Iterator[str]:
         """The nodes that wait: those that have begun, then those that have waited longest."""
-        yield from [node for node in self.begun if node in self.waiting]
-        yield from [node for node in self.waiting if node not in self.begun]
+        yield from (node for node in self.begun if node in self.waiting)
+        yield from (node for node in self.waiting if node not in self.begun)
 
     def told(self, node: str) -> str:
         """Why a node waits, in one sentence."""

@@ -43,7 +43,7 @@ class Placing:
         return max(0.0, self._next_look_at - now.monotonic) if is_needed else None
 
     def look(self) -> None:
-        """End places, and offer those that are free."""
+        """End places, and see who takes those that are free."""
         world, now = self._world, self._world.now.monotonic
         if now < self._next_look_at:
             return
@@ -62,13 +62,11 @@ class Placing:
             self._adopt(policy, nodes)
         for node in list(nodes.begun):
             self._look_at(policy.name, nodes, node, idle)
-        for node in list(nodes.offered):
-            if nodes.free < 0 or not any(map(self._is_free, self._claims(policy.name, node))):
-                del nodes.offered[node]
+        asked = 0
         for node in list(islice(nodes.in_order(), MOST_ASKED)):
-            if nodes.free <= 0 and nodes.others_wait:
+            if asked >= nodes.free and nodes.others_wait:
                 break
-            self._ask(policy.name, nodes, node)
+            asked += self._ask(policy.name, nodes, node)
 
     def _most(self, policy: Policy) -> int:
         """How many nodes may have a place."""
@@ -131,19 +129,18 @@ class Placing:
         refused = self._world.waiting.of_policy(self._world.queues.lane_of(claim).group)
         return refused is not None and refused.limit not in RATES
 
-    def _ask(self, policy: str, nodes: Nodes, node: str) -> None:
-        """A node that waits: offer it a free place, or note that it waits for nothing else."""
+    def _ask(self, policy: str, nodes: Nodes, node: str) -> bool:
+        """Ask again for the pods of a node that waits, unless something else holds them. Returns whether it did."""
         claims = [claim for claim in self._claims(policy, node) if claim.phase in (Phase.READY, Phase.BLOCKED)]
         free = [claim for claim in claims if self._is_free(claim)]
-        if not free and any(one.refusal is not None and one.refusal.limit == PLACE for one in claims):
+        if free:
+            nodes.others_wait |= any(not self._is_held(claim) for claim in free)
+            nodes.release(node)
+        elif any(one.refusal is not None and one.refusal.limit == PLACE for one in claims):
             nodes.postpone(node)
-        elif not free:
+        else:
             del nodes.waiting[node]
-        elif node not in nodes.offered and nodes.free > 0:
-            nodes.offer(node)
-        elif any(not self._is_held(claim) for claim in free):
-            nodes.others_wait = True
-            nodes.release(node)  # whether it still waits for nothing else is known by the next look
+        return bool(free)
 
     def save(self) -> None:
         """Write the places that differ from those that are stored."""

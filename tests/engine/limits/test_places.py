@@ -1,0 +1,95 @@
+"""Who takes a place, and who is asked again."""
+
+import pytest
+
+from engine.limits.asking import AT_ONCE, ask
+from engine.rig import limited
+from taintwarden.engine.interning import Interner
+from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits.places import STORING, Nodes, Place, Places, key
+from taintwarden.engine.model import Pod, Tolerations
+
+LIMITED = limited(concurrent_nodes=1)
+
+
+def pod(name: str, node: str = "a", bound_at: float = 0.0) -> Pod:
+    return Pod(name, name, node, Interner().pod_class("shop", {}, Tolerations()), bound_at, 1)
+
+
+@pytest.fixture
+def nodes() -> Nodes:
+    return Nodes("p", Freed())
+
+
+def takes(nodes: Nodes, node: str) -> bool:
+    refused = nodes.admit(node, AT_ONCE)
+    return refused is not None and refused.detail == STORING
+
+
+def test_a_free_place_is_for_the_first_that_waits(nodes):
+    assert not takes(nodes, "first")
+    nodes.most = 1
+    assert not takes(nodes, "second")
+    assert takes(nodes, "first")
+
+
+def test_a_place_admits_pods_when_it_is_stored(nodes):
+    nodes.most = 1
+    assert takes(nodes, "a")
+    nodes.note_saved(nodes.held.values())
+    assert nodes.admit("a", AT_ONCE) is None
+
+
+def test_no_pod_is_called_while_a_place_ends(nodes):
+    nodes.restart([Place("a", 0.0)])
+    nodes.ending["a"] = None
+    assert nodes.admit("a", AT_ONCE) is not None
+
+
+def test_the_end_of_a_place_asks_again(nodes):
+    nodes.restart([Place("a", 0.0)])
+    nodes._freed.take()
+    nodes.end("a")
+    assert nodes._freed.take() == [key("p", "a")]
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ("", "node z waits for a place: 1 node waits"),
+        ("a", "node z waits for a place: a loses pods now; 1 node waits"),
+        ("abcd", "node z waits for a place: a, b, c and 1 more lose pods now; 1 node waits"),
+    ],
+)
+def test_the_sentence(nodes, held, told):
+    nodes.restart([Place(node, 0.0) for node in held])
+    nodes.waiting["z"] = None
+    assert nodes.told("z") == told
+
+
+def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():
+    places = Places(Freed())
+    places.configure([limited()], AT_ONCE)
+    places.configure([LIMITED], AT_ONCE)
+    assert places.by_policy["p"].is_new
+    places.keep("p", (Place("a", 0.0),))
+    assert not places.by_policy["p"].is_new
+
+
+def test_calls_are_forgotten_with_the_last_limit():
+    places = Places(Freed())
+    places.configure([LIMITED], AT_ONCE)
+    places.reserve(ask(pod("x"), LIMITED))
+    places.configure([], AT_ONCE)
+    assert places._called == set()
+
+
+@pytest.mark.parametrize(("name", "bound_at", "is_progress"), [("x", 0.0, True), ("x", 2.0, False), ("y", 0.0, False)])
+def test_a_pod_that_was_called_and_did_not_come_back_is_progress(name, bound_at, is_progress):
+    places = Places(Freed())
+    places.configure([LIMITED], AT_ONCE)
+    places.keep("p", (Place("a", 1.0),))
+    places.by_policy["p"].idle["a"] = 7.0
+    places.reserve(ask(pod("x"), LIMITED))
+    places.gone(pod(name, bound_at=bound_at), AT_ONCE)
+    assert ("a" not in places.by_policy["p"].idle) == is_progress
