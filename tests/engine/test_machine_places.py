@@ -368,6 +368,7 @@ def test_a_node_whose_namespace_fails_delays_no_other():
     bench = Bench(2, nodes=0)
     for node, namespace in (("a", "shop"), ("f", "failing"), ("x", "failing"), ("y", "shop")):
         bench.add(node, f"{node}-0", namespace=namespace)
+    bench.add("x", "x-1", namespace="failing")
     bench.fall("a", "f", "x")
     bench.store()
     bench.fall("y")
