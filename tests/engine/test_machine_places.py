@@ -426,6 +426,17 @@ def test_without_the_limit_all_others_begin():
     assert sorted(nodes_of(bench.called())) == ["n1", "n2"]
 
 
+def test_a_paused_policy_keeps_its_places_and_no_node_waits():
+    bench = Bench()
+    bench.store()
+    bench.change(limited(concurrent_nodes=1, spec={"paused": True}))
+    bench.pass_time(2)
+    assert (bench.places(), bench.report()[0].places.waiting) == (["n0"], 0)
+    assert bench.machine.wake_after(bench.now) is None
+    bench.change(limited(concurrent_nodes=1))
+    assert nodes_of(bench.called()) == ["n0"]
+
+
 def test_a_limit_that_is_added_counts_the_nodes_that_lose_pods_already():
     bench = Bench(None)
     bench.called()

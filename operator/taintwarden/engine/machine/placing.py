@@ -55,6 +55,8 @@ class Placing:
                 nodes.changed = False
                 if policy.mode is Mode.ENFORCE:
                     self._look(policy, nodes, min(passed, 2 * LOOK_SECONDS) if nodes.others_wait else 0.0)
+                else:
+                    nodes.waiting.clear()
 
     def _look(self, policy: Policy, nodes: Nodes, idle: float) -> None:
         nodes.most, nodes.others_wait = min(MAX_PLACES, self._most(policy)), False
@@ -130,7 +132,7 @@ class Placing:
         return refused is not None and refused.limit not in RATES
 
     def _ask(self, policy: str, nodes: Nodes, node: str) -> bool:
-        """Ask again for the pods of a node that waits, unless something else holds them. Returns whether it did."""
+        """Retry the pods of a node that waits, unless something else holds them. Returns True if it did."""
         claims = [claim for claim in self._claims(policy, node) if claim.phase in (Phase.READY, Phase.BLOCKED)]
         free = [claim for claim in claims if self._is_free(claim)]
         if free:
