@@ -182,12 +182,12 @@ class Judging:
     def _update(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
         before, was_expected = claim.grounds, claim.was_expected
         changed = claim.decide(grounds, pod, settles_at)
+        if grounds.policy.reclaim is None and before.policy.reclaim is not None:
+            self._hard_deadlines.cancel(claim)
         if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED):
             return
         # Its policy may have been paused since a call was made that has failed now.
         if changed or claim.rests not in (Phase.WAITING, claim.phase):
-            if grounds.policy.reclaim is None and before.policy.reclaim is not None:
-                self._hard_deadlines.cancel(claim)
             self._world.queues.wait(claim)
             if claim.rests is Phase.PAUSED:
                 claim.rest()
