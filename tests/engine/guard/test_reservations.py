@@ -44,6 +44,7 @@ def test_the_record_is_written_again_soon_after_a_reserved_pod_has_left(seconds,
     assert bench.guard.next_look(bench.now) == TIDY_SECONDS
     bench.advance(seconds)
     assert bench.guard.has_to_save is has_to_save
+    assert bench.guard.next_look(bench.now) != 0, "also while another write is in progress"
 
 
 def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_for_another():

@@ -138,7 +138,8 @@ class Guard:
         self.wave.let_time_pass(self._window_end(now), most)
         if self.ledger.let_time_pass(now.monotonic, self.settings.window_seconds, self.wave.near):
             self._freed(ALL)
-        self._unsaved |= now.monotonic >= self._tidy_at
+        if now.monotonic >= self._tidy_at:
+            self._unsaved, self._tidy_at = True, MonotonicTime(math.inf)
         changed, self._changed, latch = self._changed, False, self.latch
         if not latch.is_tripped:
             if not changed or not may_trip or not self.expected() or self._may_evict():

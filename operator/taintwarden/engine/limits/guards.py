@@ -67,7 +67,7 @@ class Guards(Limit):
 
     def forget_some(self, most: int) -> None:
         """Forget so many pods of guards that are gone."""
-        if self._gone and self._gone[-1].forget_some(most):
+        while self._gone and self._gone[-1].forget_some(most):
             del self._gone[-1]
 
     def _budget_changed(self, budget: BudgetKey) -> None:
