@@ -418,9 +418,10 @@ class ZoneHealth(Spec, frozen=True):
 
 
 class GuardAction(StrEnum):
-    """What a tripped guard does: hold all evictions, or only report."""
+    """What a tripped guard does: hold all evictions, let its allowance leave in each window, or only report."""
 
     HALT = "Halt"
+    PACE = "Pace"
     REPORT = "Report"
 
 

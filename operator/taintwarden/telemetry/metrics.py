@@ -145,6 +145,13 @@ class Metrics:
         self.guard_tripped = of_policy(
             "taintwarden_guard_tripped", "1 if the guard of the policy has tripped; absent without one."
         )
+        self.paced_left = of_policy(
+            "taintwarden_guard_paced_pods", "Due pods that a tripped guard with action Pace still lets leave."
+        )
+        self.paced_until = of_policy(
+            "taintwarden_guard_pace_end_timestamp_seconds",
+            "About when the last of these pods may be evicted; absent if none may.",
+        )
         self.zone_state = of_policy(
             "taintwarden_zone_state",
             "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. Of each policy, the worst 50.",

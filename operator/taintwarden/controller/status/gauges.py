@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from taintwarden.controller.words.wording import MISSED
+from taintwarden.engine.guard import Pace
 from taintwarden.engine.machine import Outcome, PolicyReport, View
 from taintwarden.engine.model import Mode
 from taintwarden.engine.reported_status import ZONE_STATES
@@ -80,3 +81,10 @@ class Gauges:
             metrics.nodes_waiting.labels(name).set(entry.places.waiting)
         if entry.guard is not None:
             metrics.guard_tripped.labels(name).set(entry.guard.record.tripped_at is not None)
+            self._measure_pace(name, entry.guard.pace)
+
+    def _measure_pace(self, policy: str, pace: Pace | None) -> None:
+        if pace is not None:
+            self._metrics.paced_left.labels(policy).set(pace.pods)
+            if pace.ends_at is not None:
+                self._metrics.paced_until.labels(policy).set(pace.ends_at)

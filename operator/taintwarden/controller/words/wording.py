@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
@@ -21,6 +22,7 @@ MISSED = {
 """Reason of a missed deadline -> what happened."""
 HAS_TRIPPED = "it has tripped"
 """Why a guard holds pods. Those that it holds still may be few."""
+DAY_SECONDS = 86_400
 
 
 def relative(at: float, now: float) -> str:
@@ -176,11 +178,12 @@ def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
 
     ``scope``: what it holds only, a namespace; empty: all pods.
     """
-    holds = guard.halts and policy.mode is not Mode.DRY_RUN
+    holds, window = guard.halts and policy.mode is not Mode.DRY_RUN, duration(guard.window_seconds)
     effect = f"it holds {scope} only" if scope else "no pod is evicted"
-    if not holds:
+    if guard.pace is not None:
+        effect = paced(guard) if policy.mode is Mode.ENFORCE else effect
+    elif not holds:
         effect = "it holds nothing" + " (action Report)" * (not guard.halts and policy.mode is not Mode.DRY_RUN)
-    window = duration(guard.window_seconds)
     counted = f"{pods(guard.due)} due in the next {window}"
     if guard.evicted:
         whole = guard.evicted + guard.due
@@ -189,6 +192,19 @@ def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
     if holds and guard.evicted + guard.due <= guard.allowance:
         text += "; it holds them until none of the wave has to leave any more"
     return text + still_bad(guard.bad)
+
+
+def paced(guard: GuardReport) -> str:
+    """Say how a tripped guard with ``action: Pace`` lets evictions go on; empty: it does not."""
+    if guard.pace is None:
+        return ""
+    pods, ends_at = guard.pace
+    text = f"evictions go on at a pace of {guard.allowance} in {duration(guard.window_seconds)}, {pods} left"
+    if ends_at is None:
+        return f"{text}, of which none may be evicted"
+    day, _, time = rfc3339.at(ends_at).partition("T")
+    is_today = ends_at < (guard.record.tripped_at or 0.0) + DAY_SECONDS
+    return f"{text}, until about {'' if is_today else f'{day} '}{time[:5]} UTC"
 
 
 def still_bad(bad: BadNodes) -> str:

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container
 from enum import Enum, auto
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,6 +31,14 @@ class Turn(Enum):
     TRIPPED = auto()
     """It has been tripped long enough for the wave to be complete."""
     ARMED = auto()
+
+
+class Pace(NamedTuple):
+    """What is left for a tripped guard with ``action: Pace``, as far as the guard alone limits it."""
+
+    pods: int
+    ends_at: WallTime | None
+    """About when the last of them may be evicted; None: never, since it allows none."""
 
 
 class Guard:
@@ -67,13 +76,23 @@ class Guard:
         """When the record is written again because a pod left that it has reserved."""
 
     @property
+    def is_acting(self) -> bool:
+        """True if it is tripped and does more than report."""
+        return self.latch.is_tripped and self.settings.action is not GuardAction.REPORT
+
+    @property
     def halts(self) -> bool:
-        """Whether it now refuses evictions, except those of released pods."""
+        """True if it now refuses evictions, except those of released pods."""
         return self.latch.is_tripped and self.settings.action is GuardAction.HALT
+
+    @property
+    def scope(self) -> str:
+        """The only namespace that it holds; ``ALL``: it holds all pods, or none."""
+        return self.latch.scope if self.halts else ALL
 
     def holds(self, namespace: str) -> bool:
         """Whether it refuses the pods of a namespace that are not released."""
-        return self.halts and self.latch.scope in (ALL, namespace)
+        return self.halts and self.scope in (ALL, namespace)
 
     # -- what has to leave, and what was evicted ------------------------------------------------------------------
 
@@ -183,7 +202,7 @@ class Guard:
 
         ``every_zone_is_full``: also those that wait for that alone.
         """
-        scope = ALL if every_zone_is_full else self.latch.scope
+        scope = ALL if every_zone_is_full else self.scope
         self._passing += self.wave.held(scope, also_blocked=every_zone_is_full)
         return len(self._passing)
 
@@ -219,6 +238,14 @@ class Guard:
     def expected(self) -> int:
         """How many pods are due within the window, as far as budgets allow them."""
         return self.wave.total
+
+    def pace(self, now: Instant) -> Pace | None:
+        """How many pods a tripped guard lets leave one after another, and until when; None: it does not."""
+        if not self.is_acting or self.halts:
+            return None
+        pods, window = self.expected(), self.settings.window_seconds
+        ends_at = self.ledger.past.end(pods, self.allowance(), self._slot(now), window)
+        return Pace(pods, None if ends_at is None else max(now.wall, now.wall_at(ends_at)))
 
     def _may_evict(self) -> bool:
         pods = self.evicted() + self.expected()
@@ -264,7 +291,7 @@ class Guard:
         """How many more pods there may be in this window than were evicted or are reserved."""
         if self.settings.action is GuardAction.REPORT:
             return MAX_RESERVED
-        return int(self.allowance() * (1.0 if self.latch.scope == ALL else 1.5)) - self.ledger.used
+        return int(self.allowance() * (1.0 if self.scope == ALL else 1.5)) - self.ledger.used
 
     def used_up(self, namespace: str) -> tuple[str, MonotonicTime | None]:
         """Why no other pod of a namespace may be reserved, and until when at most; empty: the record is written."""
@@ -322,7 +349,7 @@ class Guard:
         return GuardRecord(
             latch.tripped_at,
             latch.cause,
-            tuple(sorted(latch.counted().items())) if self.halts else (),
+            tuple(sorted(latch.counted().items())) if self.is_acting else (),
             tuple((round(now.wall_at(end), 3), tuple(sorted(slot.pods.items()))) for end, slot in past),
             tuple((uid, row.namespace) for uid, row in self.ledger.rows.items()),
             term,

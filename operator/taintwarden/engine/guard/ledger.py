@@ -283,6 +283,21 @@ class Past:
                 self.by_namespace.change(namespace, -pods)
         return bool(ended)
 
+    def end(self, pods: int, allowance: int, slot: MonotonicTime, window_seconds: float) -> MonotonicTime | None:
+        """When the last of so many further pods has a place in the window. ``slot``: that of pods evicted now."""
+        if (waiting := pods + self.total - allowance) <= 0:
+            return slot
+        if not allowance:
+            return None
+        places = [(end, evicted.pods.total()) for end, evicted in self.slots.items()]
+        places.append((slot, max(0, allowance - self.total)))
+        windows, waiting = divmod(waiting - 1, max(allowance, self.total))
+        for end, number in places:
+            slot, waiting = end, waiting - number
+            if waiting < 0:
+                break
+        return later(slot, (windows + 1) * window_seconds)
+
     def first_end(self) -> list[MonotonicTime]:
         """The end of the oldest slot, if there is one."""
         return [*self.slots][:1]

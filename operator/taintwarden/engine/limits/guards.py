@@ -100,13 +100,13 @@ class Guards(Limit):
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Whether the policy's guard holds the pod."""
         guard, namespace = self.by_policy[request.policy.name], request.pod.namespace
-        if request.released or not guard.halts:
+        if request.released or not guard.is_acting:
             return None
         if not guard.latch.is_stored:
             return Refusal(GUARD, detail=_storing(guard), is_brief=not guard.error)
         if not guard.holds(namespace):
             return None
-        if guard.latch.scope == ALL:
+        if guard.scope == ALL:
             return Refusal(GUARD)
         return Refusal(GUARD, None, Whom.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
 

@@ -7,7 +7,7 @@ a cycle.
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord, Pace
 from taintwarden.engine.limits.places import Place
 from taintwarden.engine.model import Pod, Policy, Taint
 from taintwarden.engine.outcomes import Outcome
@@ -201,6 +201,8 @@ class GuardReport(msgspec.Struct, frozen=True):
     """The nodes that make pods leave while it is tripped."""
     scope: str = ""
     """The namespace that it holds; empty: all pods."""
+    pace: Pace | None = None
+    """What it lets leave while it is tripped, with ``action: Pace``."""
     pruned: tuple[str, ...] = ()
     """Fields of its record that the API server does not store."""
 

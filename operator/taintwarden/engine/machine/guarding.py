@@ -220,7 +220,8 @@ def guard_report(world: World, policy: str) -> GuardReport | None:
         allowance=guard.allowance(),
         window_seconds=guard.settings.window_seconds,
         bad=_bad_nodes(world, guard.wave.nodes, policy) if guard.latch.is_tripped else BadNodes(),
-        scope=guard.latch.scope,
+        scope=guard.scope,
+        pace=guard.pace(world.now),
         pruned=guard.pruned,
     )
 

@@ -35,8 +35,9 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
 
 def tripped(policy: Policy, status: PolicyStatus) -> str:
     """What its guard says if it has tripped, also before the status lists a pod as held; empty: it holds none."""
-    is_holding = status.guard is not None and status.guard.tripped_at and policy.limits.guard.action is GuardAction.HALT
-    return _limit(GUARD, "", policy.name, status) if is_holding else ""
+    is_tripped = status.guard is not None and status.guard.tripped_at
+    is_acting = is_tripped and policy.limits.guard.action is not GuardAction.REPORT
+    return _limit(GUARD, "", policy.name, status) if is_acting else ""
 
 
 def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:

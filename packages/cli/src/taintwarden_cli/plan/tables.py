@@ -64,7 +64,7 @@ def _head(plan: Plan) -> Lines:
         closed = (
             "" if guard.closed_after_seconds is None else f" and is armed after {duration(guard.closed_after_seconds)}"
         )
-        effect = "it holds the policy, or one namespace" if guard.halts else "it holds nothing"
+        effect = "it holds the policy, or one namespace" if guard.halts else guard.pace or "it holds nothing"
         leave = f"{pods(guard.pods)} would leave"
         if guard.evicted:
             past = f"{guard.evicted} evicted in the last {duration(guard.window_seconds)}"

@@ -127,6 +127,7 @@ class Recording:
             limit=guard.allowance,
             cause=guard.record.cause,
             halts=guard.halts,
+            pace=wording.paced(guard),
             opened_after_seconds=round(opened, 3),
         )
 

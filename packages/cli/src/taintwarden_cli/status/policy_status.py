@@ -90,7 +90,7 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
     def guard(self) -> str | None:
         """``tripped``, ``zones Full`` or ``armed``; None without a guard, or if the operator has not read the policy.
 
-        With ``action: Report`` and in mode DryRun a tripped guard holds no pod.
+        With ``action: Report`` and in mode DryRun a tripped guard holds no pod; with ``action: Pace`` some wait.
         """
         condition = self.status.condition("GuardTripped")
         if condition is None or condition.reason == "NoGuard":
