@@ -6,7 +6,7 @@ import pytest
 from engine.rig import START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardSettings, Mode, Policy, Taint, UnhealthyTaint, ZoneHealth
+from taintwarden.engine.model import GuardAction, GuardSettings, Mode, Policy, Taint, UnhealthyTaint, ZoneHealth
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)
@@ -55,6 +55,35 @@ def calls(rig: Rig) -> list[str]:
 
 def open_guard(rig: Rig, name: str = "p") -> bool:
     return rig.world.limiter.guards.by_policy[name].latch.is_tripped
+
+
+# -- a pace ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pace_evicts_the_allowance_in_each_window():
+    rig = spoiled(guarded(action=GuardAction.PACE), 8)
+    rig.store()
+    assert open_guard(rig)
+    assert calls(rig) == ["p0", "p1", "p2"]
+    for name in calls(rig):
+        rig.settle(name)
+        rig.gone(name)
+    rig.store(590)
+    assert len(calls(rig)) == 3
+    rig.store(50)
+    assert len(calls(rig)) == 6
+
+
+def test_reserved_pods_do_not_wait_behind_those_without_a_place():
+    """Those of a later node come first by their UIDs."""
+    rig = crowd(guarded(action=GuardAction.PACE, min_pods=9), 9)
+    rig.node("n2", "sla=980")
+    for number in range(9):
+        rig.pod(f"a{number}", gt(), node="n2")
+    spoil(rig)
+    rig.node("n2", "sla=940")
+    rig.store()
+    assert calls(rig) == [f"p{number}" for number in range(9)]
 
 
 # -- what counts -------------------------------------------------------------------------------------------------------

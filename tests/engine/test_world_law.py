@@ -895,6 +895,24 @@ def test_a_small_namespace_goes_after_a_minute_and_the_large_one_does_not(small_
     assert history.breaches(400) == found
 
 
+PACE = {"guard": GUARD["guard"] | {"action": "Pace"}}
+
+
+@pytest.mark.parametrize(("number", "found"), [(9, ["late"]), (10, []), (11, ["guard"])])
+def test_a_pace_lets_the_allowance_leave_in_a_window_neither_more_nor_fewer(number, found):
+    history, first, second = wave(16, 4, limits=PACE)
+    history.at(104).calls(*(second + first)[:number])
+    assert history.breaches(200) == found
+
+
+@pytest.mark.parametrize(("again", "found"), [(690, ["guard"]), (708, []), (760, ["late"])])
+def test_a_pace_continues_when_the_window_is_over(again, found):
+    history, first = wave(20, limits=PACE)
+    history.at(104).calls(*first[:10])
+    history.at(again).calls(*first[10:])
+    assert history.breaches() == found
+
+
 def test_a_small_namespace_may_not_be_held_for_ever():
     history, *_ = wave(16, 4)
     assert history.breaches(200) == ["late"]

@@ -196,7 +196,7 @@ def limits_of(rules: Rules) -> dict[str, Any]:
         "node": (given.get("perNode") or {}).get("maxConcurrent"),
         "workload": None if share == "100%" else share or "25%",
         "release": guard["maxPercent"] < 100 or None,  # without a guard nothing is released
-        "guard": guard if guard["maxPercent"] < 100 and guard.get("action", "Halt") == "Halt" else None,
+        "guard": guard if guard["maxPercent"] < 100 and guard.get("action") != "Report" else None,
         "burst": given["burst"],
     }
     found = {"bounce": given["bounce"].get("maxBackoffSeconds", 3600) or None} | (found if not rules.reclaim else {})
@@ -269,6 +269,11 @@ class Guard:
         self.wide: dict[str, float] = {}  # namespace -> since when others have more
         self.only, self.single = "", now  # the only one that is held; when others were due last
 
+    @property
+    def paces(self) -> bool:
+        """True if it holds none while it is tripped, but those beyond its allowance."""
+        return self.settings.get("action") == "Pace"
+
     def restart(self, now: float) -> None:
         """Another process counts: it begins with the evictions of the record, in which no pod may have come since."""
         begin = now - self.settings["windowSeconds"] - STALE
@@ -328,7 +333,8 @@ class Guard:
         used = {*self.past(begin, surely=True), *self.reserved(now, surely=True)}
         used |= {pod.uid} if pod.uid not in self.released else set()
         self.asked[pod.uid] = Asked(pod.namespace, now, now)
-        allowed = int(allowed * 1.5) if any(at > begin for at in self.alone.values()) else allowed
+        is_alone = not self.paces and any(at > begin for at in self.alone.values())
+        allowed = int(allowed * 1.5) if is_alone else allowed
         return (
             f"{len(used)} pods left or were called for within the window, {allowed} may" if len(used) > allowed else ""
         )
@@ -387,7 +393,8 @@ class Guard:
                 if self.most[name] > before[name]:
                     first_seen = sorted(first for _, of, first in self.maybe.values() if of == name)
                     self.grown[0][name] = first_seen[self.most[name] - 1] if self.most[name] <= len(first_seen) else now
-        self.used = {*self.past(now - window - SEEN, surely=False), *reserved}
+        slot = window / 20  # evictions may count until the end of theirs
+        self.used = {*self.past(now - window - slot - SEEN, surely=False), *reserved}
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
             self.tripped, self.single, self.only = now, now, ""
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
@@ -428,16 +435,21 @@ class Guard:
             return False
         if self._has_reserved_half(pod, now, surely=True):
             return True
-        return bool(self.held) and not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
+        return bool(self.held) and not self.paces and not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
 
     def may_hold(self, pod: Pod, now: float) -> bool:
         """Whether it may be tripped, or have no allowance left."""
         used = len(self.used - {pod.uid})
         if self._has_reserved_half(pod, now, surely=False):
             return True
-        if self.tripped is None:
-            return used >= self.allowed
+        if self.tripped is None or self.paces:
+            return used >= self.allowed or self._may_count_from_restart(now)
         return self.only in ("", pod.namespace) or used + 1 > self.allowed * 1.5
+
+    def _may_count_from_restart(self, now: float) -> bool:
+        """Whether what left before another process began may count from that moment, as it was reserved."""
+        is_new = now - self.restarted < self.settings["windowSeconds"] * 1.05 + SLACK
+        return self.paces and is_new and bool(self.gone) and self.gone[0][0] < self.restarted
 
     def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
         """Whether pods of its namespace whose calls failed have all that one namespace may reserve."""
@@ -649,6 +661,7 @@ class Judge:
             if not may_be_full and guard is not None and self._never_allowed(want.pod, guard.tripped or 0.0):
                 continue  # it is not counted
             is_held = self._all_full(rules) or (guard is not None and guard.has_to_hold(want.pod, self.now))
+            is_held |= guard is not None and guard.paces and bool(guard.held)
             is_sure = is_held and want.due.late < self.now and bool(rules.reset) and self._is_well(SEEN)
             known[want.pod.uid] = known.get(want.pod.uid, False) or is_sure
         if guard is not None:

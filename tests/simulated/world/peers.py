@@ -209,6 +209,34 @@ def kills(d: Draw) -> None:
     )
 
 
+def paces(d: Draw) -> None:
+    """A tripped guard that lets its allowance leave in each window, while replacements come to bad nodes."""
+    how = d.turn(("all", "kills", "one", "mended", "released"))
+    d.cluster(4)
+    window = d.pick((60, 100))
+    guard = {"minPods": d.pick((6, 8)), "maxPercent": 1, "windowSeconds": window, "action": "Pace"}
+    d.policy("p", limits=NO_LIMITS | {"guard": guard} | d.pick(({}, {"evictionsPerSecond": 2, "burst": 1})))
+    for name in d.nodes:
+        _pods(d, name, d.chance.randint(4, 7), "shop" if how == "one" else d.pick(d.namespaces))
+    if how == "one":
+        _pods(d, d.nodes[0], 2, "bank")
+    d.workload(d.chance.randint(2, 6), "any", native=(above(),))
+    d.operators(d.pick((1, 2)))
+    d.bad(*d.nodes)
+    for _ in range(3):
+        if how == "kills":
+            behaviour, what = d.pick(("kill", "kill-first")), d.pick((("guard",), EVICTIONS))
+            d.add("weather", behaviour=behaviour, duration=d.between(5.0, 30.0), seconds=2.0, what=what)
+        elif how == "mended":
+            d.good(d.pick(d.nodes))
+        d.wait(0.7 * window, 1.1 * window)
+        if how == "released" and d.maybe():
+            d.add("reset", name="p")
+        elif d.maybe(0.3):
+            d.restart()
+    d.wait(2.0 * window, 3.0 * window)
+
+
 def edits(d: Draw) -> None:
     """Two policies on the same pods, with guards, whose limits, modes and selectors are edited in waves."""
     d.cluster(4)

@@ -17,7 +17,7 @@ from simulated.world.drawing import (
     above,
 )
 from simulated.world.objects import Json, Toleration
-from simulated.world.peers import counted, edits, kills, large, places, stamps, taken, unseen
+from simulated.world.peers import counted, edits, kills, large, paces, places, stamps, taken, unseen
 from simulated.world.plan import Plan
 
 Theme = Callable[[Draw], None]
@@ -1241,6 +1241,7 @@ THEMES: dict[str, Theme] = {
         counted,
         kills,
         edits,
+        paces,
         unseen,
         places,
     )

@@ -50,7 +50,7 @@ class Guards(Limit):
             if policy.rehearses:  # it holds nothing
                 settings = replace(settings, action=GuardAction.REPORT)
             if guard is None:
-                guard = Guard(settings, partial(self._free, name), partial(self._freed.add, record_key(name)))
+                guard = Guard(settings, partial(self._free, name), partial(self._free_record, name))
                 guard.wave.allowed = self._budgets.allowed
                 if name in self._records:
                     guard.restore(self._records.pop(name), now)
@@ -76,7 +76,11 @@ class Guards(Limit):
 
     def _free(self, policy: str, scope: str) -> None:
         self._freed.add(policy_key(policy) if scope == ALL else lane_key((policy, scope)))
+        self._free_record(policy)
+
+    def _free_record(self, policy: str) -> None:
         self._freed.add(record_key(policy))
+        self._freed.add(room_key(policy))
 
     def keep(self, policy: str, record: GuardRecord) -> None:
         """Another process stored this record."""
@@ -147,11 +151,14 @@ class GuardRecords(Limit):
         guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
         if request.released or request.is_rehearsal or guard.may_call(pod.uid, request.now):
             return None
-        # Never the whole policy: pods that are reserved may stand behind this one.
-        why, until = ("", None) if guard.want(pod.uid, pod.namespace) else guard.used_up(pod.namespace)
+        # Never the whole policy, and a line of their own for pods without a place in the record: others that have one
+        # may stand behind them.
+        is_wanted = guard.want(pod.uid, pod.namespace)
+        why, until = ("", None) if is_wanted else guard.used_up(pod.namespace)
         is_brief = until is None and not guard.error
         detail = _storing(guard) if until is None else why
-        return Refusal(GUARD, until, Whom.PODS, record_key(name), detail, is_brief=is_brief)
+        key = record_key(name) if is_wanted else room_key(name)
+        return Refusal(GUARD, until, Whom.PODS, key, detail, is_brief=is_brief)
 
     def reserve(self, request: EvictionRequest) -> None:
         """The pod counts until it is seen to leave. Its budgets count the call already, so it counts once."""
@@ -168,3 +175,8 @@ def _storing(guard: Guard) -> str:
 def record_key(policy: str) -> str:
     """The key of a refusal, shared by the pods whose evictions the next record reserves."""
     return f"record/{policy}"
+
+
+def room_key(policy: str) -> str:
+    """The key of a refusal, shared by the pods for which a record has no place."""
+    return f"room/{policy}"
