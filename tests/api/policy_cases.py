@@ -165,6 +165,7 @@ GOOD: dict[str, Json] = {
     "unhealthy_of_a_domain": _zones(unhealthy=[{"key": "node.kubernetes.io/unreachable"}, {"key": "sla"}]),
     "lowest_threshold": _zones(threshold=0.00001),
     "guard": _guard(maxPercent=100, minPods=0, windowSeconds=60, settleSeconds=0, action="Report"),
+    "guard_pace": _guard(action="Pace"),
     "guard_ceiling": _guard(minPods=10, maxPods=10),
     "guard_most": _guard(maxPercent=1, minPods=2**31 - 1, windowSeconds=86_400, settleSeconds=300),
     "window": _window(),

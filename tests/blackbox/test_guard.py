@@ -3,11 +3,12 @@
 import time
 
 from blackbox.box import ACT, FINE, LEAVES, NO_LIMIT, Box
+from controlplane import sleep_until
 from e2e.stories import PodRef, taint
 
 GOOD, ZERO = taint("980"), taint("0")
 ALLOWED, ON_A_NODE, FEW, MANY = 5, 6, 14, 60
-SETTLE_SECONDS, OBSERVED_SECONDS = 2, 3
+SETTLE_SECONDS, OBSERVED_SECONDS, SHORTEST_WINDOW = 2, 3, 60
 GUARDED = NO_LIMIT | {"guard": {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": SETTLE_SECONDS}}
 ABOVE = {"taintwarden.io/tolerations": '[{"key": "sla", "operator": "Gt", "value": "950"}]'}
 
@@ -89,6 +90,25 @@ def test_a_release_lets_exactly_the_held_pods_go(box: Box) -> None:
         box.taint(node, GOOD)
     box.wait_condition("GuardTripped", "False")
     trips(box, second, others)
+
+
+def test_a_pace_lets_the_allowance_leave_and_says_how_many_are_left(box: Box) -> None:
+    """No more before the window is over; they leave when a person releases them."""
+    pace = GUARDED["guard"] | {"action": "Pace", "windowSeconds": SHORTEST_WINDOW}
+    box.enforce(limits=GUARDED | {"guard": pace})
+    healthy(box, 3)
+    nodes, pods = crowded(box, 2)
+    fell = wave(box, nodes)
+    message = box.wait_condition("GuardTripped", "True")["message"]
+    box.wait(lambda: box.left(pods) == len(pods) - ALLOWED, 15, "the allowance to leave")
+    assert f"evictions go on at a pace of {ALLOWED} in 1m" in message
+    says = f"{len(pods) - ALLOWED} left, until about "
+    box.wait(lambda: says in box.wait_condition("GuardTripped", "True")["message"], 15, "the number of those left")
+    assert box.status_code() == ACT
+    sleep_until(fell + SHORTEST_WINDOW / 2)
+    assert box.left(pods) == len(pods) - ALLOWED
+    released = release(box)
+    box.last_gone(pods, released, 15)
 
 
 def test_a_release_is_refused_where_nothing_is_held(box: Box) -> None:

@@ -389,6 +389,7 @@ def test_which_namespace_a_guard_holds_is_said_once():
     [
         (0, "Halt", "the guard of policy sla holds evictions: it has tripped"),
         (120, "Halt", "for its deadline, in 1m; then the guard of policy sla holds evictions: it has tripped"),
+        (0, "Pace", "the guard of policy sla holds evictions: it has tripped"),
         (0, "Report", "for nothing: it is due now"),
     ],
 )

@@ -289,6 +289,18 @@ async def test_guard_that_opens_is_told_with_its_cause(cluster, run):
     assert plan["endedAfterSeconds"] <= 60  # until the guard would hold less; nobody need play an hour of nothing
 
 
+async def test_a_guard_that_paces_lets_pods_leave_in_each_window(cluster, run):
+    guard = {"minPods": 2, "maxPercent": 20, "windowSeconds": 60, "action": "Pace"}
+    replace_policy(cluster, limits={**NO_LIMITS, "guard": guard})
+    plan = await planned(run, "--node", "a1", *DROP)
+    (guard,) = plan["guards"]
+    assert guard["pace"].startswith("evictions go on at a pace of 2 in 1m, 3 left, until about ")
+    assert [round(one["afterSeconds"]) // 60 for one in plan["pods"]] == [0, 0, 1]
+    assert f"3 pods would leave, 2 may; {guard['pace'][:40]}" in " ".join(
+        (await run("plan", "--node", "a1", *DROP)).stdout.split()
+    )
+
+
 async def test_a_guard_that_has_counted_evictions_allows_its_share_of_the_pods_that_are_there(cluster, run):
     for number in range(17):
         add_pod(cluster, f"fine-{number}", "b1")

@@ -383,6 +383,15 @@ async def test_the_problem_is_what_the_guard_counts_without_its_advice(cluster, 
     assert (shown.count("12 pods due"), shown.count("taintwarden pause spot")) == (1, 1)
 
 
+async def test_a_guard_that_paces_calls_for_a_person(cluster, run):
+    says = "evictions go on at a pace of 50 in 10m, 120 left, until about 12:40 UTC: 120 pods due in the next 10m"
+    message = f"since {SINCE} {says}. {guard_advice('spot')}"
+    opened = [condition("Accepted", "True"), condition("GuardTripped", "True", message, "MassEviction")]
+    set_status(cluster, "spot", conditions=opened, guard=TRIPPED)
+    result = await run("status", "spot")
+    assert (result.exit_code, says in " ".join(result.stdout.split())) == (10, True)
+
+
 async def test_what_it_does_now_is_said_once(cluster, run):
     blind = "nothing is evicted: the operator receives no changes of pods"
     set_status(cluster, "spot", conditions=[condition("Progressing", "False", blind, "Blind")])

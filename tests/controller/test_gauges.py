@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from controller import NOW, policy
 from taintwarden.controller.status.gauges import Gauges
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord, Pace
 from taintwarden.engine.limits.places import Place
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import DevicesReport, GuardReport, Machine, PlacesReport, PolicyReport
@@ -105,6 +105,15 @@ def test_counters_of_a_policy_exist_before_anything_happens(measured):
         assert measured.value("evictions_total", outcome=outcome) == 0
     assert measured.value("evictions_cancelled_total") == 0
     assert measured.value("missed_deadlines_total", reason="not-evicted") == 0
+
+
+@pytest.mark.parametrize(
+    ("pace", "pods", "ends_at"), [(None, None, None), (Pace(80, NOW + 60), 80, NOW + 60), (Pace(3, None), 3, None)]
+)
+def test_what_a_guard_lets_leave_at_a_pace(measured, pace, pods, ends_at):
+    measured.gauges.measure([replace(FULL, guard=replace(FULL.guard, pace=pace))])
+    assert measured.value("guard_paced_pods") == pods
+    assert measured.value("guard_pace_end_timestamp_seconds") == ends_at
 
 
 def test_workloads_that_bounce_are_counted(measured):

@@ -13,7 +13,7 @@ from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import ROWS, Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord, Pace
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import (
     Gates,
@@ -389,10 +389,14 @@ def test_guard_tripped(told):
             "No pod is evicted: 1 pod due in the next 10m, 0 are allowed. Still bad",
         ),
         ({"scope": "shop"}, "It holds one namespace only: 3 evicted"),
+        (
+            {"halts": False, "pace": Pace(120, NOW + 1_200)},
+            "Evictions go on at a pace of 50 in 10m, 120 left, until about 22:33 UTC: 3 evicted",
+        ),
         ({"halts": False}, "It holds nothing (action Report): 3 evicted"),
         ({"in_policy": policy(uid="uid-sla", mode=Mode.DRY_RUN)}, f"{REHEARSAL}It holds nothing: 3 evicted"),
     ],
-    ids=["one pod too many", "one namespace", "it only reports", "it rehearses"],
+    ids=["one pod too many", "one namespace", "it paces", "it only reports", "it rehearses"],
 )
 def test_what_a_guard_says_that_it_holds(told, more, begins):
     told.notice(tripped(**more))

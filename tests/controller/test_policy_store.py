@@ -83,6 +83,17 @@ def test_what_was_never_valid_goes_without_a_word(store):
     assert set(store.observed) == {"a"}
 
 
+@pytest.mark.parametrize("before", [[], [stored("a")]])
+def test_a_setting_of_a_later_version_leaves_the_last_valid_version_in_force(store, before):
+    """After a start there is none, so that the policy evicts no pod."""
+    store.load(before)
+    later = stored("a", generation=2)
+    later["spec"]["limits"] = {"guard": {"action": "OfALaterVersion"}}
+    store.seen(later)
+    assert [policy.generation for policy in store.valid.values()] == [1] * len(before)
+    assert "spec.limits.guard.action" in store.issues[-1][2]
+
+
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 

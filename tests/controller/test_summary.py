@@ -8,7 +8,7 @@ import pytest
 from controller import NOW, policy
 from taintwarden.controller.status.summary import conditions
 from taintwarden.controller.words.wording import not_ended, without_advice
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.guard import GuardRecord, Pace
 from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
 from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, StuckPod, ZoneStatus
@@ -199,6 +199,28 @@ def test_what_remains_of_a_wave_is_no_more_than_is_allowed():
 def test_a_guard_that_only_reports_says_so():
     message = told("GuardTripped", guard=guard(TRIPPED, GuardAction.REPORT))[2]
     assert "it holds nothing (action Report): 120 pods" in message
+
+
+PACED = msgspec.structs.replace(guard(TRIPPED, GuardAction.PACE), pace=Pace(120, NOW + 1_200))
+
+
+@pytest.mark.parametrize(
+    ("pace", "says"),
+    [
+        (PACED.pace, "120 left, until about 22:33 UTC"),
+        (Pace(120, NOW + 86_400), "120 left, until about 2023-11-15 22:13 UTC"),
+        (Pace(3, None), "3 left, of which none may be evicted"),
+    ],
+)
+def test_a_guard_that_paces_says_how_many_are_left_and_until_when(pace, says):
+    message = told("GuardTripped", guard=msgspec.structs.replace(PACED, pace=pace))[2]
+    goes_on = "evictions go on at a pace of 50 in 10m"
+    assert f"since {DUE} {goes_on}, {says}: 120 pods due in the next 10m, 50 are allowed" in message
+
+
+def test_the_guard_of_a_paused_policy_does_not_pace():
+    message = told("GuardTripped", in_policy=policy(mode=Mode.PAUSED), guard=PACED)[2]
+    assert f"since {DUE} no pod is evicted: 120 pods due" in message
 
 
 def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():

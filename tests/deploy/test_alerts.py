@@ -93,6 +93,14 @@ CASES = [
     Case("TaintwardenStaleView", {'taintwarden_stale_view{instance="a"}': "0x9 1x60"}, {"instance": "a"}),
     Case("TaintwardenGuardTripped", {f"taintwarden_guard_tripped{POLICY % 'a'}": "0x9 1x60"}, {"policy": "sla"}),
     Case(
+        "TaintwardenGuardPaces",
+        {
+            f"taintwarden_guard_tripped{POLICY % 'a'}": "0x9 1x60",
+            f"taintwarden_guard_paced_pods{POLICY % 'a'}": "_x9 80x60",
+        },
+        {"policy": "sla"},
+    ),
+    Case(
         "TaintwardenAllZonesFull",
         {
             f"taintwarden_all_zones_full{POLICY % 'a'}": "0x9 1x60",

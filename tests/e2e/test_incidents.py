@@ -56,8 +56,8 @@ from taintwarden.serving.pairs import make_pair, read_pair
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for all incidents
 
-GUARD, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
-    f"oncall-{name}" for name in ("guard", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
+GUARD, PACE, BUDGET, TYPO, ZONES, ZONE, MISSED, DENIED, BOUNCE = (
+    f"oncall-{name}" for name in ("guard", "pace", "budget", "typo", "zones", "zone", "missed", "denied", "bounce")
 )
 HEALTH = {"unhealthy": [{"key": "sla", "operator": "Lt", "value": "950"}]}
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
@@ -71,6 +71,7 @@ INVALID, INJECTED, DEVICES = "oncall-invalid", "oncall-injected", "oncall-device
 
 STAGES: dict[str, tuple[dict[str, int], int, dict[str, Any]]] = {
     GUARD: ({"a": 2, "b": 2, "c": 2}, 12, {}),
+    PACE: ({"a": 2, "b": 2, "c": 2}, 12, {"limits": {"guard": {"action": "Pace"}}}),
     BUDGET: ({"a": 1, "b": 1}, 1, {"limits": NO_LIMITS}),
     TYPO: ({"a": 1, "b": 1}, 4, {}),
     ZONES: ({"a": 3, "b": 3, "c": 3}, 9, {"app": ON_EACH_NODE, "limits": {**NO_LIMITS, "zoneHealth": HEALTH}}),
@@ -196,6 +197,15 @@ POLICY_INCIDENTS = [
         value(GUARD, "0"),
         {"policy": GUARD},
         words(GUARD),
+        event=("default", "GuardTripped"),
+        shows=holds("GuardTripped", "True"),
+        headings=("The cause is a mistake",),
+    ),
+    Incident(
+        "TaintwardenGuardPaces",
+        value(PACE, "0"),
+        {"policy": PACE},
+        words(PACE),
         event=("default", "GuardTripped"),
         shows=holds("GuardTripped", "True"),
         headings=("The cause is a mistake",),
@@ -355,6 +365,7 @@ OBJECT_INCIDENTS = [
 ALL = [*POLICY_INCIDENTS, *WEBHOOK_INCIDENTS, *EXTENDER_INCIDENTS, *OPERATOR_INCIDENTS, *OBJECT_INCIDENTS]
 FIRST = (
     "TaintwardenGuardTripped",
+    "TaintwardenGuardPaces",
     "TaintwardenBudgetBlocked",
     "TaintwardenInvalidTaintValue",
     "TaintwardenAllZonesFull",

@@ -56,7 +56,7 @@ NOW = (
     ),
     Panel(
         "Tripped guards",
-        "Policies whose guard holds their evictions, or those of one namespace.",
+        "Policies whose guard holds their evictions, or those of one namespace, or lets them go on at a pace.",
         ((f"sum(max by (policy) (taintwarden_guard_tripped{OF_POLICIES}))", ""),),
         width=4,
         limit=1,
@@ -107,6 +107,11 @@ POLICIES = (
         "A tripped guard holds the evictions of its policy, or those of one namespace.",
         ((f"max by (policy) (taintwarden_guard_tripped{OF_POLICIES})", "{{policy}}"),),
         states=((0, "armed", GREEN), (1, "tripped", RED)),
+    ),
+    Panel(
+        "Pods that a tripped guard lets leave",
+        "With action Pace evictions go on, as many in each window as the guard allows.",
+        ((f"max by (policy) (taintwarden_guard_paced_pods{OF_POLICIES})", "{{policy}}"),),
     ),
     Panel(
         "Zones",

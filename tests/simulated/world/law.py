@@ -435,7 +435,11 @@ class Guard:
             return False
         if self._has_reserved_half(pod, now, surely=True):
             return True
-        return bool(self.held) and not self.paces and not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
+        return (
+            bool(self.held)
+            and not self.paces
+            and not any(at > now - SEEN for name, at in self.alone.items() if name != pod.namespace)
+        )
 
     def may_hold(self, pod: Pod, now: float) -> bool:
         """Whether it may be tripped, or have no allowance left."""
