@@ -101,7 +101,7 @@ def test_a_pace_lets_the_allowance_leave_and_says_how_many_are_left(box: Box) ->
     fell = wave(box, nodes)
     message = box.wait_condition("GuardTripped", "True")["message"]
     box.wait(lambda: box.left(pods) == len(pods) - ALLOWED, 15, "the allowance to leave")
-    assert f"evictions go on at a pace of {ALLOWED} in 1m" in message
+    assert f"evictions continue at a pace of {ALLOWED} in 1m" in message
     says = f"{len(pods) - ALLOWED} left, until about "
     box.wait(lambda: says in box.wait_condition("GuardTripped", "True")["message"], 15, "the number of those left")
     assert box.status_code() == ACT

@@ -294,7 +294,7 @@ async def test_a_guard_that_paces_lets_pods_leave_in_each_window(cluster, run):
     replace_policy(cluster, limits={**NO_LIMITS, "guard": guard})
     plan = await planned(run, "--node", "a1", *DROP)
     (guard,) = plan["guards"]
-    assert guard["pace"].startswith("evictions go on at a pace of 2 in 1m, 3 left, until about ")
+    assert guard["pace"].startswith("evictions continue at a pace of 2 in 1m, 3 left, until about ")
     assert [round(one["afterSeconds"]) // 60 for one in plan["pods"]] == [0, 0, 1]
     assert f"3 pods would leave, 2 may; {guard['pace'][:40]}" in " ".join(
         (await run("plan", "--node", "a1", *DROP)).stdout.split()

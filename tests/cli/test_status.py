@@ -384,7 +384,7 @@ async def test_the_problem_is_what_the_guard_counts_without_its_advice(cluster, 
 
 
 async def test_a_guard_that_paces_calls_for_a_person(cluster, run):
-    says = "evictions go on at a pace of 50 in 10m, 120 left, until about 12:40 UTC: 120 pods due in the next 10m"
+    says = "evictions continue at a pace of 50 in 10m, 120 left, until about 12:40 UTC: 120 pods due in the next 10m"
     message = f"since {SINCE} {says}. {guard_advice('spot')}"
     opened = [condition("Accepted", "True"), condition("GuardTripped", "True", message, "MassEviction")]
     set_status(cluster, "spot", conditions=opened, guard=TRIPPED)

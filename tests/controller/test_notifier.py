@@ -391,7 +391,7 @@ def test_guard_tripped(told):
         ({"scope": "shop"}, "It holds one namespace only: 3 evicted"),
         (
             {"halts": False, "pace": Pace(120, NOW + 1_200)},
-            "Evictions go on at a pace of 50 in 10m, 120 left, until about 22:33 UTC: 3 evicted",
+            "Evictions continue at a pace of 50 in 10m, 120 left, until about 22:33 UTC: 3 evicted",
         ),
         ({"halts": False}, "It holds nothing (action Report): 3 evicted"),
         ({"in_policy": policy(uid="uid-sla", mode=Mode.DRY_RUN)}, f"{REHEARSAL}It holds nothing: 3 evicted"),

@@ -214,8 +214,8 @@ PACED = msgspec.structs.replace(guard(TRIPPED, GuardAction.PACE), pace=Pace(120,
 )
 def test_a_guard_that_paces_says_how_many_are_left_and_until_when(pace, says):
     message = told("GuardTripped", guard=msgspec.structs.replace(PACED, pace=pace))[2]
-    goes_on = "evictions go on at a pace of 50 in 10m"
-    assert f"since {DUE} {goes_on}, {says}: 120 pods due in the next 10m, 50 are allowed" in message
+    continues = "evictions continue at a pace of 50 in 10m"
+    assert f"since {DUE} {continues}, {says}: 120 pods due in the next 10m, 50 are allowed" in message
 
 
 def test_the_guard_of_a_paused_policy_does_not_pace():

@@ -56,7 +56,7 @@ NOW = (
     ),
     Panel(
         "Tripped guards",
-        "Policies whose guard holds their evictions, or those of one namespace, or lets them go on at a pace.",
+        "Policies whose guard holds their evictions, or those of one namespace, or evicts at a pace.",
         ((f"sum(max by (policy) (taintwarden_guard_tripped{OF_POLICIES}))", ""),),
         width=4,
         limit=1,
@@ -110,7 +110,7 @@ POLICIES = (
     ),
     Panel(
         "Pods that a tripped guard lets leave",
-        "With action Pace evictions go on, as many in each window as the guard allows.",
+        "With action Pace evictions continue, as many in each window as the guard allows.",
         ((f"max by (policy) (taintwarden_guard_paced_pods{OF_POLICIES})", "{{policy}}"),),
     ),
     Panel(

@@ -152,7 +152,7 @@ def test_a_pod_for_which_there_was_no_place_is_asked_again_when_there_is_one():
     bench.refuse_record("one-more")
     bench.freed.take()
     bench.guard.unreserve("p0")
-    assert bench.freed.take() == ["record/p", "room/p"]
+    assert bench.freed.take() == ["record/p", "unreserved/p"]
     bench.guard.unreserve("p1")
     assert bench.freed.take() == []
 
@@ -162,7 +162,7 @@ def test_a_pod_without_a_place_waits_apart_from_those_with_one():
     bench = Bench()
     for number in range(10):
         assert bench.refuse_record(f"p{number}").key == "record/p"
-    assert bench.refuse_record("one-more").key == "room/p"
+    assert bench.refuse_record("one-more").key == "unreserved/p"
 
 
 def test_a_pace_admits_pods_that_the_record_has():
@@ -189,7 +189,7 @@ def test_a_call_that_evicted_no_pod_leaves_its_place_to_others():
     bench.refuse_record("other")
     bench.freed.take()
     bench.guards.settle("p0", Settlement.STAYS, bench.now)
-    assert bench.freed.take() == ["record/p", "room/p"]
+    assert bench.freed.take() == ["record/p", "unreserved/p"]
 
 
 def test_a_released_pod_needs_no_place_in_the_record():
@@ -206,7 +206,7 @@ def test_the_policy_is_asked_again_when_its_guard_is_armed():
     bench.guard.look(bench.now)
     bench.freed.take()
     bench.guard.let_pass(bench.guard.release())
-    assert bench.freed.take() == ["policy/p", "record/p", "room/p"]
+    assert bench.freed.take() == ["policy/p", "record/p", "unreserved/p"]
 
 
 def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
@@ -216,7 +216,7 @@ def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
     for number in range(11):
         bench.guard.forget(f"shop-{number}")
     bench.guard.look(bench.now)
-    assert bench.freed.take() == ["lane/p/shop", "record/p", "room/p"]
+    assert bench.freed.take() == ["lane/p/shop", "record/p", "unreserved/p"]
 
 
 def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
@@ -224,7 +224,7 @@ def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
     bench.expect(11)
     bench.freed.take()
     bench.guards.configure((limited(),), bench.now)
-    assert bench.freed.take() == ["lane/p/shop", "record/p", "room/p"]
+    assert bench.freed.take() == ["lane/p/shop", "record/p", "unreserved/p"]
 
 
 # -- how calls end -----------------------------------------------------------------------------------------------------
@@ -349,4 +349,4 @@ def test_a_pod_whose_reservation_ends_before_it_is_stored_is_asked_again():
     bench.refuse_record()
     bench.freed.take()
     bench.guard.unreserve_all("shop")
-    assert bench.freed.take() == ["record/p", "room/p"]
+    assert bench.freed.take() == ["record/p", "unreserved/p"]

@@ -195,11 +195,11 @@ def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
 
 
 def paced(guard: GuardReport) -> str:
-    """Say how a tripped guard with ``action: Pace`` lets evictions go on; empty: it does not."""
+    """Say how a tripped guard with ``action: Pace`` lets evictions continue; empty: it does not."""
     if guard.pace is None:
         return ""
     pods, ends_at = guard.pace
-    text = f"evictions go on at a pace of {guard.allowance} in {duration(guard.window_seconds)}, {pods} left"
+    text = f"evictions continue at a pace of {guard.allowance} in {duration(guard.window_seconds)}, {pods} left"
     if ends_at is None:
         return f"{text}, of which none may be evicted"
     day, _, time = rfc3339.at(ends_at).partition("T")

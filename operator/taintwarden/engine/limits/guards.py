@@ -80,7 +80,7 @@ class Guards(Limit):
 
     def _free_record(self, policy: str) -> None:
         self._freed.add(record_key(policy))
-        self._freed.add(room_key(policy))
+        self._freed.add(unreserved_key(policy))
 
     def keep(self, policy: str, record: GuardRecord) -> None:
         """Another process stored this record."""
@@ -157,7 +157,7 @@ class GuardRecords(Limit):
         why, until = ("", None) if is_wanted else guard.used_up(pod.namespace)
         is_brief = until is None and not guard.error
         detail = _storing(guard) if until is None else why
-        key = record_key(name) if is_wanted else room_key(name)
+        key = record_key(name) if is_wanted else unreserved_key(name)
         return Refusal(GUARD, until, Whom.PODS, key, detail, is_brief=is_brief)
 
     def reserve(self, request: EvictionRequest) -> None:
@@ -177,6 +177,6 @@ def record_key(policy: str) -> str:
     return f"record/{policy}"
 
 
-def room_key(policy: str) -> str:
+def unreserved_key(policy: str) -> str:
     """The key of a refusal, shared by the pods for which a record has no place."""
-    return f"room/{policy}"
+    return f"unreserved/{policy}"

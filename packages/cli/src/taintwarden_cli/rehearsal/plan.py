@@ -79,7 +79,7 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
     cause: str
     halts: bool
     pace: str = ""
-    """How evictions go on, with ``action: Pace``; empty: it holds them, or only reports."""
+    """How evictions continue, with ``action: Pace``; empty: it holds them, or only reports."""
     opened_after_seconds: float
     closed_after_seconds: float | None = None
 
