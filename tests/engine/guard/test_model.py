@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from engine.guard.bench import SLOT, WINDOW, Bench, pods
 from taintwarden.engine.guard import ALL, GuardRecord
+from taintwarden.engine.model import GuardAction
 
 ALLOWED = 10
 NAMESPACES = st.sampled_from(["shop", "bank", "play"])
@@ -14,9 +15,11 @@ NAMESPACES = st.sampled_from(["shop", "bank", "play"])
 class Model(RuleBasedStateMachine):
     """Pods are called as limits ask it; what answers say, and when pods leave, is open."""
 
+    action = GuardAction.HALT
+
     def __init__(self) -> None:
         super().__init__()
-        self.bench = Bench(min_pods=ALLOWED, max_pods=ALLOWED)
+        self.bench = Bench(min_pods=ALLOWED, max_pods=ALLOWED, action=self.action)
         self.record = GuardRecord(population=100)
         self.there: dict[str, str] = {}
         """UID -> namespace of the pods that have to leave and are there."""
@@ -120,7 +123,7 @@ class Model(RuleBasedStateMachine):
     def holds(self):
         bench, guard = self.bench, self.bench.guard
         guard.look(bench.now)
-        self.was_narrow |= guard.latch.scope != ALL
+        self.was_narrow |= guard.scope != ALL
         assert guard.evicted() == sum(map(self.counts, self.left)), "each counts once"
         assert guard.expected() == len(self.there)
         assert guard.ledger.used <= ALLOWED * (1.5 if self.was_narrow else 1)
@@ -129,5 +132,11 @@ class Model(RuleBasedStateMachine):
         assert self.in_flight.keys() <= guard.ledger.rows.keys()
 
 
-TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+class Paced(Model):
+    """Called pods are never more than the allowance, since it narrows to no namespace."""
+
+    action = GuardAction.PACE
+
+
+TestModel, TestPaced = Model.TestCase, Paced.TestCase
+TestModel.settings = TestPaced.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
