@@ -5,6 +5,7 @@ import pytest
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
 from taintwarden.controller.stores.guard_record import read, written
 from taintwarden.engine.guard import ALL, GuardRecord, Turn
+from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS, OTHERS
 from taintwarden.engine.guard.ledger import UNSURE_SECONDS
 
@@ -258,3 +259,13 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
         bench.expect("other", namespace="bank")
         bench.resolve(*uids)
     assert seen(former, uids) == seen(new, uids)
+
+
+def test_what_the_leader_before_had_reserved_is_stored_as_evicted():
+    """Else the next leader would count it once more from its start."""
+    bench = Bench()
+    bench.reserve("a")
+    other = bench.restart()
+    other.resolve()
+    other.advance(TIDY_SECONDS)
+    assert other.store().reserved == ()

@@ -35,6 +35,7 @@ from simulated.world.when import LAG, NEVER, Due, Json, Node, Pod, Rules, State
 
 TICK, MOMENT = 0.5, 0.2
 SLACK = 3.0  # how long a pod that nothing holds may wait
+UNTIDY = 45.0  # for how long a pod that left may be reserved in the stored record; none is written while nobody leads
 SEEN = 1.5  # what happened longer ago is known to an operator that is well
 STALE = 10.0  # how old what an operator acts on may be: far below the shortest notice of a spot node (30 s)
 KEPT = 30.0  # what was seen for so long is kept for whoever leads next
@@ -251,6 +252,7 @@ class Guard:
         self.missing: tuple[dict[str, tuple[str, float]], ...] = ({}, {})
         """UID of who was evicted -> the owner, and when; until a pod of the owner is created, or is bound."""
         self.asked: dict[str, Asked] = {}
+        self.dates: dict[str, float] = {}  # UID -> when it left, or a process began that found it reserved
         self.gone: list[tuple[float, str, str, bool]] = []  # when it evicted whom: UID, namespace, is it sure
         self.released = released
         self.paused = -NEVER  # when its policy was paused last: whether a wave has grown meanwhile is not known
@@ -278,6 +280,7 @@ class Guard:
         """Another process counts: it begins with the evictions of the record, in which no pod may have come since."""
         begin = now - self.settings["windowSeconds"] - STALE
         self.missing[1].update({uid: ("", at) for at, uid, *_ in self.gone if at > begin})
+        self.dates |= {uid: now for uid, at in self.dates.items() if at > now - UNTIDY}
         self.restarted, self.only, self.single = now, "", now
 
     def count(self, now: float) -> None:
@@ -355,6 +358,7 @@ class Guard:
         if known is None or now - known.last > self.settings["windowSeconds"]:
             return
         self.gone.append((now, pod.uid, pod.namespace, is_sure and known.is_sure and now - self.began > SEEN))
+        self.dates[pod.uid] = now
         for missing in self.missing:
             missing[pod.uid] = pod.owner["uid"] if pod.owner else "", now
         if not self.released.get(pod.uid):
@@ -393,8 +397,8 @@ class Guard:
                 if self.most[name] > before[name]:
                     first_seen = sorted(first for _, of, first in self.maybe.values() if of == name)
                     self.grown[0][name] = first_seen[self.most[name] - 1] if self.most[name] <= len(first_seen) else now
-        slot = window / 20  # evictions may count until the end of theirs
-        self.used = {*self.past(now - window - slot - SEEN, surely=False), *reserved}
+        begin, dates = now - window * 1.05 - SEEN, self.dates.items()  # each may count until the end of its slot
+        self.used = {*(uid for uid, at in dates if at > begin and not self.released.get(uid)), *reserved}
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
             self.tripped, self.single, self.only = now, now, ""
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
@@ -447,13 +451,8 @@ class Guard:
         if self._has_reserved_half(pod, now, surely=False):
             return True
         if self.tripped is None or self.paces:
-            return used >= self.allowed or self._may_count_from_restart(now)
+            return used >= self.allowed
         return self.only in ("", pod.namespace) or used + 1 > self.allowed * 1.5
-
-    def _may_count_from_restart(self, now: float) -> bool:
-        """Whether what left before another process began may count from that moment, as it was reserved."""
-        is_new = now - self.restarted < self.settings["windowSeconds"] * 1.05 + SLACK
-        return self.paces and is_new and bool(self.gone) and self.gone[0][0] < self.restarted
 
     def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
         """Whether pods of its namespace whose calls failed have all that one namespace may reserve."""

@@ -379,6 +379,7 @@ class Guard:
         """All pods are known: what another process reserved was evicted if the pod is gone."""
         if self.ledger.unknown:
             self.ledger.resolve(existing(self.ledger.unknown), self._slot(now))
+            self._tidy_at = later(now.monotonic, TIDY_SECONDS)
             self._offer()
 
     def change(self, settings: GuardSettings) -> None:
