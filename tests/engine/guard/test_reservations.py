@@ -62,6 +62,15 @@ def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_fo
     assert bench.guard.evicted() == 1
 
 
+def test_pods_whose_calls_failed_do_not_keep_each_other_from_another_reservation():
+    bench = Bench()
+    for seconds in (1, WINDOW - 1):
+        bench.fail(*pods(5))
+        bench.advance(seconds)
+    bench.reserve(*pods(5))
+    assert all(map(bench.may_call, pods(5)))
+
+
 @pytest.mark.parametrize("call_at", [0, 100])
 def test_the_reservation_of_a_called_pod_that_may_stay_ends_a_minute_after_its_last_call(call_at):
     bench = Bench()
