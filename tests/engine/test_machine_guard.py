@@ -435,6 +435,18 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
 # -- what does not count, or counts no longer --------------------------------------------------------------------------
 
 
+def test_a_pod_that_came_while_its_lane_fails_has_the_next_call_but_one():
+    rig = Rig(guarded(min_pods=50, settle_seconds=0))
+    rig.node("n1", "sla=940")
+    for name in ("x", "y", "new"):  # calls for x and y are denied again and again
+        rig.pod(name)
+        for _ in range(80):
+            rig.store(1.0)
+            for called in rig.evictions():
+                rig.settle(called, Outcome.ACCEPTED if called == "new" else Outcome.DENIED)
+    assert rig.phase("new") is Phase.ACCEPTED
+
+
 def test_a_lane_that_fails_keeps_half_of_the_reservations():
     """Its pods may wait for ever, and the guard allows only so many."""
     rig = spoiled(guarded(min_pods=22, max_percent=99), 22)
@@ -444,7 +456,7 @@ def test_a_lane_that_fails_keeps_half_of_the_reservations():
         rig.settle(name, Outcome.DENIED)
     rig.store()
     ledger = rig.world.limiter.guards.by_policy["p"].ledger
-    assert len(ledger.rows) == len(ledger.called) == 10
+    assert (len(ledger.rows), len(ledger.called)) == (11, 10), "and that of the pod that goes next"
 
 
 def test_a_pause_does_not_arm_the_guard():

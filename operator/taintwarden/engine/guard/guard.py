@@ -282,8 +282,9 @@ class Guard:
         self._offer()
 
     def unreserve_all(self, namespace: str) -> None:
-        """The same of all pods of a namespace."""
-        self.ledger.unreserve([uid for uid, row in self.ledger.rows.items() if row.namespace == namespace])
+        """The same of all pods of a namespace but the first: those that were called may not go before it again."""
+        rows = self.ledger.rows.items()
+        self.ledger.unreserve([uid for uid, row in rows if row.namespace == namespace and row.since is None][1:])
         self._offer()
 
     def _offer(self) -> None:
