@@ -304,7 +304,8 @@ class Acting:
             until = max(until or now, later(now, timings.doubt))
         if until is not None and until > now:
             self._count_missing(evictee, until)
-            if outcome not in (Outcome.FAILED, Outcome.NOT_SENT):  # a webhook must not use up the limit of a node
+            if until == evictee.kept_until and outcome is not Outcome.FAILED:
+                # A webhook must not use up the limit of a node.
                 self._world.limiter.departures.stay(evictee.uid)
         else:
             evictee.missing_until = None
