@@ -520,6 +520,15 @@ def test_what_a_policy_in_dry_run_rehearsed_counts_by_its_new_budgets():
     assert guard.expected() == 2
 
 
+def test_a_record_that_was_being_written_when_leadership_was_lost_is_written_again():
+    rig = spoiled(GUARDED, 8)
+    rig.store()
+    rig.node("n1", "sla=980")
+    rig.ordered = []  # it is armed, and that is never stored
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
+    assert [one.record.tripped_at for one in rig.ordered if isinstance(one, commands.SaveGuard)] == [None]
+
+
 def test_calls_that_are_answered_after_a_change_of_leaders_count():
     rig = Rig(limited(guard=msgspec.structs.replace(SETTINGS, min_pods=5)))
     for number in range(25):

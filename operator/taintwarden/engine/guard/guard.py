@@ -307,6 +307,10 @@ class Guard:
         self.latch.send()
         return self.record(now, term)
 
+    def save_again(self) -> None:
+        """The record may not be stored, and no answer will tell."""
+        self._unsaved = True
+
     def saved(self, record: GuardRecord, *, error: str = "", pruned: tuple[str, ...] = ()) -> None:
         """The record is stored, except for ``pruned`` fields; or there was an error: then a new one is made."""
         self.error, self._unsaved = error, self._unsaved or bool(error)
