@@ -106,6 +106,14 @@ def test_pods_that_are_called_are_none_whose_calls_failed():
     assert bench.want("another") == 1
 
 
+def test_it_is_checked_at_once_when_a_reservation_may_end_earlier():
+    bench = Bench()
+    bench.fail("a")
+    bench.look()
+    bench.forget("a")
+    assert bench.guard.next_look(bench.now) == 0.0
+
+
 @pytest.mark.parametrize("end", ["forget", "unreserve"])
 def test_a_pod_that_is_gone_or_held_is_reserved_no_more(end):
     bench = Bench()

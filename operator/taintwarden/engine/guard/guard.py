@@ -235,7 +235,7 @@ class Guard:
         if (ends := self.ledger.next_end(self.settings.window_seconds)) is not None:
             waits.append(ends - now.monotonic)
         first = min(waits)
-        return None if math.isinf(first) else max(0.0, first)
+        return None if first == math.inf else max(0.0, first)
 
     def _slot(self, now: Instant) -> MonotonicTime:
         length = self.settings.window_seconds / SLOTS
