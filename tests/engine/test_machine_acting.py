@@ -211,6 +211,15 @@ def test_a_read_of_a_pod_that_waits_for_another_call_changes_nothing():
     assert rig.out == []
 
 
+def test_a_read_that_began_before_the_last_call_does_not_show_that_it_had_no_effect():
+    rig = accepted()
+    check(rig, runs=True)
+    rig.advance(6)
+    accepted(rig)
+    rig.process(events.PodChecked("uid-a", True))
+    assert (rig.phase("a"), rig.notices()) == (Phase.ACCEPTED, [])
+
+
 @pytest.mark.parametrize("outcome", [one for one in Outcome if not one.row.stays])
 def test_a_pod_that_leaves_after_a_call_that_no_budget_refused_is_evicted_once(outcome):
     rig = violated("a")

@@ -228,6 +228,19 @@ def test_a_retry_that_was_not_sent_leaves_open_whether_the_call_before_was_carri
     assert rig.phase("b") is Phase.BLOCKED
 
 
+def test_a_pod_that_a_webhook_keeps_frees_its_node_when_its_retry_is_not_sent():
+    rig = Rig(limited(per_node=PerNode(1)))
+    rig.pod("a")
+    rig.node("n1", "sla=940")
+    rig.settle("a", Outcome.DENIED)
+    rig.advance(2)
+    rig.pod("a", gt("900"))
+    rig.settle("a", Outcome.NOT_SENT)
+    rig.out = []
+    rig.pod("b", namespace="bank")
+    assert rig.evictions() == ["b"]
+
+
 def test_a_pod_whose_call_may_have_been_carried_out_delays_no_other_once_it_may_stay():
     rig = one_at_a_time_and_the_first_call_failed()
     rig.pod("a", gt("900"))

@@ -464,6 +464,18 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
 # -- what does not count, or counts no longer --------------------------------------------------------------------------
 
 
+def test_a_pod_that_came_while_its_lane_fails_has_the_next_call_but_one():
+    rig = Rig(guarded(min_pods=50, settle_seconds=0))
+    rig.node("n1", "sla=940")
+    for name in ("x", "y", "new"):  # calls for x and y are denied again and again
+        rig.pod(name)
+        for _ in range(80):
+            rig.store(1.0)
+            for called in rig.evictions():
+                rig.settle(called, Outcome.ACCEPTED if called == "new" else Outcome.DENIED)
+    assert rig.phase("new") is Phase.ACCEPTED
+
+
 def test_a_lane_that_fails_keeps_half_of_the_reservations():
     """Its pods may wait for ever, and the guard allows only so many."""
     rig = spoiled(guarded(min_pods=22, max_percent=99), 22)
@@ -473,7 +485,7 @@ def test_a_lane_that_fails_keeps_half_of_the_reservations():
         rig.settle(name, Outcome.DENIED)
     rig.store()
     ledger = rig.world.limiter.guards.by_policy["p"].ledger
-    assert len(ledger.rows) == len(ledger.called) == 10
+    assert (len(ledger.rows), len(ledger.called)) == (11, 10), "and that of the pod that goes next"
 
 
 def test_a_pause_does_not_arm_the_guard():
@@ -535,6 +547,15 @@ def test_what_a_policy_in_dry_run_rehearsed_counts_by_its_new_budgets():
     assert (rig.phase("p0"), guard.expected()) == (Phase.REHEARSED, 8)
     rig.budget(allowed=2)
     assert guard.expected() == 2
+
+
+def test_a_record_that_was_being_written_when_leadership_was_lost_is_written_again():
+    rig = spoiled(GUARDED, 8)
+    rig.store()
+    rig.node("n1", "sla=980")
+    rig.ordered = []  # it is armed, and that is never stored
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
+    assert [one.record.tripped_at for one in rig.ordered if isinstance(one, commands.SaveGuard)] == [None]
 
 
 def test_calls_that_are_answered_after_a_change_of_leaders_count():

@@ -62,6 +62,15 @@ def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_fo
     assert bench.guard.evicted() == 1
 
 
+def test_pods_whose_calls_failed_do_not_keep_each_other_from_another_reservation():
+    bench = Bench()
+    for seconds in (1, WINDOW - 1):
+        bench.fail(*pods(5))
+        bench.advance(seconds)
+    bench.reserve(*pods(5))
+    assert all(map(bench.may_call, pods(5)))
+
+
 @pytest.mark.parametrize("call_at", [0, 100])
 def test_the_reservation_of_a_called_pod_that_may_stay_ends_a_minute_after_its_last_call(call_at):
     bench = Bench()
@@ -97,6 +106,14 @@ def test_pods_that_are_called_are_none_whose_calls_failed():
     assert bench.want("another") == 1
 
 
+def test_it_is_checked_at_once_when_a_reservation_may_end_earlier():
+    bench = Bench()
+    bench.fail("a")
+    bench.look()
+    bench.forget("a")
+    assert bench.guard.next_look(bench.now) == 0.0
+
+
 @pytest.mark.parametrize("end", ["forget", "unreserve"])
 def test_a_pod_that_is_gone_or_held_is_reserved_no_more(end):
     bench = Bench()
@@ -120,13 +137,13 @@ def test_a_pod_that_is_gone_while_the_record_is_written_is_not_reserved_by_it(en
     assert len(bench.guard.ledger.rows) == 0
 
 
-def test_a_namespace_that_fails_keeps_no_reservation():
+def test_a_namespace_that_fails_keeps_the_reservation_of_the_pod_that_goes_next():
     bench = Bench()
     bench.reserve("a", "b")
     bench.reserve("c", namespace="bank")
     bench.want("d")
     bench.guard.unreserve_all("shop")
-    assert bench.guard.record(bench.now).reserved == (("c", "bank"),)
+    assert bench.guard.record(bench.now).reserved == (("a", "shop"), ("c", "bank"))
 
 
 @pytest.mark.parametrize(("due", "at_once"), [(0, 10), (100, 10), (119, 11), (250, 25)])

@@ -346,6 +346,7 @@ def test_a_record_of_a_policy_that_is_gone_is_forgotten(meanwhile):
 def test_a_pod_whose_reservation_ends_before_it_is_stored_is_asked_again():
     """Its lane failed, so that others may be reserved; no record will have it."""
     bench = Bench()
+    bench.refuse_record("first")
     bench.refuse_record()
     bench.freed.take()
     bench.guard.unreserve_all("shop")

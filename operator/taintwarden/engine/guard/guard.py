@@ -262,7 +262,7 @@ class Guard:
         if (ends := self.ledger.next_end(self.settings.window_seconds)) is not None:
             waits.append(ends - now.monotonic)
         first = min(waits)
-        return None if math.isinf(first) else max(0.0, first)
+        return None if first == math.inf else max(0.0, first)
 
     def _slot(self, now: Instant) -> MonotonicTime:
         length = self.settings.window_seconds / SLOTS
@@ -309,8 +309,9 @@ class Guard:
         self._offer()
 
     def unreserve_all(self, namespace: str) -> None:
-        """The same of all pods of a namespace."""
-        self.ledger.unreserve([uid for uid, row in self.ledger.rows.items() if row.namespace == namespace])
+        """The same of all pods of a namespace but the first: those that were called may not go before it again."""
+        rows = self.ledger.rows.items()
+        self.ledger.unreserve([uid for uid, row in rows if row.namespace == namespace and row.since is None][1:])
         self._offer()
 
     def _offer(self) -> None:
@@ -332,6 +333,10 @@ class Guard:
         self._unsaved, self._tidy_at = False, MonotonicTime(math.inf)
         self.latch.send()
         return self.record(now, term)
+
+    def save_again(self) -> None:
+        """The record may not be stored, and no answer will tell."""
+        self._unsaved = True
 
     def saved(self, record: GuardRecord, *, error: str = "", pruned: tuple[str, ...] = ()) -> None:
         """The record is stored, except for ``pruned`` fields; or there was an error: then a new one is made."""

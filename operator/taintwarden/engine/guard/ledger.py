@@ -94,14 +94,13 @@ class Ledger:
         elif uid not in self.rows and free > 0 and len(self.wanted) < at_once and len(self.rows) < MAX_RESERVED:
             row = self.rows[uid] = self.called.get(uid) or Reservation(namespace)
             row.is_stored, row.since, self.wanted[uid] = False, None, None
-            self._failing = None if row.may_leave else self._failing
         self.is_full |= uid not in self.rows
         return uid in self.rows
 
     def fails(self, namespace: str, most: int) -> bool:
         """Return True if as many reserved pods of a namespace as may be were called and are not seen to leave."""
         if self._failing is None:
-            self._failing = Counter(row.namespace for row in self.rows.values() if row.may_leave)
+            self._failing = Counter(one.namespace for one in self.rows.values() if one.may_leave and one.since)
         return self._failing[namespace] >= max(1, most)
 
     def unreserve(self, uids: Iterable[str]) -> None:

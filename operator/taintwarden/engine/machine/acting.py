@@ -304,7 +304,8 @@ class Acting:
             until = max(until or now, later(now, timings.doubt))
         if until is not None and until > now:
             self._count_missing(evictee, until)
-            if outcome not in (Outcome.FAILED, Outcome.NOT_SENT):  # a webhook must not use up the limit of a node
+            if until == evictee.kept_until and outcome is not Outcome.FAILED:
+                # A webhook must not use up the limit of a node.
                 self._world.limiter.departures.stay(evictee.uid)
         else:
             evictee.missing_until = None
@@ -375,11 +376,11 @@ class Acting:
         pod = world.cluster.pod(evictee.node, uid)
         if pod is None or not evictee.checks:  # no check since the last call was accepted: the read is older
             return
-        if runs:
-            self._resume(evictee, evictee.call, events.Settled(uid, Outcome.WITHOUT_EFFECT))
-        else:  # the stream is behind, and shows it later
+        if not runs:  # the stream is behind, and shows it later
             self._judging.report_leaving(uid)
             world.limiter.guards.gone(pod, world.now)
+        elif evictee.checks:  # else the read began before the last call
+            self._resume(evictee, evictee.call, events.Settled(uid, Outcome.WITHOUT_EFFECT))
 
     def _retry_later(self, claim: Claim, pod: Pod, event: events.Settled) -> None:
         """After an answer for the pod alone it waits; otherwise its lane does, or all do."""

@@ -80,8 +80,14 @@ class Guarding:
         self._profile_changes = recent | {namespace: (change, self._world.now.wall)}
 
     def leadership_changed(self) -> None:
-        """A requested release applies only to the process that led then, and to the pods that it held then."""
+        """A requested release applies only to the process that led then, and to the pods that it held then.
+
+        Records that are being written may never be stored.
+        """
         self.resets = set()
+        for name, guard in self._world.limiter.guards.by_policy.items():
+            if self._outbox.is_waiting(guard_key(name)):
+                guard.save_again()
 
     # -- leaders ----------------------------------------------------------------------------------------------------
 
