@@ -374,7 +374,7 @@ class Acting:
         if runs is None or evictee is None or evictee.call is None or not evictee.call.is_answered:
             return
         pod = world.cluster.pod(evictee.node, uid)
-        if pod is None or not evictee.checks:  # no check since the last call was accepted: the read is older
+        if pod is None:
             return
         if not runs:  # the stream is behind, and shows it later
             self._judging.report_leaving(uid)
