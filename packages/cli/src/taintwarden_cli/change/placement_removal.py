@@ -61,8 +61,7 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
         _check(key, key, "")
     labels = node_labels(written, [TaintSelector(one.key, placement=True) for one in written])
     for subject, why in labels.faults:
-        msg = f"{subject}: {why}"
-        raise BadInput(msg)
+        raise BadInput(f"{subject}: {why}")
     return {**neutral_labels(absent), **labels.labels}
 
 
@@ -70,16 +69,14 @@ def _parsed(text: str) -> Taint:
     pair, _, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     if effect not in list(Effect):
-        msg = f"{text!r}: the effect must be one of {', '.join(Effect)}: {_FORM}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r}: the effect must be one of {', '.join(Effect)}: {_FORM}")
     _check(text, key, value)
     return Taint(key, value, effect)
 
 
 def _check(text: str, key: str, value: str) -> None:
     for fault in (*check_key(key), *check_label_value(value)):
-        msg = f"{text!r}: {fault.detail}: {_FORM}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r}: {fault.detail}: {_FORM}")
 
 
 # -- remove -----------------------------------------------------------------------------------------------------------

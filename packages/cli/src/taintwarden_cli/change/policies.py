@@ -75,8 +75,7 @@ async def read_policy(session: Session, name: str) -> StoredPolicy:
     """
     found = await session.read(f"{POLICIES.path}/{quote(name, safe='')}", StoredPolicy, POLICIES.name)
     if found is None:
-        msg = f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}"
-        raise ClusterError(msg)
+        raise ClusterError(f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}")
     return found
 
 
@@ -232,8 +231,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
         now = halted(stored)
         if now.state != found.state:
-            msg = f"what holds policy {policy} is not what was shown any more: look again"
-            raise ClusterError(msg)
+            raise ClusterError(f"what holds policy {policy} is not what was shown any more: look again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
         return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(now.generation)}}}, text
 
@@ -265,8 +263,7 @@ def halted(stored: StoredPolicy) -> Halted:
         )
         raise ClusterError(msg)
     if not stored.has_guard:
-        msg = f"policy {name} has no guard, so there is nothing to reset"
-        raise ClusterError(msg)
+        raise ClusterError(f"policy {name} has no guard, so there is nothing to reset")
     guard, condition = status.guard or GuardStatus(), status.condition("GuardTripped")
     zones_full = condition is not None and condition.reason == "AllZonesFull" and guard.tripped_at is None
     if not zones_full and guard.tripped_at is None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import click
 import msgspec
 
-from taintwarden.controller.decoding.times import moment
 from taintwarden.engine.model import Gates
+from taintwarden.engine.rfc3339 import read_time
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden_cli.doctor.doctor_snapshot import (
     RIGHTS,
@@ -166,7 +166,7 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
 
     """
     lease = await read_lease(session, "kube-system", "kube-controller-manager")
-    if lease is None or lease.spec is None or _has_expired(lease.spec.renew_time, now):
+    if lease is None or lease.spec is None or now - (read_time(lease.spec.renew_time) or 0.0) > EXPIRED_SECONDS:
         return BuiltIn.ABSENT, BuiltIn.ABSENT
     selector = {"labelSelector": "component=kube-controller-manager"}
     found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
@@ -178,13 +178,6 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
         return BuiltIn.RUNS if any(_is_on(command, controller) for command in commands) else BuiltIn.ABSENT
 
     return state("taint-eviction-controller"), state("device-taint-eviction-controller")
-
-
-def _has_expired(renewed: str | None, now: float) -> bool:
-    try:
-        return now - moment(renewed or "") > EXPIRED_SECONDS
-    except ValueError:
-        return True
 
 
 def _is_on(command: list[str], controller: str) -> bool:

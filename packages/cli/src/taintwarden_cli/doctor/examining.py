@@ -45,8 +45,7 @@ def chosen(names: Sequence[str]) -> tuple[Check, ...]:
     """
     known = {check.id for check in CATALOGUE}
     if missing := [name for name in names if name not in known]:
-        msg = f"there is no check {', '.join(missing)}; docs/doctor.md lists them"
-        raise LookupError(msg)
+        raise LookupError(f"there is no check {', '.join(missing)}; docs/doctor.md lists them")
     return tuple(check for check in CATALOGUE if not names or check.id in names)
 
 

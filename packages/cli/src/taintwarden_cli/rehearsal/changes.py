@@ -36,8 +36,7 @@ class Where(msgspec.Struct, frozen=True):
 
         """
         if not all(text.strip() for text in self.selectors):
-            msg = "the label selector is empty: name nodes by --node, --zone or labels"
-            raise BadInput(msg)
+            raise BadInput("the label selector is empty: name nodes by --node, --zone or labels")
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
         """The selected nodes.
@@ -152,8 +151,7 @@ def parse_taint(text: str) -> Taint:
     pair, colon, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     if not colon:
-        msg = f"{text!r} has no effect: {_FORM}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} has no effect: {_FORM}")
     return _taint(key, value, effect, text)
 
 
@@ -172,11 +170,9 @@ def parse_removal(text: str) -> tuple[str, str]:
 def _taint(key: str, value: str, effect: str, text: str) -> Taint:
     faults = [*check_key(key), *check_label_value(value)]
     if faults:
-        msg = f"{text!r} is no taint: {faults[0]}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} is no taint: {faults[0]}")
     if effect not in list(Effect):
-        msg = f"{text!r} has effect {effect!r}: write {', '.join(Effect)}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} has effect {effect!r}: write {', '.join(Effect)}")
     return Taint(key, value, effect)
 
 

@@ -29,8 +29,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
     if not pods:
         held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
         more = " and more" if len(documents) > 5 else ""
-        msg = f"the files hold no Pod {namespace}/{name}; they hold {held}{more}"
-        raise BadInput(msg)
+        raise BadInput(f"the files hold no Pod {namespace}/{name}; they hold {held}{more}")
     pod = pods[-1]
     pod.metadata.namespace = namespace
     budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
@@ -64,8 +63,7 @@ def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
     content = _without_nulls(document.content)
     meta = content.get("metadata")
     if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
-        msg = f"{document.place}: {document.kind}/{document.name}: has no metadata.name"
-        raise BadInput(msg)
+        raise BadInput(f"{document.place}: {document.kind}/{document.name}: has no metadata.name")
     return content, meta
 
 
@@ -95,8 +93,7 @@ def _convert(document: Document, wanted: type[T]) -> T:
     try:
         return msgspec.convert(_without_nulls(document.content), wanted)
     except msgspec.ValidationError as error:
-        msg = f"{document.place}: {document.kind}/{document.name}: {error}"
-        raise BadInput(msg) from error
+        raise BadInput(f"{document.place}: {document.kind}/{document.name}: {error}") from error
 
 
 def _without_nulls(value: Any) -> Any:

@@ -159,8 +159,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
         if source not in DEVICES:
             raise ClusterError(problem)
     for subject, why in found.unreadable:
-        msg = f"cannot read {subject}: {why}"
-        raise ClusterError(msg)
+        raise ClusterError(f"cannot read {subject}: {why}")
     found.has_extender = await has_extender(session, operator)
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
@@ -249,8 +248,7 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
     """
     node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
     if node is None:
-        msg = f"there is no node {name} in the cluster at {session.cluster}"
-        raise ClusterError(msg)
+        raise ClusterError(f"there is no node {name} in the cluster at {session.cluster}")
     found = Snapshot(now, nodes=[node])
     wanted = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.BUDGETS, *DEVICES)
     await Reader(session, found, node=name).read(wanted)

@@ -128,8 +128,7 @@ class Session:
             try:
                 return await self._request("GET", path, f"read {what}", params=asked, max_bytes=limit.max_bytes)
             except _NothingThereError as error:
-                msg = f"the cluster at {self.server} does not serve {path}"
-                raise NotServedError(msg) from error
+                raise NotServedError(f"the cluster at {self.server} does not serve {path}") from error
             except _TooLongError:
                 if not limit.shrink():
                     raise
@@ -145,8 +144,7 @@ class Session:
         try:
             return msgspec.json.decode(answer, type=wanted)
         except NOT_JSON as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise ClusterError(msg) from error
+            raise ClusterError(f"cannot {action}: {one_line(error)}") from error
 
     async def patch(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
@@ -184,17 +182,13 @@ class Session:
             verb = "you may not" if error.code == 403 else "cannot"
             kind = ChangedMeanwhileError if error.code == 409 else ClusterError
             who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
-            msg = f"{verb} {action}: {one_line(error)}{who}"
-            raise kind(msg) from error
+            raise kind(f"{verb} {action}: {one_line(error)}{who}") from error
         except TooLong as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise _TooLongError(msg) from error
+            raise _TooLongError(f"cannot {action}: {one_line(error)}") from error
         except Unreachable as error:
-            msg = f"cannot reach the cluster at {self.server}: {one_line(error)}"
-            raise ClusterError(msg) from error
+            raise ClusterError(f"cannot reach the cluster at {self.server}: {one_line(error)}") from error
         except KubeError as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise ClusterError(msg) from error
+            raise ClusterError(f"cannot {action}: {one_line(error)}") from error
 
 
 class _Page(msgspec.Struct, Generic[T]):
@@ -214,8 +208,7 @@ def _decoded(body: bytes, wanted: type[T], what: str) -> T:
     try:
         return decoded_flat(msgspec.json.Decoder(wanted).decode, body)
     except NOT_JSON as error:
-        msg = f"cannot read {what}: {one_line(error)}"
-        raise ClusterError(msg) from error
+        raise ClusterError(f"cannot read {what}: {one_line(error)}") from error
 
 
 def one_line(error: BaseException) -> str:

@@ -79,13 +79,11 @@ def parse_sweep(text: str) -> SweptTaint:
         pair, effect = text, Effect.NO_EXECUTE.value
     key, _, values = pair.partition("=")
     if effect not in tuple(Effect) or not key or not values:
-        msg = f"{text!r} is no sweep: {_FORM}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} is no sweep: {_FORM}")
     if found := _RANGE.fullmatch(values):
         first, last = int(found[1]), int(found[2])
         if abs(first - last) >= MAX_VALUES:
-            msg = f"{text!r} has more than {MAX_VALUES} values"
-            raise BadInput(msg)
+            raise BadInput(f"{text!r} has more than {MAX_VALUES} values")
         step = 1 if last >= first else -1
         return SweptTaint(key, effect, tuple(map(str, range(first, last + step, step))), is_range=True)
     return SweptTaint(key, effect, tuple(one.strip() for one in values.split(",") if one.strip()))

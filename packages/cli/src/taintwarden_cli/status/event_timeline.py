@@ -9,7 +9,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from taintwarden.api.types import POLICY_KIND
-from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden_cli.cluster_session import ask, settings_of
@@ -121,7 +120,7 @@ def _is_ours(event: _Event) -> bool:
 
 def _happening(event: _Event) -> tuple[float, Happening]:
     series = event.series or _Series()
-    at = _moment(series.last_observed_time or event.event_time or event.last_timestamp)
+    at = rfc3339.read_time(series.last_observed_time or event.event_time or event.last_timestamp) or 0.0
     about = event.involved_object
     return at, Happening(
         at=rfc3339.at(at),
@@ -133,13 +132,6 @@ def _happening(event: _Event) -> tuple[float, Happening]:
         note=event.message,
         count=series.count,
     )
-
-
-def _moment(text: object) -> float:
-    try:
-        return moment(text) if isinstance(text, str) else 0.0
-    except ValueError:
-        return 0.0
 
 
 def table(found: Timeline) -> str:
