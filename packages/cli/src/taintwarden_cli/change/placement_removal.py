@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
-from taintwarden.fields.names import check_key, check_label_value
+from taintwarden.engine.model import Mode, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
 from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec
 from taintwarden_cli.rehearsal.reading import stored_policies
@@ -32,7 +32,6 @@ PAUSE_SECONDS = 1.0
 """A write of the operator may be in progress."""
 MAX_EXAMPLES = 10
 """Objects that are named; the others are counted."""
-_FORM = "write KEY=VALUE:EFFECT, for example sla=950:NoSchedule, or KEY for a node without the taint"
 _Object = TypeVar("_Object")
 
 
@@ -55,28 +54,12 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
         BadInput: a taint cannot be read, or labels cannot express it.
 
     """
-    written = [_parsed(one) for one in taints if ":" in one]
-    absent = [one for one in taints if ":" not in one]
-    for key in absent:
-        _check(key, key, "")
+    written = [parse_taint(one) for one in taints if ":" in one]
+    absent = [parse_removal(one)[0] for one in taints if ":" not in one]
     labels = node_labels(written, [TaintSelector(one.key, placement=True) for one in written])
     for subject, why in labels.faults:
         raise BadInput(f"{subject}: {why}")
     return {**neutral_labels(absent), **labels.labels}
-
-
-def _parsed(text: str) -> Taint:
-    pair, _, effect = text.rpartition(":")
-    key, _, value = pair.partition("=")
-    if effect not in list(Effect):
-        raise BadInput(f"{text!r}: the effect must be one of {', '.join(Effect)}: {_FORM}")
-    _check(text, key, value)
-    return Taint(key, value, effect)
-
-
-def _check(text: str, key: str, value: str) -> None:
-    for fault in (*check_key(key), *check_label_value(value)):
-        raise BadInput(f"{text!r}: {fault.detail}: {_FORM}")
 
 
 # -- remove -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import click
 
 from taintwarden_cli.completion import NODES, PODS
 from taintwarden_cli.lazy import imported
-from taintwarden_cli.options import cluster_options, operator_option
+from taintwarden_cli.options import cluster_options, gate_options, operator_option
 from taintwarden_cli.output import output_option
 
 _HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
@@ -108,10 +108,7 @@ def explain() -> None:
 @operator_option
 @cluster_options
 @click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
-@click.option(
-    "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
-)
-@click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
+@gate_options
 @output_option
 def pod(**given: object) -> None:
     """The text of ``--help`` is above."""

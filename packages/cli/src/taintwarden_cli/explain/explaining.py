@@ -121,9 +121,9 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehe
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
     pod, candidates = evaluation.object, Candidates(evaluation.snapshot, known, evaluation.gates)
-    found = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
-    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in found.obstacles.items()]
-    answer.reason, answer.remedy = found.reason, found.remedy
+    found, obstacles = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in obstacles.items()]
+    answer.reason, answer.remedy = found
     return answer
 
 
