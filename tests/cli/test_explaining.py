@@ -26,8 +26,9 @@ from taintwarden.controller.words.wording import guard_advice
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.explain.explanation import Fate
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
 from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_cli.rendering import render
 
 GT = toleration("Gt", "950")
 FELL = history(("980", 3600), ("940", 60))
@@ -483,7 +484,7 @@ def test_a_budget_is_told_once():
     held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
     told = explained(pod(GT), BAD_NODE, held, budget()).waits_for
     assert told.startswith("for PodDisruptionBudget web: it allows no disruption now")
-    assert table(explained(pod(GT), BAD_NODE, held, budget())).count("it allows no disruption now") == 1
+    assert render(*parts(explained(pod(GT), BAD_NODE, held, budget()))).count("it allows no disruption now") == 1
 
 
 def test_a_due_pod_waits_for_an_operator_if_none_is_at_work():

@@ -16,7 +16,6 @@ from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec
-from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
@@ -129,7 +128,7 @@ async def read_uses(session: Session, key: str) -> Uses:
         for source, listing in WORKLOADS.items()
     )
     stored, *_ = await asyncio.gather(
-        stored_policies(session),
+        session.policies(dict[str, Any]),
         read(NODES.path, NodeObject, NODES.name, found.add_node),
         read(PODS.path, PlacedPod, PODS.name, found.add_pod, NOT_FINISHED),
         *templates,
@@ -142,7 +141,7 @@ async def read_uses(session: Session, key: str) -> Uses:
 def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     """Carry out ``taintwarden placement remove``: show what uses the labels, ask, and remove them."""
     settings = settings_of(flags)
-    uses = ask(settings, lambda session: read_uses(session, key), max_connections=12)
+    uses = ask(settings, lambda session: read_uses(session, key))
     if uses.policies:
         words = f"policy {', '.join(uses.policies)} uses the key {key}: remove placement or versionLabels from it first"
         fail(printable(words), REFUSED)
@@ -152,7 +151,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     if any(uses.users.values()) and not force:
         fail("the labels are in use: restart what names them, and try again; or use --force", REFUSED)
     confirm("Remove the labels?", "remove the labels", yes=yes)
-    nodes = ask(settings, lambda session: remove_labels(session, uses.keys), max_connections=12)
+    nodes = ask(settings, lambda session: remove_labels(session, uses.keys))
     write(printable(f"the labels of {key} were removed from {nodes} nodes"))
 
 

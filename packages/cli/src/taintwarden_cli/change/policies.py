@@ -67,12 +67,7 @@ class StoredPolicy(msgspec.Struct):
 
 
 async def read_policy(session: Session, name: str) -> StoredPolicy:
-    """The policy ``name``.
-
-    Raises:
-        ClusterError: it does not exist, or cannot be read.
-
-    """
+    """The policy ``name``. Raises ClusterError if it does not exist, or cannot be read."""
     found = await session.read(f"{POLICIES.path}/{quote(name, safe='')}", StoredPolicy, POLICIES.name)
     if found is None:
         raise ClusterError(f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}")
@@ -188,16 +183,12 @@ async def _author(session: Session, reason: str) -> str:
     """The text of the annotation. An API server older than 1.28 does not say who the user is."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        review = await session.review(_REVIEWS, body, _Review, "ask who you are")
+        review = await session.review(_REVIEWS, body, "ask who you are")
     except ClusterError:
-        review = _Review()
-    user = review.status.get("userInfo", {}).get("username") or "an unknown user"
+        review = {}
+    user = review.get("userInfo", {}).get("username") or "an unknown user"
     text = f"{user} at {rfc3339.at(time.time())}"
     return f"{text}: {reason}" if reason else text
-
-
-class _Review(msgspec.Struct):
-    status: dict[str, dict[str, Any]] = {}
 
 
 # -- guard reset ------------------------------------------------------------------------------------------------------

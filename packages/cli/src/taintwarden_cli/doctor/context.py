@@ -11,7 +11,7 @@ from taintwarden.engine.operators import Operator
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden_cli.rehearsal.rehearsal import named, taught
 from taintwarden_cli.status.lasting import FullBudget, why_none
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
 from taintwarden_cli.status.problems import Problem, ProblemKind
@@ -40,8 +40,7 @@ class Context:
     def __init__(self, snapshot: DoctorSnapshot, gates: Gates) -> None:
         self.snapshot = snapshot
         self.gates = snapshot.operator.gates if snapshot.operator else gates
-        rehearsal = Rehearsal(snapshot, self.gates, at_once(snapshot.now))
-        rehearsal.teach()
+        rehearsal = taught(snapshot, self.gates)
         self.view = rehearsal.view
         self.groups = snapshot.groups
         """Pods and templates by owner."""
@@ -121,10 +120,6 @@ class Context:
         """The PodDisruptionBudgets that select a group's pods, by name."""
         found = (self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class))
         return [one for one in found if isinstance(one, FullBudget)]
-
-    def selecting(self, policy: Policy) -> list[str]:
-        """The nodes that a policy acts on."""
-        return [name for name, node in self.nodes.items() if policy in node.policies]
 
     def may_leave(self, group: PodGroup) -> list[Policy]:
         """The policies that may evict the group's pods from their nodes."""

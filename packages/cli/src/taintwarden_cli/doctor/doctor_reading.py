@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 import click
-import msgspec
 
 from taintwarden.engine.model import Gates
 from taintwarden.engine.rfc3339 import read_time
@@ -20,14 +19,13 @@ from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, unready
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
 from taintwarden_cli.rehearsal.reading import FIELDS, Reader
-from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
 from taintwarden_cli.status.close_look import look_closely
 from taintwarden_cli.status.event_timeline import read_events
 from taintwarden_cli.status.lasting import FullBudget
 
-MAX_CONNECTIONS = 12
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
 """A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
@@ -37,12 +35,7 @@ _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
-    """Read these sources concurrently.
-
-    Raises:
-        ClusterError: none of them can be read.
-
-    """
+    """Read these sources concurrently. Raises ClusterError if none of them can be read."""
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found)
     await reader.read(wanted)
@@ -139,21 +132,9 @@ async def read_rights(session: Session, namespace: str) -> Rights:
             "resourceAttributes": attributes,
         }
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        answer = await session.review(_ACCESS, body, _Review, "create subjectaccessreviews")
-        missing += [] if answer.status.allowed else [right]
+        answer = await session.review(_ACCESS, body, "create subjectaccessreviews")
+        missing += [] if answer.get("allowed") else [right]
     return Rights(f"{namespace}/{account}", tuple(missing))
-
-
-class _Allowed(msgspec.Struct):
-    allowed: bool = False
-
-
-class _Review(msgspec.Struct):
-    status: _Allowed = msgspec.field(default_factory=_Allowed)
-
-
-class _Pods(msgspec.Struct):
-    items: list[Template] = []
 
 
 async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:
@@ -169,7 +150,7 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
     if lease is None or lease.spec is None or now - (read_time(lease.spec.renew_time) or 0.0) > EXPIRED_SECONDS:
         return BuiltIn.ABSENT, BuiltIn.ABSENT
     selector = {"labelSelector": "component=kube-controller-manager"}
-    found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
+    found = await session.read("/api/v1/namespaces/kube-system/pods", Page[Template], "pods of kube-system", selector)
     commands = [container.words for pod in (found.items if found else ()) for container in pod.spec.containers]
 
     def state(controller: str) -> BuiltIn:

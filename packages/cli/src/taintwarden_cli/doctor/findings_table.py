@@ -11,23 +11,19 @@ from rich.text import Text
 from taintwarden.controller.words import wording
 from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Severity
 from taintwarden_cli.output import printable
-from taintwarden_cli.rendering import render
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 _INDENT = (0, 0, 0, 2)
 _SHOWN_REASONS = 5
 
 
-def table(found: Diagnosis, checks: Sequence[Check], most: int | None) -> str:
+def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterator[RenderableType]:
     """The whole result as text, with at most ``most`` objects for each check."""
-    return render(*_parts(found, {check.id: check for check in checks}, most))
-
-
-def _parts(found: Diagnosis, checks: dict[str, Check], most: int | None) -> Iterator[RenderableType]:
+    finds = {check.id: check.finds for check in checks}
     for (severity, name), group in groupby(found.findings, key=lambda one: (one.severity, one.check)):
         findings = list(group)
         yield Text.assemble((severity, _STYLES[severity]), f" {name}: ", (_sum(findings), "bold"))
-        yield Padding(Text(checks[name].finds, style="dim"), _INDENT)
+        yield Padding(Text(finds[name], style="dim"), _INDENT)
         for remedy in dict.fromkeys(one.remedy for one in findings):
             alike = [one for one in findings if one.remedy == remedy]
             shown = alike if most is None else alike[:most]

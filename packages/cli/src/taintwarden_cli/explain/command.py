@@ -67,11 +67,6 @@ class _Moment(click.ParamType[float]):
         return moment.timestamp()
 
 
-_NAMESPACE = click.option(
-    "-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]"
-)
-
-
 _SHORT = {"po": "pod", "pods": "pod", "no": "node", "nodes": "node"}
 """The other names that kubectl knows."""
 
@@ -101,7 +96,7 @@ def explain() -> None:
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
-@_NAMESPACE
+@click.option("-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]")
 @click.option(
     "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
 )

@@ -10,24 +10,22 @@ from msgspec.structs import replace
 
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
-from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.plan.command import SHOWN_PODS
-from taintwarden_cli.plan.tables import sweep_parts, table
+from taintwarden_cli.plan.tables import parts, sweep_parts
 from taintwarden_cli.rehearsal.changes import Change, Where, parse_removal, parse_taint
 from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import read_snapshot
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.rehearsal import taught
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
 from taintwarden_cli.rendering import render
-
-FINE, PERSON = 0, 10
 
 
 def plan(
@@ -66,7 +64,7 @@ def plan(
         answer = Play(snapshot, now, assumptions, settings.gates, enforced, **limits).run(changes, horizon)
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
-    write_answer(answer, output, lambda: table(answer, None if show_all else SHOWN_PODS))
+    write_answer(answer, output, lambda: render(*parts(answer, None if show_all else SHOWN_PODS)))
     sys.exit(PERSON if answer.needs_a_person else FINE)
 
 
@@ -81,15 +79,13 @@ def _sweep(
         fail(printable(str(error)), USAGE)
     snapshot, labelled = _read(settings, named.selectors, now)
     named = replace(named, labelled=labelled)
-    gates, clock = settings.gates, at_once(now)
-    rehearsal = Rehearsal(snapshot, gates, clock)
-    rehearsal.teach()
+    rehearsal = taught(snapshot, settings.gates)
     try:
         names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     modes = {one.name: one.mode for one in rehearsal.policies}
-    found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
+    found = sweep(rehearsal.view, wanted, names, settings.gates, modes, now)
     write_answer(found, output, lambda: render(*sweep_parts(found)))
     sys.exit(PERSON if found.needs_a_person else FINE)
 
@@ -104,7 +100,7 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
             labelled[text] = [one.metadata.name async for page in pages for one in page]
         return await read_snapshot(session, settings.namespace, now), labelled
 
-    return ask(settings, question, max_connections=12)
+    return ask(settings, question)
 
 
 def _changes(

@@ -29,22 +29,12 @@ class Where(msgspec.Struct, frozen=True):
         return ", ".join(filter(None, named))
 
     def check(self) -> None:
-        """Check that no selector is empty: it would select every node.
-
-        Raises:
-            BadInput: one is.
-
-        """
+        """Check that no selector is empty: it would select every node. Raises BadInput if one is."""
         if not all(text.strip() for text in self.selectors):
             raise BadInput("the label selector is empty: name nodes by --node, --zone or labels")
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
-        """The selected nodes.
-
-        Raises:
-            BadInput: a name, zone or selector matches no node.
-
-        """
+        """The selected nodes. Raises BadInput if a name, zone or selector matches no node."""
         found: dict[str, NodeObject] = {}
         for name in self.nodes:
             _add(found, [one for one in nodes if one.metadata.name == name], f"there is no node {name}")
@@ -99,12 +89,7 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
 
 
 def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
-    """The nodes that change.
-
-    Raises:
-        BadInput: a change selects nodes that do not exist.
-
-    """
+    """The nodes that change. Raises BadInput if a change selects nodes that do not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:
         current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
@@ -142,12 +127,7 @@ def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[Taint
 
 
 def parse_taint(text: str) -> Taint:
-    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``.
-
-    Raises:
-        BadInput: the text has another form.
-
-    """
+    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     pair, colon, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     if not colon:
@@ -156,12 +136,7 @@ def parse_taint(text: str) -> Taint:
 
 
 def parse_removal(text: str) -> tuple[str, str]:
-    """``KEY`` or ``KEY:EFFECT``.
-
-    Raises:
-        BadInput: the text has another form.
-
-    """
+    """``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     key, colon, effect = text.partition(":")
     taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
     return taint.key, taint.effect if colon else ""

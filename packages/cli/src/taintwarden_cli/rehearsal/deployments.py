@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import Named
 
 EXTENDER = "scheduler-extender"
@@ -68,19 +68,10 @@ class Deployment(Named):
         return (one for one in self.spec.template.spec.containers if command in one.words)
 
 
-class _Deployments(msgspec.Struct):
-    items: list[Deployment] = []
-
-
 async def read_deployments(session: Session, namespace: str) -> list[Deployment]:
-    """Those of the project in the operator's namespace.
-
-    Raises:
-        ClusterError: they cannot be read.
-
-    """
+    """Those of the project in the operator's namespace. Raises ClusterError if they cannot be read."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    found = await session.read(path, _Deployments, f"deployments of {namespace}", _SELECTOR)
+    found = await session.read(path, Page[Deployment], f"deployments of {namespace}", _SELECTOR)
     return found.items if found else []
 
 

@@ -36,12 +36,7 @@ class Liveness(msgspec.Struct, frozen=True):
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
-    """A Lease; None if it does not exist.
-
-    Raises:
-        ClusterError: it cannot be read.
-
-    """
+    """A Lease; None if it does not exist. Raises ClusterError if it cannot be read."""
     return await session.read(f"{_LEASES}/{namespace}/leases/{name}", LeaseObject, "leases")
 
 

@@ -95,7 +95,7 @@ class Reader:
     async def _read(self, source: Source) -> None:
         found = self._found
         if source is Source.POLICIES:
-            found.policies = await stored_policies(self._session)
+            found.policies = await self._session.policies(dict[str, Any])
         elif source is Source.PROFILES:
             listed = await stored_profiles(self._session, PROFILES.path)
             if listed is None:
@@ -106,16 +106,13 @@ class Reader:
             found.workloads = {**found.workloads, source.value: workloads}
         else:
             try:
-                setattr(found, *await self._field(source))
+                field, kind = self._fields[source]
+                setattr(found, field, await self._objects(source, kind))
             except NotServedError:
                 if source not in DEVICES:
                     raise
                 if source is not Source.TAINT_RULES:  # Kubernetes serves them from 1.37; slices have taints, too
                     found.devices_unserved = wording.devices_unserved([source])
-
-    async def _field(self, source: Source) -> tuple[str, list[Any]]:
-        field, kind = self._fields[source]
-        return field, await self._objects(source, kind)
 
     async def _pages(self, source: Source, listing: Listing, take: Callable[[list[bytes]], Any]) -> None:
         async for page in self._session.pages(listing.path, msgspec.Raw, source.value, listing.field_selector):
@@ -228,7 +225,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         nodes(),
         of_namespace(),
         budgets(),
-        stored_policies(session),
+        session.policies(dict[str, Any]),
         stored_profiles(session, PROFILES.path_in(space)),
     )
     found.profiles = profiles or []
@@ -269,16 +266,6 @@ async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
         return []
     node = await session.read(f"{NODES.path}/{quote(pod.spec.node_name, safe='')}", NodeObject, NODES.name)
     return [] if node is None else [node]
-
-
-async def stored_policies(session: Session) -> list[dict[str, Any]]:
-    """All policies as they are stored.
-
-    Raises:
-        ClusterError: they cannot be read, or the cluster does not serve the kind.
-
-    """
-    return await session.policies(dict[str, Any])
 
 
 async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:

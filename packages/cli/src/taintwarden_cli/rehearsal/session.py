@@ -63,12 +63,7 @@ class Session:
         self._page_limit = page_limit
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
-        """One object, or one page of a list; None if it is not found.
-
-        Raises:
-            ClusterError: it cannot be read.
-
-        """
+        """One object, or one page of a list; None if it is not found. Raises ClusterError if it cannot be read."""
         try:
             body = await self._request("GET", path, f"read {what}", params=params)
         except _NothingThereError:
@@ -115,7 +110,7 @@ class Session:
         while True:
             asked = {name: value for name, value in params.items() if value}
             body = await self._page(path, what, asked, limit)
-            page = _decoded(body, _Page[wanted], what)
+            page = _decoded(body, Page[wanted], what)
             limit.came(len(body))
             yield page.items
             if not page.metadata.continue_:
@@ -133,8 +128,8 @@ class Session:
                 if not limit.shrink():
                     raise
 
-    async def review(self, path: str, body: Mapping[str, Any], wanted: type[T], action: str) -> T:
-        """POST a request that stores nothing, such as a review; ``action`` is a verb with its object.
+    async def review(self, path: str, body: Mapping[str, Any], action: str) -> Mapping[str, Any]:
+        """POST a review, which stores nothing, and return its status; ``action`` is a verb with its object.
 
         Raises:
             ClusterError: the request fails.
@@ -142,7 +137,7 @@ class Session:
         """
         answer = await self._request("POST", path, action, body=body)
         try:
-            return msgspec.json.decode(answer, type=wanted)
+            return msgspec.json.decode(answer, type=_Review).status
         except NOT_JSON as error:
             raise ClusterError(f"cannot {action}: {one_line(error)}") from error
 
@@ -191,7 +186,13 @@ class Session:
             raise ClusterError(f"cannot {action}: {one_line(error)}") from error
 
 
-class _Page(msgspec.Struct, Generic[T]):
+class _Review(msgspec.Struct):
+    status: dict[str, Any] = {}
+
+
+class Page(msgspec.Struct, Generic[T]):
+    """Objects of a list."""
+
     items: list[T] = []
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 

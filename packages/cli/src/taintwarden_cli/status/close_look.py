@@ -21,7 +21,7 @@ from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import FIELDS, Reader
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, taught
+from taintwarden_cli.rehearsal.rehearsal import taught
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
@@ -76,8 +76,7 @@ class _Looker:
         self._snapshot = snapshot
         self._gates = gates
         self._most = most
-        known = Rehearsal(snapshot, gates, at_once(snapshot.now))
-        known.teach()
+        known = taught(snapshot, gates)
         self._view, self._policies = known.view, known.policies
         self._nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
         self.found = {policy.name: PolicyLook() for policy in known.policies}

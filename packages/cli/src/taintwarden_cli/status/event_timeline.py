@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Any
 
 import msgspec
 from rich.console import RenderableType
@@ -15,7 +16,6 @@ from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.liveness import read_liveness
-from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rendering import render, rows
 
@@ -53,7 +53,7 @@ class _Event(msgspec.Struct, rename="camel"):
     involved_object: Involved = msgspec.field(default_factory=Involved)
 
 
-class Happening(msgspec.Struct, kw_only=True):
+class Happening(msgspec.Struct):
     """One entry of the timeline. ``count``: how often it was reported; ``at`` is the last time."""
 
     at: str
@@ -79,7 +79,7 @@ def show(since: float, space: str, output: str, **flags: object) -> None:
     """Carry out ``taintwarden history``."""
     settings, now = settings_of(flags), time.time()
     found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
-    write_answer(found, output, lambda: table(found))
+    write_answer(found, output, lambda: render(*parts(found)))
 
 
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
@@ -96,7 +96,7 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
         if at >= since and (not one.namespace or space in ("", one.namespace))
     ]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
-    problem = (await read_liveness(session, operator, await stored_policies(session), now)).problem
+    problem = (await read_liveness(session, operator, await session.policies(dict[str, Any]), now)).problem
     return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [one for _, one in kept])
 
 
@@ -122,24 +122,12 @@ def _happening(event: _Event) -> tuple[float, Happening]:
     series = event.series or _Series()
     at = rfc3339.read_time(series.last_observed_time or event.event_time or event.last_timestamp) or 0.0
     about = event.involved_object
-    return at, Happening(
-        at=rfc3339.at(at),
-        reason=event.reason,
-        type=event.type,
-        kind=about.kind,
-        namespace=about.namespace,
-        name=about.name,
-        note=event.message,
-        count=series.count,
-    )
+    what = about.kind, about.namespace, about.name, event.message, series.count
+    return at, Happening(rfc3339.at(at), event.reason, event.type, *what)
 
 
-def table(found: Timeline) -> str:
+def parts(found: Timeline) -> Iterator[RenderableType]:
     """The timeline as text. Pods, and nodes, with the same reason by the same policy within a minute are one line."""
-    return render(*_parts(found))
-
-
-def _parts(found: Timeline) -> Iterator[RenderableType]:
     if found.problem:
         yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
         yield Text("")

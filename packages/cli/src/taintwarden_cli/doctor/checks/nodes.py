@@ -7,11 +7,10 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.operators import Match, is_comparison, match
 from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects
-from taintwarden_cli.doctor.checks.toleration_checks import comparisons
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
@@ -71,8 +70,8 @@ def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
     found: dict[Toleration, dict[Subject, None]] = {}
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
-        for one in comparisons((*every.native, *every.extended)):
-            if one in every.relevant_to(one.key):
+        for one in (*every.native, *every.extended):
+            if is_comparison(one) and one in every.relevant_to(one.key):
                 found.setdefault(one, {})[group.subject] = None
     return found
 
