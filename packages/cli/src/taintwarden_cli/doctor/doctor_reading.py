@@ -18,13 +18,12 @@ from taintwarden_cli.doctor.doctor_snapshot import (
 from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, unready
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
-from taintwarden_cli.rehearsal.reading import FIELDS, Reader
+from taintwarden_cli.rehearsal.reading import Reader
 from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
 from taintwarden_cli.status.close_look import look_closely
 from taintwarden_cli.status.event_timeline import read_events
-from taintwarden_cli.status.lasting import FullBudget
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
@@ -48,7 +47,7 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
 
 class _DoctorReader(Reader):
     def __init__(self, session: Session, found: DoctorSnapshot) -> None:
-        super().__init__(session, found, fields=FIELDS | {Source.BUDGETS: ("budgets", FullBudget)})
+        super().__init__(session, found)
         self.inventory = Inventory(found.now)
         self._all = found
 

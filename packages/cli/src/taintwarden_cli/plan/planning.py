@@ -44,15 +44,15 @@ def plan(
     **flags: object,
 ) -> None:
     """Carry out the command."""
-    settings = settings_of(flags)
+    settings, where = settings_of(flags), Where(nodes, zones, selectors)
     if swept is not None:
         if taints or remove or enforced:
             words = "leave out --taint, --remove and --enforce"
             raise click.UsageError(f"--sweep is a plan of its own: {words}")
-        _sweep(swept, (nodes, zones, selectors), output, settings)
+        _sweep(swept, where, output, settings)
         return
     try:
-        changes = _changes((nodes, zones, selectors), taints, remove)
+        changes = _changes(where, taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     now = time.time()
@@ -68,20 +68,17 @@ def plan(
     sys.exit(PERSON if answer.needs_a_person else FINE)
 
 
-def _sweep(
-    text: str, where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], output: str, settings: Settings
-) -> None:
-    named, now = Where(*where), time.time()
+def _sweep(text: str, where: Where, output: str, settings: Settings) -> None:
+    now = time.time()
     try:
         wanted = parse_sweep(text)
-        named.check()
+        where.check()
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    snapshot, labelled = _read(settings, named.selectors, now)
-    named = replace(named, labelled=labelled)
+    snapshot, labelled = _read(settings, where.selectors, now)
     rehearsal = taught(snapshot, settings.gates)
     try:
-        names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
+        names = [one.metadata.name for one in replace(where, labelled=labelled).find(snapshot.nodes)]
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     modes = {one.name: one.mode for one in rehearsal.policies}
@@ -103,16 +100,12 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
     return ask(settings, question)
 
 
-def _changes(
-    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-    taints: tuple[str, ...],
-    remove: tuple[str, ...],
-) -> list[Change]:
-    if any(where) != bool(taints or remove):
-        words = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
+def _changes(where: Where, taints: tuple[str, ...], remove: tuple[str, ...]) -> list[Change]:
+    is_named = where != Where()
+    if is_named != bool(taints or remove):
+        words = "say --taint or --remove" if is_named else "name nodes by --node, --zone or --selector"
         raise click.UsageError(f"nodes and changes belong together: {words}")
-    if not any(where):
+    if not is_named:
         return []
-    named = Where(*where)
-    named.check()
-    return [Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]
+    where.check()
+    return [Change(where, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]

@@ -79,14 +79,12 @@ async def unready_webhook(session: Session, namespace: str) -> str:
     """The same as :func:`unready`, where the webhook is configured. Empty if that may not be read."""
     try:
         why = unready(await read_deployments(session, namespace), namespace)
-        return why if why and (WEBHOOK_DEPLOYMENT in why or await _is_configured(session)) else ""
+        if not why or WEBHOOK_DEPLOYMENT in why:
+            return why
+        found = await session.items(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
+        return why if b".taintwarden.io" in msgspec.json.encode(found) else ""
     except ClusterError:
         return ""
-
-
-async def _is_configured(session: Session) -> bool:
-    pages = session.pages(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
-    return any([b".taintwarden.io" in msgspec.json.encode(one) async for page in pages for one in page])
 
 
 def unready(deployments: Collection[Deployment], namespace: str) -> str:

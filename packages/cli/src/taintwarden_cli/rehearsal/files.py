@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject, PodObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
 from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
@@ -32,7 +32,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         raise BadInput(f"the files hold no Pod {namespace}/{name}; they hold {held}{more}")
     pod = pods[-1]
     pod.metadata.namespace = namespace
-    budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
+    budgets = [_convert(one, FullBudget) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
     for one in budgets:
         one.metadata.namespace = one.metadata.namespace or "default"
     namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"

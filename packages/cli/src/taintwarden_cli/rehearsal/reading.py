@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -10,13 +10,13 @@ import msgspec
 
 from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
-from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import (
     COUNTED,
     DEVICES,
@@ -31,11 +31,11 @@ from taintwarden_cli.rehearsal.sources import (
 from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceObject, TaintRuleObject
 
 MAX_BUDGETS = 500
-FIELDS: dict[Source, tuple[str, type[Any]]] = {
+_FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.NODES: ("nodes", NodeObject),
     Source.PODS: ("pods", PlacedPod),
     Source.NAMESPACES: ("namespaces", NamespaceObject),
-    Source.BUDGETS: ("budgets", BudgetObject),
+    Source.BUDGETS: ("budgets", FullBudget),
     Source.SLICES: ("slices", SliceObject),
     Source.DEVICE_CLAIMS: ("device_claims", DeviceClaimObject),
     Source.TAINT_RULES: ("taint_rules", TaintRuleObject),
@@ -51,25 +51,16 @@ class Reader:
         session: the cluster.
         found: receives what is read.
         space: the namespace whose ResourceClaims are read; empty: all.
-        fields: see ``FIELDS``.
         node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
 
     """
 
-    def __init__(
-        self,
-        session: Session,
-        found: Snapshot,
-        space: str = "",
-        node: str = "",
-        fields: Mapping[Source, tuple[str, type[Any]]] = FIELDS,
-    ) -> None:
+    def __init__(self, session: Session, found: Snapshot, space: str = "", node: str = "") -> None:
         self._session = session
         self._found = found
         self._space = space
         self._node = node
         self._undefined: set[Source] = set()
-        self._fields = fields
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:
@@ -106,7 +97,7 @@ class Reader:
             found.workloads = {**found.workloads, source.value: workloads}
         else:
             try:
-                field, kind = self._fields[source]
+                field, kind = _FIELDS[source]
                 setattr(found, field, await self._objects(source, kind))
             except NotServedError:
                 if source not in DEVICES:
@@ -214,7 +205,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         """Budgets add to the explanation, and change no decision."""
         path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         try:
-            async for page in session.pages(path, BudgetObject, BUDGETS.name):
+            async for page in session.pages(path, FullBudget, BUDGETS.name):
                 found.budgets = [*found.budgets, *page]
                 if len(found.budgets) >= MAX_BUDGETS:
                     return

@@ -143,8 +143,13 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
     """In colour what a reader looks for: what went wrong, and what people changed."""
     first = group[0]
     style = "yellow" if first.type == "Warning" else "cyan" if first.reason.startswith("Policy") else ""
-    at, reason, *others = map(printable, _row(group))
-    return (Text(at, style="dim"), Text(reason, style=style), *others)
+    names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
+    about = f"{first.kind} {names[0]}" if len(names) == 1 else wording.several(len(names), first.kind.lower())
+    if (times := sum(one.count for one in group)) > len(names):
+        about += f", {times} times"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
+    return Text(first.at, style="dim"), Text(printable(first.reason), style=style), about, note
 
 
 def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
@@ -160,16 +165,3 @@ def policy_of(note: str) -> str:
     """The policy that a note ends with; empty: none."""
     _, found, policy = note.rpartition("(policy ")
     return policy.rstrip(")").partition(":")[0] if found else ""
-
-
-def _row(group: list[Happening]) -> tuple[str, str, str, str]:
-    first = group[0]
-    names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
-    about = f"{first.kind} {names[0]}"
-    if len(names) > 1:
-        about = wording.several(len(names), first.kind.lower())
-    if (times := sum(one.count for one in group)) > len(names):
-        about += f", {times} times"
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
-    return first.at, first.reason, about, note

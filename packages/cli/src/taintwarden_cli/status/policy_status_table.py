@@ -157,7 +157,10 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
     if policy.guard is not None and not policy.has(ProblemKind.GUARD, ProblemKind.ZONES):
         is_holding = policy.guard != ARMED
-        lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
+        guard = "; ".join(filter(None, (policy.guard, status.says("GuardTripped", "False"))))
+        if policy.guard == TRIPPED:
+            guard = f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
+        lines.add("Guard", guard, "bold red" if is_holding else "")
         says = status.condition("GuardTripped")
         lines.add("  says", times.within(says.message) if is_holding and says else None)
     _add_limits(lines, policy, times)
@@ -185,9 +188,3 @@ def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
     for budget in status.blocked_budgets:
         if not any(f"PodDisruptionBudget {budget}" in cause for cause in causes):
             lines.add("Budget", times.within(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")
-
-
-def _guard_text(policy: PolicySummary, times: Times) -> str:
-    if policy.guard == TRIPPED:
-        return f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
-    return "; ".join(filter(None, (policy.guard or "", policy.status.says("GuardTripped", "False"))))

@@ -24,8 +24,9 @@ from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate
 from taintwarden_cli.rehearsal.places import labels_of
 from taintwarden_cli.rehearsal.returning import REMEDY, Returning
+from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
-from taintwarden_cli.status.lasting import FullBudget, why_never
+from taintwarden_cli.status.lasting import why_never
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
