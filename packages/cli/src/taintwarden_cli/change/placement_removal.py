@@ -49,9 +49,7 @@ def print_labels(taints: tuple[str, ...]) -> None:
 def labels_for(taints: Iterable[str]) -> dict[str, str]:
     """The labels of a node with these taints, and without those of which only the key is given.
 
-    Raises:
-        BadInput: a taint cannot be read, or labels cannot express it.
-
+    Raises BadInput if a taint cannot be read, or labels cannot express it.
     """
     written = [parse_taint(one) for one in taints if ":" in one]
     absent = [parse_removal(one)[0] for one in taints if ":" not in one]
@@ -112,9 +110,7 @@ class Uses:
 async def read_uses(session: Session, key: str) -> Uses:
     """Read all that may carry or name labels of placement.
 
-    Raises:
-        ClusterError: something of it cannot be read. What is not known may be in use.
-
+    Raises ClusterError if something of it cannot be read. What is not known may be in use.
     """
     found = Uses(key)
 
@@ -170,9 +166,7 @@ def _shown(key: str, uses: Uses) -> Lines:
 async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: float = PAUSE_SECONDS) -> int:
     """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
 
-    Raises:
-        ClusterError: some nodes still carry them.
-
+    Raises ClusterError if some nodes still carry them.
     """
     changed: set[str] = set()
     problem = ""

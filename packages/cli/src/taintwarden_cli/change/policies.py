@@ -85,9 +85,7 @@ async def change(
 
     If another client writes the policy meanwhile, it is read again.
 
-    Raises:
-        ClusterError: the policy does not exist, was not changed, or the outcome is unknown.
-
+    Raises ClusterError if the policy does not exist, was not changed, or the outcome is unknown.
     """
     stored = await read_policy(session, name)
     body, text = attempt(stored)
@@ -213,9 +211,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
 async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
     """The cluster, and a policy that something stops.
 
-    Raises:
-        ClusterError: the policy does not exist, nothing is held, or the operator has not read its newest version.
-
+    Raises ClusterError if the policy does not exist, nothing is held, or the operator has not read its newest version.
     """
     stored = await read_policy(session, name)
     halt(stored)
@@ -225,9 +221,7 @@ async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
 def halt(stored: StoredPolicy) -> tuple[int, str | None]:
     """The generation of a policy and when its guard tripped; None: it is armed, and every zone is Full.
 
-    Raises:
-        ClusterError: nothing does, or the operator has not read its newest version.
-
+    Raises ClusterError if nothing does, or the operator has not read its newest version.
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:

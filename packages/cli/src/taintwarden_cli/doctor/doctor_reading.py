@@ -111,9 +111,7 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
 async def read_rights(session: Session, namespace: str) -> Rights:
     """Which rights the operator's service account lacks: the one in its Deployment, or in the manifest.
 
-    Raises:
-        ClusterError: this user may not create access reviews.
-
+    Raises ClusterError if this user may not create access reviews.
     """
     try:
         operator = operator_in(await read_deployments(session, namespace))
@@ -141,9 +139,7 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
 
     By the manager's lease, and its flags if they can be read.
 
-    Raises:
-        ClusterError: neither can be read.
-
+    Raises ClusterError if neither can be read.
     """
     lease = await read_lease(session, "kube-system", "kube-controller-manager")
     if lease is None or lease.spec is None or now - (read_time(lease.spec.renew_time) or 0.0) > EXPIRED_SECONDS:

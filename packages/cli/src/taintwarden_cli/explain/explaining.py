@@ -47,9 +47,7 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     """The explanation of the first pod.
 
-    Raises:
-        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
-
+    Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     return explain_pod(snapshot, gates, taught(snapshot, gates), snapshot.pods[0])
 
@@ -57,9 +55,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedPod) -> PodExplanation:
     """The explanation of a pod by a machine that knows the snapshot.
 
-    Raises:
-        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
-
+    Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     evaluation = Evaluation(snapshot, gates, known, obj)
     meta, pod = obj.metadata, evaluation.pod

@@ -69,9 +69,7 @@ class Change(msgspec.Struct, frozen=True):
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The stored policies; those with these names are set to mode Enforce.
 
-    Raises:
-        BadInput: a policy does not exist.
-
+    Raises BadInput if a policy does not exist.
     """
     found = {named(one)[1]: one for one in policies}
     for name in names:

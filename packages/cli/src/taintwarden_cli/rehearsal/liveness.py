@@ -46,9 +46,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
     The clock here may run ahead of the operator's. So one that looks old is looked at until it is renewed, at most for
     ``LATE_SECONDS``.
 
-    Raises:
-        ClusterError: it cannot be read.
-
+    Raises ClusterError if it cannot be read.
     """
     lease = await read_lease(session, namespace, LEASE_NAME)
     renewed_at = _renewed_at(lease)

@@ -72,9 +72,7 @@ class Document(msgspec.Struct, frozen=True):
 def read_documents(name: str) -> list[Document]:
     """Every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
 
-    Raises:
-        BadInput: it cannot be read, or is neither YAML nor JSON.
-
+    Raises BadInput if it cannot be read, or is neither YAML nor JSON.
     """
     shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)

@@ -95,9 +95,7 @@ class Play:
     def run(self, changes: Sequence[Change], horizon: float) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
 
-        Raises:
-            BadInput: a change selects nodes that do not exist.
-
+        Raises BadInput if a change selects nodes that do not exist.
         """
         changed = apply(changes, self._snapshot.nodes)
         for node in changed:

@@ -156,9 +156,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 async def read_for_policies(session: Session, now: float) -> Snapshot:
     """Nodes, and the policies that exist; their definition need not be installed.
 
-    Raises:
-        ClusterError: nodes, or policies that are defined, cannot be read.
-
+    Raises ClusterError if nodes, or policies that are defined, cannot be read.
     """
     found = Snapshot(now)
     await Reader(session, found).read((Source.POLICIES, Source.NODES))
@@ -173,9 +171,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
     The default namespace of the pod is that of the session.
 
-    Raises:
-        ClusterError: the pod, its node, the policies or the profiles cannot be read.
-
+    Raises ClusterError if the pod, its node, the policies or the profiles cannot be read.
     """
     namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
@@ -262,9 +258,7 @@ async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
 async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
     """The profiles of a list as they are stored; None if the cluster does not serve the kind.
 
-    Raises:
-        ClusterError: they cannot be read. The decisions depend on them, so they are required.
-
+    Raises ClusterError if they cannot be read. The decisions depend on them, so they are required.
     """
     try:
         return await session.items(path, dict[str, Any], PROFILES.name)

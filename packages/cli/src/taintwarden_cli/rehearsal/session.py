@@ -131,9 +131,7 @@ class Session:
     async def review(self, path: str, body: Mapping[str, Any], action: str) -> Mapping[str, Any]:
         """POST a review, which stores nothing, and return its status; ``action`` is a verb with its object.
 
-        Raises:
-            ClusterError: the request fails.
-
+        Raises ClusterError if the request fails.
         """
         answer = await self._request("POST", path, action, body=body)
         try:

@@ -71,9 +71,7 @@ class Sweep(msgspec.Struct, rename="camel"):
 def parse_sweep(text: str) -> SweptTaint:
     """``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, perhaps with ``:EFFECT``.
 
-    Raises:
-        BadInput: the text has another form, or too many values.
-
+    Raises BadInput if the text has another form, or too many values.
     """
     pair, colon, effect = text.rpartition(":")
     if not colon:

@@ -85,9 +85,7 @@ def show(since: float, space: str, output: str, **flags: object) -> None:
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
     """The timeline of the last ``seconds``. ``space``: the namespace of pods; empty for all.
 
-    Raises:
-        ClusterError: the Events or policies cannot be read.
-
+    Raises ClusterError if the Events or policies cannot be read.
     """
     since = now - seconds
     kept = [
@@ -103,9 +101,7 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
     """The Events of the operator, of one reason or of all, each with its time.
 
-    Raises:
-        ClusterError: they cannot be read.
-
+    Raises ClusterError if they cannot be read.
     """
     selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
     pages = session.pages(EVENTS, _Event, "events", selector)

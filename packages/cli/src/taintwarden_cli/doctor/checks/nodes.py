@@ -43,7 +43,8 @@ def value_invalid(context: Context) -> Iterator[Found]:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
                 yield Found(subject, text, _restored(name, taint, history, policy, ()))
-            elif asked := _who_cannot(taint, asking):
+            elif who := [kept for one, kept in asking.items() if match(one, taint) is Match.INVALID_TAINT]:
+                asked = named_subjects(subject for subjects in who for subject in subjects)
                 text = f"{taint} cannot be compared, which {asked} ask for"
                 yield Found(subject, text, _restored(name, taint, history, None, asking))
 
@@ -74,15 +75,6 @@ def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
             if is_comparison(one) and one in every.relevant_to(one.key):
                 found.setdefault(one, {})[group.subject] = None
     return found
-
-
-def _who_cannot(taint: Taint, asking: dict[Toleration, dict[Subject, None]]) -> str:
-    return named_subjects(
-        subject
-        for toleration, subjects in asking.items()
-        if match(toleration, taint) is Match.INVALID_TAINT
-        for subject in subjects
-    )
 
 
 @check(
