@@ -13,9 +13,9 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import Outcome, Timings, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
-from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
 from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 
 GOOD, BAD = "980", "900"
 READY = [{"type": "Ready", "status": "True"}]
@@ -102,7 +102,7 @@ class IdealCluster:
             nodes=msgspec.convert(list(self.sim.nodes.values()), list[NodeObject]),
             pods=msgspec.convert(list(self.sim.pods.values()), list[PlacedPod]),
             workloads={"replicasets": msgspec.convert(workloads, list[WorkloadObject])},
-            budgets=msgspec.convert(budgets, list[BudgetObject]),
+            budgets=msgspec.convert(budgets, list[FullBudget]),
         )
 
     # -- what makes it ideal

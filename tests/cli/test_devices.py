@@ -12,7 +12,8 @@ from cli.world import Json, answers, explained, namespace, node, only_taint, pod
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden_cli.explain.explanation import Fate
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
+from taintwarden_cli.rendering import render
 from taintwarden_devices.objects import DEVICES_PATH
 
 SICK = slice_of(gpu_0=[sick()], gpu_1=[])
@@ -104,7 +105,7 @@ def test_a_taint_of_the_node_with_the_same_key_is_another():
 
 
 def test_the_table_names_device_and_rule():
-    text = table(explained(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule()))
+    text = render(*parts(explained(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule())))
     assert f"device      {GPU_0}" in text
     assert "DeviceTaintRule bad" in text
 

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from cli.world import explained, history, node, pod, policy, taint, toleration
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
+from taintwarden_cli.rendering import render
 
 ARGS = ("explain", "pod", "shop/web-0", "-f", "cluster.yaml")
 AT = ("--at", "2026-01-31T12:00:00Z")
@@ -53,13 +54,13 @@ def test_table_shows_each_taint_once(cli, samples):
 @pytest.mark.usefixtures("terminal")
 def test_long_keys_fold_and_lose_nothing():
     key = f"{'a' * 250}/{'b' * 60}"
-    lines = table(explained(pod(), node(taint("x", key)), policy("long", key))).splitlines()
+    lines = render(*parts(explained(pod(), node(taint("x", key)), policy("long", key)))).splitlines()
     assert max(map(len, lines)) <= 100
     assert key in re.sub(r"\s", "", "".join(lines))
 
 
 def test_output_cannot_fool_the_terminal():
-    text = table(explained(pod(toleration("Equal", "\x1b[31m[bold]", effect="\x1b")), node(taint()), policy()))
+    text = render(*parts(explained(pod(toleration("Equal", "\x1b[31m[bold]", effect="\x1b")), node(taint()), policy())))
     assert "\x1b" not in text
     assert "[bold]" in text
 
@@ -67,7 +68,7 @@ def test_output_cannot_fool_the_terminal():
 def test_held_taint_and_typo_are_shown():
     spoilt = node(taint("high"), taint("high", "other"), recorded=history(("980", 3600), ("high", 60)))
     answers = pod(toleration("Gt", "950"), toleration("Gt", "1", key="other"))
-    text = table(explained(answers, spoilt, policy(key="*")))
+    text = render(*parts(explained(answers, spoilt, policy(key="*"))))
     assert "judged by   980, its last valid value" in text
     assert "retained: its value is invalid" in text
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from cli.terminals import terminal
 from cli.world import NOON, explained, history, node, pod, policy, profile, taint
 from taintwarden_cli.explain.explanation import Fate
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
+from taintwarden_cli.rendering import render
 
 VALUES = st.sampled_from(["", "900", "950", "980", "0950", "high", "1.2.3", "v1.14"])
 EFFECTS = st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"])
@@ -67,5 +68,5 @@ def test_answers_always(native, extended, taints, recorded, policies, profiles):
         assert answer.deadline == min(deadlines)
     assert all((one.policy is None) == (one.verdict == "NotSelected") for one in answer.taints)
     with terminal():
-        assert max(map(len, table(answer).splitlines())) <= 100
+        assert max(map(len, render(*parts(answer)).splitlines())) <= 100
     msgspec.json.encode(answer)

@@ -21,9 +21,10 @@ from cli.placed import (
 )
 from cli.world import Json, explained, namespace, policy, profile, taint
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
 from taintwarden_cli.rehearsal.node_candidates import NATIVE, NOT_LABELLED
+from taintwarden_cli.rendering import render
 
 
 def refusals(answer: PodExplanation) -> dict[str, str]:
@@ -120,13 +121,13 @@ def test_the_scheduler_has_its_say():
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     answer = explained(pending(status={"phase": "Pending", "conditions": [condition]}), named("a"))
     assert answer.scheduler == "0/1 nodes"
-    assert "Scheduler" in table(answer)
+    assert "Scheduler" in render(*parts(answer))
 
 
 @pytest.mark.parametrize("nodes", [1, 5])
 def test_equal_reasons_are_one_row(nodes):
     found = [named(f"n{number}", shut("940")) for number in range(nodes)]
-    shown = table(explained(pending(), *found))
+    shown = render(*parts(explained(pending(), *found)))
     assert shown.count("is not tolerated") == 1
     assert ("and 2 more" in shown) == (nodes == 5)
 
@@ -232,4 +233,4 @@ def test_a_node_that_the_pod_itself_leaves_out_is_not_blamed_on_placement():
 
 
 def test_the_remedy_is_shown():
-    assert "Remedy" in table(explained(WEB, named("a", shut("980")), PLACES, INJECTED))
+    assert "Remedy" in render(*parts(explained(WEB, named("a", shut("980")), PLACES, INJECTED)))

@@ -9,7 +9,8 @@ from cli.test_plan import add_node, add_pod
 from cli.world import namespace, node, pod, policy, profile, snapshot, taint
 from localcluster import LocalCluster
 from taintwarden.engine.model import Gates
-from taintwarden_cli.explain.explaining_pods import explain_pods, table
+from taintwarden_cli.explain.explaining_pods import explain_pods, parts
+from taintwarden_cli.rendering import render
 
 
 def gt(value: int) -> dict[str, str]:
@@ -143,14 +144,16 @@ async def test_of_the_pods_that_ended_those_that_something_keeps_are_named(clust
 
 def test_a_pod_that_terminates_is_not_said_to_stay():
     ending = pod(metadata={"deletionTimestamp": "2026-01-31T11:00:00Z"})
-    told = table(explain_pods(snapshot(ending, node(taint()), policy()), "n1", Gates()))
+    told = render(*parts(explain_pods(snapshot(ending, node(taint()), policy()), "n1", Gates())))
     assert ("Ending      1 pod: it is terminating" in told, "Staying" in told) == (True, False)
 
 
 def test_a_profile_by_which_pods_of_a_node_stay_is_named():
     everything = profile("loose", {"operator": "Exists"}, app="web")
     found = explain_pods(snapshot(pod(), node(taint()), policy(), everything), "n1", Gates())
-    assert "taint sla=940:NoExecute is tolerated by * Exists of profile loose" in " ".join(table(found).split())
+    assert "taint sla=940:NoExecute is tolerated by * Exists of profile loose" in " ".join(
+        render(*parts(found)).split()
+    )
 
 
 async def test_a_node_whose_pods_all_stay_is_drained(cluster, run):

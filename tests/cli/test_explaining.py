@@ -26,8 +26,9 @@ from taintwarden.controller.words.wording import guard_advice
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.explain.explanation import Fate
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
 from taintwarden_cli.rehearsal.manifests import BadInput
+from taintwarden_cli.rendering import render
 
 GT = toleration("Gt", "950")
 FELL = history(("980", 3600), ("940", 60))
@@ -46,22 +47,21 @@ def test_pod_that_does_not_leaves_after_its_grace():
     answer = explained(pod(toleration("Gt", "950", tolerationSeconds=300)), BAD_NODE, policy())
     assert (answer.fate, answer.deadline, answer.seconds_left) == (Fate.LEAVES, "2026-01-31T12:04:00Z", 240)
     assert answer.waits_for == "for its deadline, in 4m"
-
-
-def test_taint_tells_its_clock():
-    found = only_taint(pod(toleration("Gt", "950", tolerationSeconds=300)), BAD_NODE, policy())
+    (found,) = answer.taints
     assert (found.added_at, found.since) == ("2026-01-31T11:00:00Z", "2026-01-31T11:59:00Z")
     assert (found.grace_seconds, found.deadline, found.seconds_left) == (300, "2026-01-31T12:04:00Z", 240)
 
 
-def test_grace_of_the_policy_counts():
-    found = only_taint(pod(), BAD_NODE, policy(timing={"violationGraceSeconds": 45}))
-    assert (found.since, found.grace_seconds) == ("2026-01-31T11:00:00Z", 45)
-
-
-def test_pod_tolerating_for_a_time_leaves_then():
-    found = only_taint(pod(toleration("Exists", tolerationSeconds=7200)), BAD_NODE, policy())
-    assert (found.verdict, found.since, found.seconds_left) == ("ToleratedFor", "2026-01-31T11:00:00Z", 3600)
+@pytest.mark.parametrize(
+    ("tolerations", "timing", "verdict", "grace"),
+    [
+        ((), {"violationGraceSeconds": 45}, "Violated", 45),
+        ((toleration("Exists", tolerationSeconds=7200),), {}, "ToleratedFor", 7200),
+    ],
+)
+def test_grace_of_the_policy_or_of_the_toleration_counts(tolerations, timing, verdict, grace):
+    found = only_taint(pod(*tolerations), BAD_NODE, policy(timing=timing))
+    assert (found.verdict, found.since, found.grace_seconds) == (verdict, "2026-01-31T11:00:00Z", grace)
 
 
 NOT_ENFORCED = {
@@ -84,20 +84,25 @@ def test_paused_policy_says_how_many_pods_would_be_due():
     assert answer.waits_for == "policy sla is paused, 12 pods would be due: taintwarden resume sla"
 
 
-def test_pod_would_leave_if_the_operator_did_not_rehearse():
-    answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy()))
-    assert (answer.fate, answer.policy, answer.taints[0].mode) == (Fate.WOULD_LEAVE, "sla", "Enforce")
-    assert answer.waits_for == "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-
-
-def test_what_was_said_of_another_version_of_the_policy_does_not_count():
-    answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy(), generation=0))
-    assert answer.fate is Fate.LEAVES
-
-
-def test_a_policy_in_mode_dry_run_says_nothing_of_the_operator():
-    answer = explained(pod(GT), BAD_NODE, kept_from_enforcing(policy(mode="DryRun")))
-    assert answer.waits_for == "for nothing: policy sla is in mode DryRun, so the pod is not evicted"
+@pytest.mark.parametrize(
+    ("stored", "fate", "waits"),
+    [
+        (
+            kept_from_enforcing(policy()),
+            Fate.WOULD_LEAVE,
+            "the operator runs with --dry-run, so the pod is not evicted",
+        ),
+        (kept_from_enforcing(policy(), generation=0), Fate.LEAVES, "it is due now"),  # said of another version
+        (
+            kept_from_enforcing(policy(mode="DryRun")),
+            Fate.WOULD_LEAVE,
+            "policy sla is in mode DryRun, so the pod is not evicted",
+        ),
+    ],
+)
+def test_pod_would_leave_if_the_operator_did_not_rehearse(stored, fate, waits):
+    answer = explained(pod(GT), BAD_NODE, stored)
+    assert (answer.fate, answer.policy, answer.waits_for) == (fate, "sla", f"for nothing: {waits}")
 
 
 def test_huge_toleration_seconds_mean_very_late():
@@ -179,20 +184,26 @@ def test_policy_that_leaves_the_pod_alone_says_why(spec, reason):
     assert answer.fate is Fate.STAYS
 
 
+@pytest.mark.parametrize(
+    ("others", "acting", "told"),
+    [
+        ((policy("all", "*"), policy()), "sla", {"all": "policy sla selects the key more closely"}),
+        (
+            (policy("a"), policy("b", created="2025-01-01T00:00:00Z")),
+            "b",
+            {"a": "policy b is older, or comes first by its name"},
+        ),
+    ],
+)
+def test_closer_key_or_older_policy_wins(others, acting, told):
+    found = only_taint(pod(GT), BAD_NODE, *others)
+    assert (found.policy, reasons(found)) == (acting, told)
+
+
 def test_daemon_set_pod_stays():
     owners = [{"kind": "DaemonSet", "controller": True}]
     found = only_taint(pod(GT, metadata={"ownerReferences": owners}), BAD_NODE, policy())
     assert reasons(found) == {"sla": "it belongs to a DaemonSet and exclude.daemonSets is true"}
-
-
-def test_closer_key_wins():
-    found = only_taint(pod(GT), BAD_NODE, policy("all", "*"), policy())
-    assert (found.policy, reasons(found)) == ("sla", {"all": "policy sla selects the key more closely"})
-
-
-def test_older_policy_wins():
-    found = only_taint(pod(GT), BAD_NODE, policy("a"), policy("b", created="2025-01-01T00:00:00Z"))
-    assert (found.policy, reasons(found)) == ("b", {"a": "policy b is older, or comes first by its name"})
 
 
 def test_namespace_label_that_the_server_adds_is_there():
@@ -241,19 +252,15 @@ def test_answers_are_those_of_the_engine(given, answer):
     assert [one[2] for one in answers(only_taint(pod(given), BAD_NODE, policy()))] == [answer]
 
 
-def test_annotation_overrules_the_native_toleration():
-    found = only_taint(pod(toleration("Exists"), extended=[GT]), BAD_NODE, policy())
+@pytest.mark.parametrize(
+    ("extended", "profiles", "source", "who"),
+    [([GT], (), "annotation", "the annotation"), (None, (profile("strict", GT, app="web"),), "profile strict", None)],
+)
+def test_annotation_or_profile_overrules_the_native_toleration(extended, profiles, source, who):
+    found = only_taint(pod(toleration("Exists"), extended=extended), BAD_NODE, policy(), *profiles)
     assert [(one.source, one.holds, one.answer) for one in found.tolerations] == [
-        ("spec", False, "does not count, since the annotation names this key"),
-        ("annotation", False, "does not hold"),
-    ]
-
-
-def test_tolerations_of_a_profile_say_where_they_come_from():
-    found = only_taint(pod(toleration("Exists")), BAD_NODE, policy(), profile("strict", GT, app="web"))
-    assert [(one.source, one.holds, one.answer) for one in found.tolerations] == [
-        ("spec", False, "does not count, since profile strict names this key"),
-        ("profile strict", False, "does not hold"),
+        ("spec", False, f"does not count, since {who or source} names this key"),
+        (source, False, "does not hold"),
     ]
     assert "sla Gt '950'" in found.reason
 
@@ -306,21 +313,25 @@ def test_taint_that_was_never_valid_is_held():
 # -- clocks ----------------------------------------------------------------------------------------------------------
 
 
-def test_clock_that_nobody_recorded_starts_now_and_says_so():
-    answer = explained(pod(), node(taint("940")), policy())
-    found = answer.taints[0]
-    assert (found.clock_recorded, found.added_at, found.since) == (False, None, "2026-01-31T12:00:00Z")
-    assert answer.notes == ["no record says since when the node has sla=940:NoExecute: its time is taken to start now"]
+NOON_TEXT, EARLIER = "2026-01-31T12:00:00Z", "2026-01-31T11:30:00Z"
 
 
-def test_value_newer_than_the_record_counts_from_now():
-    found = only_taint(pod(GT), node(taint("940"), recorded=history(("980", 3600))), policy())
-    assert (found.clock_recorded, found.since) == (False, "2026-01-31T12:00:00Z")
-
-
-def test_time_added_is_a_record():
-    found = only_taint(pod(), node(taint("940", timeAdded="2026-01-31T11:30:00Z")), policy())
-    assert (found.clock_recorded, found.since) == (True, "2026-01-31T11:30:01Z")  # some time in that second
+@pytest.mark.parametrize(
+    ("seen", "recorded", "since"),
+    [
+        (node(taint("940")), False, NOON_TEXT),
+        (node(taint("940"), recorded=history(("980", 3600))), False, NOON_TEXT),  # the value is newer than the record
+        (node(taint("940", timeAdded=EARLIER)), True, "2026-01-31T11:30:01Z"),  # some time in that second
+    ],
+)
+def test_clock_that_nobody_recorded_starts_now_and_says_so(seen, recorded, since):
+    answer = explained(pod(GT), seen, policy())
+    (found,), note = (
+        answer.taints,
+        "no record says since when the node has sla=940:NoExecute: its time is taken to start now",
+    )
+    assert (found.clock_recorded, found.added_at is not None, found.since) == (recorded, recorded, since)
+    assert answer.notes == ([] if recorded else [note])
 
 
 def test_spoilt_record_counts_as_absent():
@@ -350,60 +361,137 @@ def test_why_a_pod_stays_is_said_at_once():
 # -- what it waits for -----------------------------------------------------------------------------------------------
 
 
-def waits_for(*objects, **spec) -> str | None:
-    return explained(pod(GT), BAD_NODE, policy(**spec), *objects).waits_for
+SINCE = "2026-07-01T11:59:00Z"
 
 
-def test_due_pod_waits_for_nothing():
-    assert waits_for() == "for nothing: it is due now"
+def limited(*counts: tuple[str, int], **of) -> Json:
+    """A policy whose operator says that limits delay so many pods."""
+    limits = [{"limit": name, "pods": pods, "since": SINCE} | of for name, pods in counts]
+    return policy() | {"status": {"limits": limits}}
 
 
-@pytest.mark.parametrize(
-    ("limit", "told"),
-    [
-        ("policy-rate", "limit policy-rate of policy sla: the rate of the policy"),
-        ("guard", "the guard of policy sla holds evictions: it has tripped"),
-    ],
+def listed(says: str = "", spec: Json | None = None, observed: str | None = None, **of) -> Json:
+    """A policy whose operator says what refuses this pod, and that a bounce delays most others."""
+    reference = {"namespace": "shop", "name": "web", "node": "n1", "taint": "sla=1:NoExecute", "state": "Blocked"}
+    status = limited(("bounce", 9))["status"] | {"nextPods": [reference | {"deadline": SINCE} | of]}
+    status["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")] if says else []
+    return policy(**spec or {}) | {"status": status | ({"observedAt": observed} if observed else {})}
+
+
+def halted(grace: int = 0, action: str = "Halt", **spec) -> Json:
+    """A policy whose guard has tripped, before the operator lists the pod as held."""
+    stopped = policy(timing={"violationGraceSeconds": grace}, limits={"guard": {"action": action}}, **spec)
+    guard = {"trippedAt": "2026-01-31T11:59:00Z"}
+    return stopped | {"status": {"guard": guard, "nextPods": listed()["status"]["nextPods"]}}
+
+
+def placed(*nodes: str) -> Json:
+    """A policy of which these nodes have a place, and another one waits."""
+    message = "node z9 waits for a place: a1, a2 lose pods now; 14 nodes wait"
+    found = limited(("place", 9), ("bounce", 9), message=message)
+    places = {"nodes": [{"node": node, "since": SINCE} for node in nodes], "term": 1}
+    return found | {"status": found["status"] | {"places": places}}
+
+
+DUE, CALLS, GUARD = (
+    "for nothing: it is due now",
+    "eviction calls fail or hang",
+    "the guard of policy sla holds evictions",
 )
-def test_limit_that_the_operator_reports_is_named(limit, told):
-    limited = policy() | {"status": {"limits": [{"limit": limit, "pods": 3, "since": "2026-07-01T11:59:00Z"}]}}
-    assert explained(pod(GT), BAD_NODE, limited).waits_for == told
+RATE = "limit policy-rate of policy sla: the rate of the policy"
+COUNTS = "since 2026-07-01T11:59:00Z no pod is evicted: 12 pods due, 3 are allowed. Still bad: node c1 sla=0"
+SHOP = "it holds namespace shop only"
+OTHER = 'pods "other" is forbidden'
+UNANSWERED = "requested at 2026-01-31T11:59:59Z, the API server has not answered"
+FULL = "for PodDisruptionBudget web: it allows no disruption now: 1 pod is healthy, 1 has to be"
+PATIENT = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 900}}
+WAITS: dict[str, tuple[tuple[Json, ...], str]] = {
+    "due": ((policy(),), DUE),
+    "rate": ((limited(("policy-rate", 3)),), RATE),
+    "guard": ((limited(("guard", 3)),), f"{GUARD}: it has tripped"),
+    "guard_counts_without_its_advice": ((listed(COUNTS, limit="guard"),), f"{GUARD}: {COUNTS}"),
+    "namespace_of_a_guard_is_said_once": (
+        (listed(f"since {SINCE} {SHOP}: 12 pods due", limit="guard", message=SHOP),),
+        f"{GUARD}: since {SINCE} {SHOP}: 12 pods due",
+    ),
+    "guard_before_the_pod_is_listed": ((halted(),), f"{GUARD}: it has tripped"),
+    "guard_before_the_deadline": ((halted(120),), f"for its deadline, in 1m; then {GUARD}: it has tripped"),
+    "guard_that_paces": ((halted(action="Pace"),), f"{GUARD}: it has tripped"),
+    "guard_that_only_reports": ((halted(action="Report"),), DUE),
+    "node_without_a_place": (
+        (placed("a1", "a2"),),
+        "limit place of policy sla: node n1 waits for a place: a1, a2 lose pods now; 14 nodes wait",
+    ),
+    "guard_of_a_paused_policy": (
+        (halted(paused=True),),
+        f"policy sla is paused: taintwarden resume sla; then {GUARD}: it has tripped",
+    ),
+    "several_limits_blame_none": (
+        (limited(("bounce", 9), ("per-node", 2), ("budget", 1)),),
+        "one of the limits of policy sla (by the number of pods that each delays): bounce (9), per-node (2)",
+    ),
+    "budget_of_other_pods": ((limited(("budget", 1)),), DUE),
+    "failing_call_and_the_next": (
+        (listed(limit="failing", message="no", attempts=14, until="2026-01-31T12:00:40Z"),),
+        f"{CALLS}: no; the next call is made in 40s",
+    ),
+    "next_call_that_is_past": (
+        (listed(limit="failing", message="no", attempts=2, until="2026-01-31T11:59:58Z"),),
+        f"{CALLS}: no",
+    ),
+    "report_says_its_age": (
+        (listed(observed="2026-01-31T11:59:42Z", limit="failing", message="no", attempts=2),),
+        f"{CALLS}: no (reported 18s ago)",
+    ),
+    "error_of_another_pod": (
+        (listed(limit="failing", message=OTHER, attempts=0),),
+        f"{CALLS}: of another pod of its namespace: {OTHER}",
+    ),
+    "error_of_another_pod_is_not_of_one_not_listed": ((limited(("failing", 9), message=OTHER),), CALLS),
+    "next_of_a_limit_is_a_pod": (
+        (listed(limit="policy-rate", until="2026-01-31T12:00:40Z"),),
+        f"{RATE}; the next may be evicted in 40s",
+    ),
+    "failing_deletion_waits_for_no_budget": (
+        (listed(spec=PATIENT, limit="failing", message="no right to delete", attempts=2), budget()),
+        f"{CALLS}: no right to delete",
+    ),
+    "budget_is_told_once": ((listed(limit="budget", message="allows no disruption now"), budget()), FULL),
+    "listed_and_not_refused": ((listed(),), DUE),
+    "call_without_an_answer": ((listed(message=UNANSWERED),), f"its eviction: {UNANSWERED}"),
+    "budget_that_blocks": ((policy(), budget()), FULL),
+    "budget_that_allows": ((policy(), budget(allowed=1)), DUE),
+    "deleting_asks_no_budget": ((policy(eviction={"method": "Delete"}), budget()), DUE),
+    "patience_with_a_budget": (
+        (policy(**PATIENT), budget()),
+        FULL.replace(":", ", 15m at most from this operator's first try on, then it is deleted:", 1),
+    ),
+    "deadline_before_the_budget": (
+        (policy(timing={"violationGraceSeconds": 120}), budget()),
+        f"for its deadline, in 1m; then {FULL}",
+    ),
+}
 
 
-def test_what_a_guard_counts_and_which_nodes_are_bad_is_told_without_its_advice():
-    says = "since 2026-07-01T11:59:00Z no pod is evicted: 12 pods due, 3 are allowed. Still bad: node c1 sla=0"
-    held = listed(limit="guard")
-    held["status"]["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")]
-    assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds evictions: {says}"
+def test_a_pod_on_a_node_with_a_place_does_not_wait_for_one():
+    assert explained(pod(GT), BAD_NODE, placed("n1")).waits_for.startswith("limit bounce")
 
 
-def test_which_namespace_a_guard_holds_is_said_once():
-    says = "since 2026-07-01T11:59:00Z it holds namespace shop only: 12 pods due, 3 are allowed"
-    held = listed(limit="guard", message="it holds namespace shop only")
-    held["status"]["conditions"] = [condition("GuardTripped", "True", f"{says}. {guard_advice('sla')}")]
-    assert explained(pod(GT), BAD_NODE, held).waits_for == f"the guard of policy sla holds evictions: {says}"
+@pytest.mark.parametrize("case", WAITS)
+def test_what_a_pod_waits_for(case):
+    objects, told = WAITS[case]
+    assert explained(pod(GT), BAD_NODE, *objects).waits_for == told
 
 
-@pytest.mark.parametrize(
-    ("grace", "action", "told"),
-    [
-        (0, "Halt", "the guard of policy sla holds evictions: it has tripped"),
-        (120, "Halt", "for its deadline, in 1m; then the guard of policy sla holds evictions: it has tripped"),
-        (0, "Pace", "the guard of policy sla holds evictions: it has tripped"),
-        (0, "Report", "for nothing: it is due now"),
-    ],
-)
-def test_a_tripped_guard_is_told_before_the_operator_lists_the_pod_as_held(grace, action, told):
-    halted = policy(timing={"violationGraceSeconds": grace}, limits={"guard": {"action": action}})
-    halted["status"] = {"guard": {"trippedAt": "2026-01-31T11:59:00Z"}, "nextPods": listed()["status"]["nextPods"]}
-    assert explained(pod(GT), BAD_NODE, halted).waits_for == told
+def test_two_budgets_are_a_mistake():
+    told = explained(pod(GT), BAD_NODE, policy(), budget("a", 1), budget("b", 1)).waits_for
+    assert "refuses a pod with more than one PodDisruptionBudget (a, b)" in told
 
 
-def test_that_the_guard_of_a_paused_policy_may_hold_the_pod_is_told_with_the_way_to_resume():
-    halted = policy(paused=True) | {"status": {"guard": {"trippedAt": "2026-01-31T11:59:00Z"}}}
-    told = explained(pod(GT), BAD_NODE, halted).waits_for
-    resume = "policy sla is paused: taintwarden resume sla"
-    assert told == f"{resume}; then the guard of policy sla holds evictions: it has tripped"
+def test_a_budget_is_told_once_in_text():
+    answer = explained(pod(GT), BAD_NODE, policy(), budget())
+    assert [(one.name, one.allows) for one in answer.budgets] == [("web", False)]
+    assert render(*parts(answer)).count("it allows no disruption now") == 1
 
 
 RECLAIMED = node(taint("1", timeAdded="2026-01-31T11:59:00Z"))
@@ -416,138 +504,10 @@ def test_the_end_of_a_node_of_which_the_operator_has_not_reported():
     assert explained(pod(GT), RECLAIMED, rehearsed).node_end is None
 
 
-def test_of_several_limits_none_is_blamed_and_no_budget_of_other_pods():
-    counts, since = (("bounce", 9), ("per-node", 2), ("budget", 1)), "2026-07-01T11:59:00Z"
-    limits = [{"limit": name, "pods": pods, "since": since} for name, pods in counts]
-    told = "one of the limits of policy sla (by the number of pods that each delays): bounce (9), per-node (2)"
-    assert explained(pod(GT), BAD_NODE, policy() | {"status": {"limits": limits}}).waits_for == told
-    of_others = policy() | {"status": {"limits": limits[-1:]}}
-    assert explained(pod(GT), BAD_NODE, of_others).waits_for == "for nothing: it is due now"
-
-
-def placed(*nodes: str) -> Json:
-    """A policy of which these nodes have a place, and another one waits."""
-    message, since = "node z9 waits for a place: a1, a2 lose pods now; 14 nodes wait", "2026-07-01T11:59:00Z"
-    limits = [{"limit": name, "pods": 9, "since": since, "message": message} for name in ("place", "bounce")]
-    places = {"nodes": [{"node": node, "since": since} for node in nodes], "term": 1}
-    return policy() | {"status": {"limits": limits, "places": places}}
-
-
-def test_a_pod_on_a_node_without_a_place_is_told_which_nodes_lose_pods():
-    told = explained(pod(GT), BAD_NODE, placed("a1", "a2")).waits_for
-    assert told == "limit place of policy sla: node n1 waits for a place: a1, a2 lose pods now; 14 nodes wait"
-
-
-def test_a_pod_on_a_node_with_a_place_does_not_wait_for_one():
-    assert explained(pod(GT), BAD_NODE, placed("n1")).waits_for.startswith("limit bounce")
-
-
-def listed(**of) -> Json:
-    """A policy whose operator says what refuses this pod, and that a bounce delays most others."""
-    reference = {"namespace": "shop", "name": "web", "node": "n1", "taint": "sla=1:NoExecute", "state": "Blocked"}
-    limits = [{"limit": "bounce", "pods": 9, "since": "2026-07-01T11:59:00Z"}]
-    next_pods = [reference | {"deadline": "2026-07-01T11:59:00Z"} | of]
-    return policy() | {"status": {"limits": limits, "nextPods": next_pods}}
-
-
-def test_what_refuses_this_pod_is_told_and_no_other_limit():
-    refused = listed(limit="failing", message='pods "web" is forbidden', attempts=14, until="2026-07-01T12:00:40Z")
-    told = explained(pod(GT), BAD_NODE, refused).waits_for
-    assert told.startswith("eviction calls fail or hang: pods")
-    assert "; the next call is made " in told
-    assert "bounce" not in told
-
-
-@pytest.mark.parametrize(
-    ("until", "told"), [("2026-01-31T12:00:40Z", "; the next call is made in 40s"), ("2026-01-31T11:59:58Z", "")]
-)
-def test_the_next_call_is_not_told_as_past(until, told):
-    refused = listed(limit="failing", message="no", attempts=2, until=until)
-    assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(f": no{told}")
-
-
-def test_what_the_operator_has_reported_says_how_old_it_is():
-    refused = listed(limit="failing", message="no", attempts=2)
-    refused["status"]["observedAt"] = "2026-01-31T11:59:42Z"
-    assert explained(pod(GT), BAD_NODE, refused).waits_for.endswith(": no (reported 18s ago)")
-
-
-def test_the_error_of_another_pod_is_told_as_such():
-    refused = listed(limit="failing", message='pods "other" is forbidden', attempts=0)
-    told = explained(pod(GT), BAD_NODE, refused).waits_for
-    assert told == 'eviction calls fail or hang: of another pod of its namespace: pods "other" is forbidden'
-
-
-def test_the_error_of_another_pod_is_not_told_of_one_that_is_not_listed():
-    limits = [{"limit": "failing", "pods": 9, "since": "2026-07-01T11:59:00Z", "message": 'pods "other" is forbidden'}]
-    told = explained(pod(GT), BAD_NODE, policy() | {"status": {"limits": limits}}).waits_for
-    assert told == "eviction calls fail or hang"
-
-
-def test_when_a_limit_lets_the_next_pod_go_is_told_as_of_a_pod():
-    held = listed(limit="policy-rate", until="2026-01-31T12:00:40Z")
-    told = explained(pod(GT), BAD_NODE, held).waits_for
-    assert told == "limit policy-rate of policy sla: the rate of the policy; the next may be evicted in 40s"
-
-
-def test_a_deletion_that_fails_does_not_wait_for_the_budget_any_more():
-    refused = listed(limit="failing", message="no right to delete", attempts=2)
-    refused["spec"]["eviction"] = {"method": "EvictThenDelete"}
-    told = explained(pod(GT), BAD_NODE, refused, budget()).waits_for
-    assert told == "eviction calls fail or hang: no right to delete"
-
-
-def test_a_budget_is_told_once():
-    held = listed(limit="budget", message="PodDisruptionBudget shop/web allows no disruption now")
-    told = explained(pod(GT), BAD_NODE, held, budget()).waits_for
-    assert told.startswith("for PodDisruptionBudget web: it allows no disruption now")
-    assert table(explained(pod(GT), BAD_NODE, held, budget())).count("it allows no disruption now") == 1
-
-
 def test_a_due_pod_waits_for_an_operator_if_none_is_at_work():
     silent = snapshot(pod(GT), BAD_NODE, policy())
     silent.operator_problem = "the operator has not renewed its Lease for 29s"
     assert explain(silent, Gates()).waits_for == "for an operator"
-
-
-def test_a_listed_pod_that_nothing_refuses_waits_for_nothing():
-    assert explained(pod(GT), BAD_NODE, listed()).waits_for == "for nothing: it is due now"
-
-
-def test_a_pod_whose_call_has_no_answer_waits_for_that():
-    asked = listed(message="requested at 2026-01-31T11:59:59Z, the API server has not answered")
-    told = "its eviction: requested at 2026-01-31T11:59:59Z, the API server has not answered"
-    assert explained(pod(GT), BAD_NODE, asked).waits_for == told
-
-
-def test_budget_that_blocks_is_named():
-    answer = explained(pod(GT), BAD_NODE, policy(), budget())
-    assert answer.waits_for.startswith("for PodDisruptionBudget web: it allows no disruption now")
-    assert [(one.name, one.allows) for one in answer.budgets] == [("web", False)]
-
-
-def test_budget_that_allows_blocks_nothing():
-    assert waits_for(budget(allowed=1)) == "for nothing: it is due now"
-
-
-def test_two_budgets_are_a_mistake():
-    assert "refuses a pod with more than one PodDisruptionBudget (a, b)" in waits_for(budget("a", 1), budget("b", 1))
-
-
-def test_deleting_asks_no_budget():
-    assert waits_for(budget(), eviction={"method": "Delete"}) == "for nothing: it is due now"
-
-
-def test_patience_with_a_budget_is_told():
-    told = waits_for(budget(), eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 900})
-    assert told.startswith(
-        "for PodDisruptionBudget web, 15m at most from this operator's first try on, then it is deleted:"
-    )
-
-
-def test_deadline_comes_before_the_budget():
-    told = waits_for(budget(), timing={"violationGraceSeconds": 120})
-    assert told.startswith("for its deadline, in 1m; then for PodDisruptionBudget web")
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

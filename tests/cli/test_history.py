@@ -10,7 +10,8 @@ from cli.terminals import terminal
 from cli.world import policy
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at, exactly
-from taintwarden_cli.status.event_timeline import Happening, Timeline, table
+from taintwarden_cli.rendering import render
+from taintwarden_cli.status.event_timeline import Happening, Timeline, parts
 
 NOW = time.time()
 # In one minute, whenever the test runs.
@@ -109,7 +110,7 @@ def test_what_went_wrong_and_what_people_did_is_coloured(monkeypatch):
         Happening(at=at(NOW), reason=reason, type=type_, kind="Pod", namespace="shop", name="web", note="")
         for reason, type_ in (("DeadlineMissed", "Warning"), ("PolicyPaused", "Normal"))
     ]
-    shown = table(Timeline(at(NOW), at(NOW), "", told))
+    shown = render(*parts(Timeline(at(NOW), at(NOW), "", told)))
     assert "\x1b[33mDeadlineMissed" in shown
     assert "\x1b[36mPolicyPaused" in shown
 

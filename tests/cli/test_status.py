@@ -79,14 +79,11 @@ async def test_one_line_for_each_policy(run):
     assert result.exit_code == 0
 
 
-async def test_pods_that_terminate_are_seen_at_once(cluster, run):
-    set_status(cluster, "spot", leaving=7)
-    assert (await run("status")).stdout.splitlines()[2].split()[-4] == "7"
-
-
-async def test_deletions_in_spite_of_budgets_are_told_apart(cluster, run):
+async def test_pods_that_terminate_and_deletions_in_spite_of_budgets_are_seen_at_once(cluster, run):
     set_status(cluster, "sla", **BUSY | {"pastBudgets": 2})
-    assert "1234 (2 past budgets)" in (await run("status")).stdout
+    set_status(cluster, "spot", leaving=7)
+    _, sla, spot = (await run("status")).stdout.splitlines()
+    assert ("1234 (2 past budgets)" in sla, spot.split()[-4]) == (True, "7")
 
 
 async def test_structure_is_as_documented(run):
@@ -155,21 +152,18 @@ async def test_what_the_api_server_says_is_shown_once(cluster, run):
     assert (await run("status", "sla")).stdout.count("forbidden: no") == 1
 
 
-@pytest.mark.parametrize(("limit", "bound"), [("node", " at the latest"), ("policy-rate", "")])
-async def test_the_end_of_a_wait_that_may_end_earlier_is_a_bound(cluster, run, now, limit, bound):
-    limits = [{"limit": limit, "pods": 9, "since": at(now - 150), "until": at(now + 90)}]
-    resting = condition("Progressing", "True", held(LimitStatus(limit, 9, at(now - 150), at(now + 90))))
+@pytest.mark.parametrize(
+    ("limit", "seconds", "told"),
+    [("node", 90, " in 1m(?:30|2[89])s at the latest"), ("policy-rate", 90, " in 1m(?:30|2[89])s"), ("window", -9, "")],
+)
+async def test_the_end_of_a_wait_that_may_end_earlier_is_a_bound_and_one_that_is_past_is_not_told(
+    cluster, run, now, limit, seconds, told
+):
+    limits = [{"limit": limit, "pods": 9, "since": at(now - 150), "until": at(now + seconds)}]
+    resting = condition("Progressing", "True", held(LimitStatus(limit, 9, at(now - 150), at(now + seconds))))
     set_status(cluster, "sla", **BUSY | {"limits": limits, "conditions": [*FINE, resting]})
     shown = " ".join((await run("status", "sla")).stdout.split())
-    assert len(re.findall(f"the next may be evicted in 1m(?:30|2[89])s{bound}(?! at)", shown)) == 1
-
-
-async def test_the_end_of_a_wait_that_is_past_is_not_told(cluster, run, now):
-    limits = [{"limit": "window", "pods": 9, "since": at(now - 150), "until": at(now - 9)}]
-    resting = condition("Progressing", "True", held(LimitStatus("window", 9, at(now - 150), at(now - 9))))
-    set_status(cluster, "sla", **BUSY | {"limits": limits, "conditions": [*FINE, resting]})
-    shown = " ".join((await run("status", "sla")).stdout.split())
-    assert "the next may be evicted" not in shown
+    assert len(re.findall(f"the next may be evicted{told}(?! at)", shown)) == bool(told)
 
 
 async def test_old_numbers_are_told_as_old(cluster, run, looks, now):
@@ -302,53 +296,43 @@ async def test_top_shows_a_look_that_fails_above_the_last_one(monkeypatch):
     assert "As of 2026-01-31T12:00:00Z: no" in shown.getvalue()
 
 
-async def test_invalid_taints_are_named_with_their_nodes(cluster, run):
+async def test_invalid_taints_are_named_with_their_nodes_and_call_for_a_person(cluster, run):
     taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(10)]
     set_status(cluster, "sla", retained=23, invalidTaints=taints)
-    shown = " ".join((await run("status", "sla")).stdout.split())
+    result = await run("status", "sla")
+    shown = " ".join(result.stdout.split())
     judged = "2 pods are judged by its last valid value, or stay"
-    assert shown.count("Problem sla=98O:NoExecute on a0 cannot be compared (and 9 more taints)") == 1
+    problem = "Problem sla=98O:NoExecute on a0 cannot be compared (and 9 more taints)"
+    remedy = "Do this set a valid value; taintwarden doctor --only taint-value-invalid says which"
+    assert (result.exit_code, shown.count(f"{problem} Effect {judged}"), remedy in shown) == (10, 1, True)
     for number in range(1, 10):
         assert shown.count(f"sla=98O:NoExecute on a{number} cannot be compared: {judged}") == 1
     assert "3 pods with other invalid taints: kubectl get events" in shown
 
 
-async def test_a_value_that_cannot_be_compared_calls_for_a_person(cluster, run):
-    taints = [{"node": f"a{number}", "taint": "sla=98O:NoExecute", "pods": 2} for number in range(3)]
-    set_status(cluster, "sla", invalidTaints=taints)
-    result = await run("status")
-    shown = " ".join(result.stdout.split())
-    assert "Problem sla=98O:NoExecute on a0 cannot be compared (and 2 more taints) Effect 2 pods are judged by" in shown
-    assert "Do this set a valid value; taintwarden doctor --only taint-value-invalid says which" in shown
-    assert result.exit_code == 10
-
-
 @pytest.mark.parametrize(
-    ("reaction", "effect"), [("Evict", "have to leave, since"), ("Hold", "are judged by its last valid value")]
+    ("reaction", "pods", "effect"),
+    [
+        ("Evict", 0, "pods that compare it have to leave, since"),
+        ("Hold", 0, "pods that compare it are judged by its last valid value"),
+        ("Evict", 1, "1 pod has to leave, since onInvalidValue is Evict"),
+    ],
 )
-async def test_a_value_that_cannot_be_compared_calls_for_a_person_while_no_pod_is_there(cluster, run, reaction, effect):
+async def test_a_value_that_cannot_be_compared_calls_for_a_person_also_while_no_pod_is_there(
+    cluster, run, reaction, pods, effect
+):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(timing={"onInvalidValue": reaction}))
-    set_status(cluster, "sla", invalidTaints=[{"node": "a0", "taint": "sla=98O:NoExecute", "pods": 0}])
+    set_status(cluster, "sla", invalidTaints=[{"node": "a0", "taint": "sla=98O:NoExecute", "pods": pods}])
     result = await run("status", "sla")
-    assert (result.exit_code, f"pods that compare it {effect}" in " ".join(result.stdout.split())) == (10, True)
-
-
-async def test_invalid_taints_of_a_policy_that_evicts_for_them(cluster, run):
-    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(timing={"onInvalidValue": "Evict"}))
-    set_status(cluster, "sla", invalidTaints=[{"node": "a0", "taint": "sla=98O:NoExecute", "pods": 1}])
-    shown = " ".join((await run("status", "sla")).stdout.split())
-    assert "cannot be compared Effect 1 pod has to leave, since onInvalidValue is Evict" in shown
+    assert (result.exit_code, f"Effect {effect}" in " ".join(result.stdout.split())) == (10, True)
     told = json.loads((await run("status", "sla", "-o", "json")).stdout)
-    assert told["policies"][0]["onInvalidValue"] == "Evict"
+    assert told["policies"][0]["onInvalidValue"] == reaction
 
 
-async def test_all_policies_in_detail(run):
+async def test_all_policies_or_an_only_one_in_detail(cluster, run):
     shown = (await run("status", "-o", "wide")).stdout
     assert "shop/web-0 on a1: Waiting" in shown
     assert "\nspot\n" in shown
-
-
-async def test_only_policy_in_detail(cluster, run):
     cluster.delete(POLICIES, "spot")
     assert "shop/web-0 on a1: Waiting" in (await run("status")).stdout
 
@@ -408,17 +392,14 @@ async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
     assert "every zone is Full, so only pods that you release are evicted\n" in (await run("status")).stdout
 
 
-async def test_policy_that_is_not_accepted_calls_for_a_person(cluster, run):
+async def test_policy_that_is_not_accepted_or_that_nobody_looked_at_calls_for_a_person(cluster, run):
     set_status(cluster, "spot", conditions=[condition("Accepted", "False", "spec.taints: is empty")])
-    result = await run("status")
+    result = await run("status", "spot")
     assert (result.exit_code, "it is not accepted: spec.taints: is empty" in result.stdout) == (10, True)
-
-
-async def test_policy_that_nobody_looked_at_calls_for_a_person(cluster, run):
     cluster.create(POLICIES, policy("new"))
-    result = await run("status")
+    result = await run("status", "new")
     assert (result.exit_code, "no operator has looked at it yet" in result.stdout) == (10, True)
-    assert "Nodes" not in (await run("status", "new")).stdout  # how many they are is not known
+    assert "Nodes" not in result.stdout  # how many they are is not known
 
 
 async def test_newest_version_that_nobody_looked_at_calls_for_a_person(cluster, run):
@@ -509,20 +490,17 @@ def deploy_webhook(cluster: LocalCluster, ready: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("command", "code"), [("status", 10), ("top", 0)])
-async def test_a_webhook_without_a_ready_replica_is_told_and_needs_a_person(cluster, run, command, code):
-    deploy_webhook(cluster, ready=0)
+@pytest.mark.parametrize(
+    ("command", "ready", "answer", "code"),
+    [("status", 0, 200, 10), ("top", 0, 200, 0), ("status", 1, 200, 0), ("status", 0, 403, 0)],
+)
+async def test_a_webhook_without_a_ready_replica_is_told_if_it_may_be_read(cluster, run, command, ready, answer, code):
+    deploy_webhook(cluster, ready)
+    if answer == 403:
+        cluster.faults.answer(answer, path="/deployments")
     result = await run(command)
     told = "of Deployment taintwarden-system/hooks, the webhook, no replica is ready"
-    assert (result.exit_code, told in result.stdout) == (code, True)
-
-
-@pytest.mark.parametrize("answer", [None, 403])
-async def test_a_webhook_with_a_ready_replica_or_that_may_not_be_read_is_no_problem(cluster, run, answer):
-    deploy_webhook(cluster, ready=0 if answer else 1)
-    if answer:
-        cluster.faults.answer(answer, path="/deployments")
-    assert "webhook" not in (await run("status")).stdout
+    assert (result.exit_code, told in result.stdout) == (code, ready == 0 and answer == 200)
 
 
 async def test_operator_that_reports_is_fine(cluster, run, now):

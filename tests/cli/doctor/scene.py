@@ -13,8 +13,8 @@ from taintwarden_cli.doctor.check import Diagnosis, Finding
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.examining import chosen, diagnose
 from taintwarden_cli.doctor.inventory import Inventory
+from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import WORKLOADS
-from taintwarden_cli.status.lasting import FullBudget
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
 

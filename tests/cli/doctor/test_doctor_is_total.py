@@ -16,8 +16,9 @@ from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, OperatorSettings, Rights
 from taintwarden_cli.doctor.examining import chosen
-from taintwarden_cli.doctor.findings_table import table
+from taintwarden_cli.doctor.findings_table import parts
 from taintwarden_cli.doctor.inventory import Inventory
+from taintwarden_cli.rendering import render
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -153,7 +154,7 @@ def test_answers_always(pods, workloads, taints, carried, policies, profiles, bu
     assert found.errors + found.warnings == len(found.findings)
     assert found.checks == len(CATALOGUE)
     with terminal():
-        assert max(map(cell_len, table(found, chosen(()), None).splitlines())) <= 100
+        assert max(map(cell_len, render(*parts(found, chosen(()), None)).splitlines())) <= 100
     msgspec.json.encode(found)
 
 

@@ -40,8 +40,10 @@ def test_annotation_on_the_workload_itself_has_no_effect():
     assert companion(workload(metadata={"annotations": annotations})) == []
 
 
-def test_valid_annotation_is_left_in_peace():
-    assert invalid(replicas(2, EXISTS, extended=[STRICT])) == []
+@pytest.mark.parametrize("context", [(), (namespace(**{"taintwarden.io/inject": "true"}), INJECTS)])
+def test_valid_annotation_beside_a_native_toleration_is_left_in_peace(context):
+    web = replicas(3, EXISTS, extended=[STRICT])
+    assert (invalid(*context, web), companion(*context, web)) == ([], [])
 
 
 def test_extended_without_native():
@@ -53,10 +55,6 @@ def test_extended_without_native():
 def test_profile_without_native():
     (found,) = companion(pod(), profile("strict", STRICT, app="web"))
     assert "TolerationProfile strict names this key" in found.message
-
-
-def test_extended_with_native_is_left_in_peace():
-    assert companion(replicas(2, EXISTS, extended=[STRICT])) == []
 
 
 def test_template_that_a_webhook_completes_is_left_in_peace():
@@ -71,8 +69,3 @@ def test_pods_that_the_webhook_missed():
     (found,) = companion(asks, INJECTS, replicas(3, extended=[STRICT]))
     assert (found.pods, found.template) == (3, False)
     assert found.remedy.startswith("they are older than the webhook, or it was away: restart them")
-
-
-def test_pods_with_their_companion_are_left_in_peace():
-    asks = namespace(**{"taintwarden.io/inject": "true"})
-    assert companion(asks, INJECTS, replicas(3, EXISTS, extended=[STRICT])) == []

@@ -16,8 +16,8 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden_cli.output import fail
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
-REFUSED, USAGE = 1, 2
-"""Exit codes: the cluster cannot be reached or refuses; wrong flags or kubeconfig."""
+FINE, REFUSED, USAGE, PERSON = 0, 1, 2, 10
+"""Exit codes: nothing to do; the cluster cannot be reached or refuses; wrong flags or kubeconfig; you have to act."""
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def confirm(question: str, meaning: str, *, yes: bool) -> None:
         fail("nothing was changed", REFUSED)
 
 
-def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 4) -> T:
+def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 12) -> T:
     """The response of the selected cluster; ends the process with one line if there is none."""
 
     async def answer() -> T:

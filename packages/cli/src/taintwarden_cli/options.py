@@ -49,6 +49,15 @@ def operator_option(command: Command) -> Command:
     return click.option("--operator-namespace", "namespace", metavar="NAMESPACE", help=text)(command)
 
 
+def gate_options(command: Command) -> Command:
+    """Add ``--numeric-operators`` and ``--semver-operators`` to a command."""
+    numeric = click.option(
+        "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
+    )
+    semver = "Whether Semver* may match. [default: on]"
+    return numeric(click.option("--semver-operators/--no-semver-operators", default=None, help=semver)(command))
+
+
 def cluster_options(command: Command) -> Command:
     """Add ``--kubeconfig`` and ``--context`` to a command."""
     context = click.option("--context", help="Context of the kubeconfig. Default: its current one.")

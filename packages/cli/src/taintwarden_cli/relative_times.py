@@ -4,6 +4,7 @@ import re
 
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import ago, duration, relative
+from taintwarden.engine.rfc3339 import read_time
 
 _WITHIN = re.compile(
     r"(?:(?P<next>; the next (?:may be evicted|call is made)) at |(?P<word>since|at) )?"
@@ -26,10 +27,8 @@ class Times:
 
     def age(self, time: str) -> float:
         """The age in seconds. Of an unreadable time it is 0."""
-        try:
-            return self.now - moment(time)
-        except ValueError:
-            return 0.0
+        at = read_time(time)
+        return 0.0 if at is None else self.now - at
 
     def ago(self, time: str) -> str:
         """``2s ago``, of what has happened."""

@@ -8,15 +8,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.engine.model import Effect, Mode, Taint, TaintSelector
-from taintwarden.fields.names import check_key, check_label_value
+from taintwarden.engine.model import Mode, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
 from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec
-from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
@@ -32,7 +31,6 @@ PAUSE_SECONDS = 1.0
 """A write of the operator may be in progress."""
 MAX_EXAMPLES = 10
 """Objects that are named; the others are counted."""
-_FORM = "write KEY=VALUE:EFFECT, for example sla=950:NoSchedule, or KEY for a node without the taint"
 _Object = TypeVar("_Object")
 
 
@@ -51,35 +49,14 @@ def print_labels(taints: tuple[str, ...]) -> None:
 def labels_for(taints: Iterable[str]) -> dict[str, str]:
     """The labels of a node with these taints, and without those of which only the key is given.
 
-    Raises:
-        BadInput: a taint cannot be read, or labels cannot express it.
-
+    Raises BadInput if a taint cannot be read, or labels cannot express it.
     """
-    written = [_parsed(one) for one in taints if ":" in one]
-    absent = [one for one in taints if ":" not in one]
-    for key in absent:
-        _check(key, key, "")
+    written = [parse_taint(one) for one in taints if ":" in one]
+    absent = [parse_removal(one)[0] for one in taints if ":" not in one]
     labels = node_labels(written, [TaintSelector(one.key, placement=True) for one in written])
     for subject, why in labels.faults:
-        msg = f"{subject}: {why}"
-        raise BadInput(msg)
+        raise BadInput(f"{subject}: {why}")
     return {**neutral_labels(absent), **labels.labels}
-
-
-def _parsed(text: str) -> Taint:
-    pair, _, effect = text.rpartition(":")
-    key, _, value = pair.partition("=")
-    if effect not in list(Effect):
-        msg = f"{text!r}: the effect must be one of {', '.join(Effect)}: {_FORM}"
-        raise BadInput(msg)
-    _check(text, key, value)
-    return Taint(key, value, effect)
-
-
-def _check(text: str, key: str, value: str) -> None:
-    for fault in (*check_key(key), *check_label_value(value)):
-        msg = f"{text!r}: {fault.detail}: {_FORM}"
-        raise BadInput(msg)
 
 
 # -- remove -----------------------------------------------------------------------------------------------------------
@@ -133,9 +110,7 @@ class Uses:
 async def read_uses(session: Session, key: str) -> Uses:
     """Read all that may carry or name labels of placement.
 
-    Raises:
-        ClusterError: something of it cannot be read. What is not known may be in use.
-
+    Raises ClusterError if something of it cannot be read. What is not known may be in use.
     """
     found = Uses(key)
 
@@ -149,7 +124,7 @@ async def read_uses(session: Session, key: str) -> Uses:
         for source, listing in WORKLOADS.items()
     )
     stored, *_ = await asyncio.gather(
-        stored_policies(session),
+        session.policies(dict[str, Any]),
         read(NODES.path, NodeObject, NODES.name, found.add_node),
         read(PODS.path, PlacedPod, PODS.name, found.add_pod, NOT_FINISHED),
         *templates,
@@ -162,7 +137,7 @@ async def read_uses(session: Session, key: str) -> Uses:
 def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     """Carry out ``taintwarden placement remove``: show what uses the labels, ask, and remove them."""
     settings = settings_of(flags)
-    uses = ask(settings, lambda session: read_uses(session, key), max_connections=12)
+    uses = ask(settings, lambda session: read_uses(session, key))
     if uses.policies:
         words = f"policy {', '.join(uses.policies)} uses the key {key}: remove placement or versionLabels from it first"
         fail(printable(words), REFUSED)
@@ -172,7 +147,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     if any(uses.users.values()) and not force:
         fail("the labels are in use: restart what names them, and try again; or use --force", REFUSED)
     confirm("Remove the labels?", "remove the labels", yes=yes)
-    nodes = ask(settings, lambda session: remove_labels(session, uses.keys), max_connections=12)
+    nodes = ask(settings, lambda session: remove_labels(session, uses.keys))
     write(printable(f"the labels of {key} were removed from {nodes} nodes"))
 
 
@@ -191,9 +166,7 @@ def _shown(key: str, uses: Uses) -> Lines:
 async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: float = PAUSE_SECONDS) -> int:
     """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
 
-    Raises:
-        ClusterError: some nodes still carry them.
-
+    Raises ClusterError if some nodes still carry them.
     """
     changed: set[str] = set()
     problem = ""

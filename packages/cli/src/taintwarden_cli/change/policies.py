@@ -14,7 +14,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from taintwarden.api.status import GuardStatus, PolicyStatus
+from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
@@ -67,16 +67,10 @@ class StoredPolicy(msgspec.Struct):
 
 
 async def read_policy(session: Session, name: str) -> StoredPolicy:
-    """The policy ``name``.
-
-    Raises:
-        ClusterError: it does not exist, or cannot be read.
-
-    """
+    """The policy ``name``. Raises ClusterError if it does not exist, or cannot be read."""
     found = await session.read(f"{POLICIES.path}/{quote(name, safe='')}", StoredPolicy, POLICIES.name)
     if found is None:
-        msg = f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}"
-        raise ClusterError(msg)
+        raise ClusterError(f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}")
     return found
 
 
@@ -91,9 +85,7 @@ async def change(
 
     If another client writes the policy meanwhile, it is read again.
 
-    Raises:
-        ClusterError: the policy does not exist, was not changed, or the outcome is unknown.
-
+    Raises ClusterError if the policy does not exist, was not changed, or the outcome is unknown.
     """
     stored = await read_policy(session, name)
     body, text = attempt(stored)
@@ -189,37 +181,15 @@ async def _author(session: Session, reason: str) -> str:
     """The text of the annotation. An API server older than 1.28 does not say who the user is."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        review = await session.review(_REVIEWS, body, _Review, "ask who you are")
+        review = await session.review(_REVIEWS, body, "ask who you are")
     except ClusterError:
-        review = _Review()
-    user = review.status.get("userInfo", {}).get("username") or "an unknown user"
+        review = {}
+    user = review.get("userInfo", {}).get("username") or "an unknown user"
     text = f"{user} at {rfc3339.at(time.time())}"
     return f"{text}: {reason}" if reason else text
 
 
-class _Review(msgspec.Struct):
-    status: dict[str, dict[str, Any]] = {}
-
-
 # -- guard reset ------------------------------------------------------------------------------------------------------
-
-
-class Halted(msgspec.Struct):
-    """What stops all evictions of a policy, by its status; ``message`` is that of the condition."""
-
-    policy: str
-    generation: int
-    guard: GuardStatus
-    pods: int
-    """The number of due pods that are held. Those that are not due yet are released, too."""
-    message: str
-    zones_full: bool
-    """Every zone is Full, and the guard itself is armed."""
-
-    @property
-    def state(self) -> tuple[str | None, int, bool]:
-        """What must not have changed when it is released."""
-        return self.guard.tripped_at, self.generation, self.zones_full
 
 
 def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
@@ -230,32 +200,28 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     confirm("Release them?", "release them", yes=yes)
 
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
-        now = halted(stored)
-        if now.state != found.state:
-            msg = f"what holds policy {policy} is not what was shown any more: look again"
-            raise ClusterError(msg)
+        if halt(stored) != halt(found):
+            raise ClusterError(f"what holds policy {policy} is not what was shown any more: look again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
-        return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(now.generation)}}}, text
+        return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(stored.metadata.generation)}}}, text
 
     write(printable(ask(settings, lambda session: change(session, policy, attempt, "taintwarden"))))
 
 
-async def look(session: Session, name: str) -> tuple[str, Halted]:
-    """The cluster, what stops a policy, and how many of its pods are held.
+async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
+    """The cluster, and a policy that something stops.
 
-    Raises:
-        ClusterError: the policy does not exist, nothing is held, or the operator has not read its newest version.
-
+    Raises ClusterError if the policy does not exist, nothing is held, or the operator has not read its newest version.
     """
-    return session.cluster, halted(await read_policy(session, name))
+    stored = await read_policy(session, name)
+    halt(stored)
+    return session.cluster, stored
 
 
-def halted(stored: StoredPolicy) -> Halted:
-    """What stops a policy.
+def halt(stored: StoredPolicy) -> tuple[int, str | None]:
+    """The generation of a policy and when its guard tripped; None: it is armed, and every zone is Full.
 
-    Raises:
-        ClusterError: nothing does, or the operator has not read its newest version.
-
+    Raises ClusterError if nothing does, or the operator has not read its newest version.
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
@@ -265,27 +231,25 @@ def halted(stored: StoredPolicy) -> Halted:
         )
         raise ClusterError(msg)
     if not stored.has_guard:
-        msg = f"policy {name} has no guard, so there is nothing to reset"
-        raise ClusterError(msg)
-    guard, condition = status.guard or GuardStatus(), status.condition("GuardTripped")
-    zones_full = condition is not None and condition.reason == "AllZonesFull" and guard.tripped_at is None
-    if not zones_full and guard.tripped_at is None:
+        raise ClusterError(f"policy {name} has no guard, so there is nothing to reset")
+    tripped_at, condition = status.guard.tripped_at if status.guard else None, status.condition("GuardTripped")
+    if tripped_at is None and (condition is None or condition.reason != "AllZonesFull"):
         msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
         raise ClusterError(msg)
+    return generation, tripped_at
+
+
+def _shown(cluster: str, found: StoredPolicy) -> str:
+    """What you review before you confirm the evictions. Pods that are not due yet are released, too."""
+    (generation, tripped_at), status, lines = halt(found), found.status, Lines()
     held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # a zone holds before the guard does
-    return Halted(name, generation, guard, held, condition.message if condition else "", zones_full)
-
-
-def _shown(cluster: str, found: Halted) -> str:
-    """What you review before you confirm the evictions."""
-    lines, guard = Lines(), found.guard
     lines.add("Cluster", cluster)
-    lines.add("Policy", f"{found.policy}, generation {found.generation}", "bold")
-    if found.zones_full:
-        lines.add("Held", f"{pods(found.pods)} due now, since every zone is Full", "yellow")
-    else:
-        lines.add("Tripped", guard.tripped_at)
-        lines.add("Held", f"{pods(found.pods)} due now", "yellow")
-        lines.add("Cause", f"when it tripped: {guard.cause}" if guard.cause else "the operator has not told it yet")
-    lines.add("It says", found.message)
+    lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
+    lines.add("Tripped", tripped_at)
+    lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", since every zone is Full"), "yellow")
+    if status.guard is not None and tripped_at:
+        cause = status.guard.cause
+        lines.add("Cause", f"when it tripped: {cause}" if cause else "the operator has not told it yet")
+    condition = status.condition("GuardTripped")
+    lines.add("It says", condition.message if condition else None)
     return render(lines.grid)

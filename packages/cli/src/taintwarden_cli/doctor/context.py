@@ -11,8 +11,9 @@ from taintwarden.engine.operators import Operator
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
-from taintwarden_cli.status.lasting import FullBudget, why_none
+from taintwarden_cli.rehearsal.rehearsal import named, taught
+from taintwarden_cli.rehearsal.snapshot import FullBudget
+from taintwarden_cli.status.lasting import why_none
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
 from taintwarden_cli.status.problems import Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
@@ -40,8 +41,7 @@ class Context:
     def __init__(self, snapshot: DoctorSnapshot, gates: Gates) -> None:
         self.snapshot = snapshot
         self.gates = snapshot.operator.gates if snapshot.operator else gates
-        rehearsal = Rehearsal(snapshot, self.gates, at_once(snapshot.now))
-        rehearsal.teach()
+        rehearsal = taught(snapshot, self.gates)
         self.view = rehearsal.view
         self.groups = snapshot.groups
         """Pods and templates by owner."""
@@ -68,7 +68,7 @@ class Context:
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
         """Whether another check finds the problem, with more detail: a wait for budgets that never allow is one."""
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
-        in_vain = all(isinstance(one, FullBudget) and why_none(one) for one in budgets)
+        in_vain = all(one is not None and why_none(one) for one in budgets)
         return problem.kind in _CHECKED or (problem.kind is ProblemKind.BUDGET and in_vain)
 
     @property
@@ -119,12 +119,7 @@ class Context:
 
     def budgets(self, group: PodGroup) -> list[FullBudget]:
         """The PodDisruptionBudgets that select a group's pods, by name."""
-        found = (self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class))
-        return [one for one in found if isinstance(one, FullBudget)]
-
-    def selecting(self, policy: Policy) -> list[str]:
-        """The nodes that a policy acts on."""
-        return [name for name, node in self.nodes.items() if policy in node.policies]
+        return [self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class)]
 
     def may_leave(self, group: PodGroup) -> list[Policy]:
         """The policies that may evict the group's pods from their nodes."""

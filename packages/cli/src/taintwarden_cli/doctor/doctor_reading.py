@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 import click
-import msgspec
 
-from taintwarden.controller.decoding.times import moment
 from taintwarden.engine.model import Gates
+from taintwarden.engine.rfc3339 import read_time
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden_cli.doctor.doctor_snapshot import (
     RIGHTS,
@@ -19,15 +18,13 @@ from taintwarden_cli.doctor.doctor_snapshot import (
 from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, unready
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
-from taintwarden_cli.rehearsal.reading import FIELDS, Reader
-from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.reading import Reader
+from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
 from taintwarden_cli.status.close_look import look_closely
 from taintwarden_cli.status.event_timeline import read_events
-from taintwarden_cli.status.lasting import FullBudget
 
-MAX_CONNECTIONS = 12
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
 """A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
@@ -37,12 +34,7 @@ _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
-    """Read these sources concurrently.
-
-    Raises:
-        ClusterError: none of them can be read.
-
-    """
+    """Read these sources concurrently. Raises ClusterError if none of them can be read."""
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found)
     await reader.read(wanted)
@@ -55,7 +47,7 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
 
 class _DoctorReader(Reader):
     def __init__(self, session: Session, found: DoctorSnapshot) -> None:
-        super().__init__(session, found, fields=FIELDS | {Source.BUDGETS: ("budgets", FullBudget)})
+        super().__init__(session, found)
         self.inventory = Inventory(found.now)
         self._all = found
 
@@ -119,9 +111,7 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
 async def read_rights(session: Session, namespace: str) -> Rights:
     """Which rights the operator's service account lacks: the one in its Deployment, or in the manifest.
 
-    Raises:
-        ClusterError: this user may not create access reviews.
-
+    Raises ClusterError if this user may not create access reviews.
     """
     try:
         operator = operator_in(await read_deployments(session, namespace))
@@ -139,21 +129,9 @@ async def read_rights(session: Session, namespace: str) -> Rights:
             "resourceAttributes": attributes,
         }
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        answer = await session.review(_ACCESS, body, _Review, "create subjectaccessreviews")
-        missing += [] if answer.status.allowed else [right]
+        answer = await session.review(_ACCESS, body, "create subjectaccessreviews")
+        missing += [] if answer.get("allowed") else [right]
     return Rights(f"{namespace}/{account}", tuple(missing))
-
-
-class _Allowed(msgspec.Struct):
-    allowed: bool = False
-
-
-class _Review(msgspec.Struct):
-    status: _Allowed = msgspec.field(default_factory=_Allowed)
-
-
-class _Pods(msgspec.Struct):
-    items: list[Template] = []
 
 
 async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:
@@ -161,15 +139,13 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
 
     By the manager's lease, and its flags if they can be read.
 
-    Raises:
-        ClusterError: neither can be read.
-
+    Raises ClusterError if neither can be read.
     """
     lease = await read_lease(session, "kube-system", "kube-controller-manager")
-    if lease is None or lease.spec is None or _has_expired(lease.spec.renew_time, now):
+    if lease is None or lease.spec is None or now - (read_time(lease.spec.renew_time) or 0.0) > EXPIRED_SECONDS:
         return BuiltIn.ABSENT, BuiltIn.ABSENT
     selector = {"labelSelector": "component=kube-controller-manager"}
-    found = await session.read("/api/v1/namespaces/kube-system/pods", _Pods, "pods of kube-system", selector)
+    found = await session.read("/api/v1/namespaces/kube-system/pods", Page[Template], "pods of kube-system", selector)
     commands = [container.words for pod in (found.items if found else ()) for container in pod.spec.containers]
 
     def state(controller: str) -> BuiltIn:
@@ -178,13 +154,6 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
         return BuiltIn.RUNS if any(_is_on(command, controller) for command in commands) else BuiltIn.ABSENT
 
     return state("taint-eviction-controller"), state("device-taint-eviction-controller")
-
-
-def _has_expired(renewed: str | None, now: float) -> bool:
-    try:
-        return now - moment(renewed or "") > EXPIRED_SECONDS
-    except ValueError:
-        return True
 
 
 def _is_on(command: list[str], controller: str) -> bool:

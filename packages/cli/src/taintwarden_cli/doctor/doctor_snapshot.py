@@ -9,6 +9,7 @@ from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject
 from taintwarden_cli.doctor.inventory import Inventory, PodGroup
 from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.status.event_timeline import Happening
 from taintwarden_cli.status.findings import PolicyLook
 
@@ -27,17 +28,10 @@ class Webhook(msgspec.Struct, rename="camel"):
     failure_policy: str = ""
 
 
-class WebhookMeta(msgspec.Struct):
-    """``metadata`` of a webhook configuration."""
-
-    name: str = ""
-
-
-class WebhookConfiguration(msgspec.Struct):
+class WebhookConfiguration(Named):
     """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
 
-    metadata: WebhookMeta = msgspec.field(default_factory=WebhookMeta)
-    webhooks: list[Webhook] = []
+    webhooks: Sequence[Webhook] = ()
 
 
 class OperatorSettings(msgspec.Struct):

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden_cli.cluster_session import USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import FINE, PERSON, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Severity
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.command import SHOWN_OBJECTS
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.doctor.doctor_reading import MAX_CONNECTIONS, read_for
+from taintwarden_cli.doctor.doctor_reading import read_for
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot
-from taintwarden_cli.doctor.findings_table import table
+from taintwarden_cli.doctor.findings_table import parts
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.sources import Source
+from taintwarden_cli.rendering import render
 
-FINE, PERSON, BLIND = 0, 10, 11
+BLIND = 11
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -30,9 +31,9 @@ def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object)
         fail(str(error), USAGE)
     settings = settings_of(flags)
     snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
-    ask(settings, lambda session: read_for(wanted(checks), session, snapshot), MAX_CONNECTIONS)
+    ask(settings, lambda session: read_for(wanted(checks), session, snapshot))
     answer = diagnose(snapshot, checks, settings.gates)
-    write_answer(answer, output, lambda: table(answer, checks, None if show_all else SHOWN_OBJECTS))
+    write_answer(answer, output, lambda: render(*parts(answer, checks, None if show_all else SHOWN_OBJECTS)))
     sys.exit(PERSON if answer.findings else BLIND if answer.is_blind else FINE)
 
 
@@ -45,8 +46,7 @@ def chosen(names: Sequence[str]) -> tuple[Check, ...]:
     """
     known = {check.id for check in CATALOGUE}
     if missing := [name for name in names if name not in known]:
-        msg = f"there is no check {', '.join(missing)}; docs/doctor.md lists them"
-        raise LookupError(msg)
+        raise LookupError(f"there is no check {', '.join(missing)}; docs/doctor.md lists them")
     return tuple(check for check in CATALOGUE if not names or check.id in names)
 
 

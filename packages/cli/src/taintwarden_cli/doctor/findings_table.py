@@ -11,29 +11,28 @@ from rich.text import Text
 from taintwarden.controller.words import wording
 from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Severity
 from taintwarden_cli.output import printable
-from taintwarden_cli.rendering import render
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 _INDENT = (0, 0, 0, 2)
 _SHOWN_REASONS = 5
 
 
-def table(found: Diagnosis, checks: Sequence[Check], most: int | None) -> str:
+def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterator[RenderableType]:
     """The whole result as text, with at most ``most`` objects for each check."""
-    return render(*_parts(found, {check.id: check for check in checks}, most))
-
-
-def _parts(found: Diagnosis, checks: dict[str, Check], most: int | None) -> Iterator[RenderableType]:
+    finds = {check.id: check.finds for check in checks}
     for (severity, name), group in groupby(found.findings, key=lambda one: (one.severity, one.check)):
         findings = list(group)
         yield Text.assemble((severity, _STYLES[severity]), f" {name}: ", (_sum(findings), "bold"))
-        yield Padding(Text(checks[name].finds, style="dim"), _INDENT)
-        for remedy, alike in _by_remedy(findings):
+        yield Padding(Text(finds[name], style="dim"), _INDENT)
+        for remedy in dict.fromkeys(one.remedy for one in findings):
+            alike = [one for one in findings if one.remedy == remedy]
             shown = alike if most is None else alike[:most]
             yield Padding(_rows(shown), _INDENT)
             if len(shown) < len(alike):
                 yield Padding(Text(f"... and {len(alike) - len(shown)} more: --all shows them", style="dim"), _INDENT)
-            yield Padding(_remedy(remedy), _INDENT)
+            line = Table.grid(padding=(0, 1, 0, 0))
+            line.add_row(Text("Remedy:", style="green"), Text(printable(remedy)))
+            yield Padding(line, _INDENT)
         yield Text("")
     if found.not_checked:
         yield Text("Not checked:", style="yellow")
@@ -45,21 +44,20 @@ def _parts(found: Diagnosis, checks: dict[str, Check], most: int | None) -> Iter
 def _sum(findings: Sequence[Finding]) -> str:
     objects = len({one.subject for one in findings})
     pods = sum(one.pods for one in findings)
-    counted = f"{objects} object{'' if objects == 1 else 's'}"
+    counted = wording.several(objects, "object")
     return f"{counted}, {wording.pods(pods)}" if pods else counted
 
 
-def _by_remedy(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    found: dict[str, list[Finding]] = {}
-    for one in findings:
-        found.setdefault(one.remedy, []).append(one)
-    return list(found.items())
+def _grid(width: int) -> Table:
+    """Two columns, of which the first is folded at a width."""
+    shown = Table.grid(padding=(0, 2, 0, 0))
+    shown.add_column(overflow="fold", max_width=width)
+    shown.add_column(overflow="fold")
+    return shown
 
 
 def _rows(findings: Sequence[Finding]) -> Table:
-    shown = Table.grid(padding=(0, 2, 0, 0))
-    shown.add_column(overflow="fold", max_width=38)
-    shown.add_column(overflow="fold")
+    shown = _grid(38)
     for one in findings:
         shown.add_row(Text(printable(str(one.subject))), Text(f"{printable(one.message)}{_where(one)}"))
     return shown
@@ -71,16 +69,8 @@ def _where(finding: Finding) -> str:
     return f" ({' and '.join(parts)})" if parts else ""
 
 
-def _remedy(text: str) -> Table:
-    shown = Table.grid(padding=(0, 1, 0, 0))
-    shown.add_row(Text("Remedy:", style="green"), Text(printable(text)))
-    return shown
-
-
 def _not_checked(found: Diagnosis) -> Table:
-    shown = Table.grid(padding=(0, 2, 0, 0))
-    shown.add_column(overflow="fold", max_width=44)
-    shown.add_column(overflow="fold")
+    shown = _grid(44)
     reasons: dict[str, list[str]] = {}
     for one in found.not_checked:
         names = [*one.checks[:_SHOWN_REASONS]]
@@ -94,9 +84,5 @@ def _not_checked(found: Diagnosis) -> Table:
 
 def _summary(found: Diagnosis) -> str:
     unchecked = {name for one in found.not_checked if not one.partly for name in one.checks}
-    checks = _count(found.checks, "check") + (f", {len(unchecked)} not made" if unchecked else "")
-    return f"{_count(found.errors, 'error')}, {_count(found.warnings, 'warning')}; {checks}"
-
-
-def _count(number: int, name: str) -> str:
-    return f"1 {name}" if number == 1 else f"{number} {name}s"
+    checks = wording.several(found.checks, "check") + (f", {len(unchecked)} not made" if unchecked else "")
+    return f"{wording.several(found.errors, 'error')}, {wording.several(found.warnings, 'warning')}; {checks}"

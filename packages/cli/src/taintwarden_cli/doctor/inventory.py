@@ -145,7 +145,7 @@ class Inventory:
     def _add_workload(self, listing: Listing, raw: bytes) -> None:
         obj = msgspec.json.decode(raw)
         meta, spec = mapping(look(obj, "metadata")), mapping(look(obj, "spec"))
-        subject = listing.subject(str(meta.get("namespace", "")), str(meta.get("name", "")))
+        subject = Subject(listing.kind, str(meta.get("name", "")), str(meta.get("namespace", "")))
         controllers = [mapping(one) for one in sequence(meta.get("ownerReferences")) if look(one, "controller")]
         uid = str(meta.get("uid", ""))
         if controllers:

@@ -10,11 +10,12 @@ from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.explain import explaining_pods
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.explain.explanation import Fate
-from taintwarden_cli.explain.explanation_table import table
+from taintwarden_cli.explain.explanation_table import parts
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.files import snapshot_from_files
 from taintwarden_cli.rehearsal.manifests import BadInput, read_documents
 from taintwarden_cli.rehearsal.reading import read_around, read_node
+from taintwarden_cli.rendering import render
 
 STAYS, LEAVES, SILENT, NOWHERE = 0, 10, 11, 12
 GOING = (Fate.LEAVES, Fate.TERMINATES)
@@ -38,7 +39,7 @@ def explain_pod(
         answer = explain(snapshot, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else REFUSED)
-    write_answer(answer, output, lambda: table(answer))
+    write_answer(answer, output, lambda: render(*parts(answer)))
     nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
     sys.exit(SILENT if answer.problem else LEAVES if answer.fate in GOING else NOWHERE if nowhere else STAYS)
 
@@ -46,12 +47,12 @@ def explain_pod(
 def explain_node(name: str, output: str, **flags: object) -> None:
     """Explain the pods of a node."""
     settings, now = settings_of(flags), time.time()
-    snapshot = ask(settings, lambda session: read_node(session, settings.namespace, name, now), max_connections=12)
+    snapshot = ask(settings, lambda session: read_node(session, settings.namespace, name, now))
     try:
         answer = explaining_pods.explain_pods(snapshot, name, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
-    write_answer(answer, output, lambda: explaining_pods.table(answer))
+    write_answer(answer, output, lambda: render(*explaining_pods.parts(answer)))
     sys.exit(SILENT if answer.problem else STAYS if answer.drained else LEAVES)
 
 

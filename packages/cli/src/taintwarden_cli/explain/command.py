@@ -6,7 +6,7 @@ import click
 
 from taintwarden_cli.completion import NODES, PODS
 from taintwarden_cli.lazy import imported
-from taintwarden_cli.options import cluster_options, operator_option
+from taintwarden_cli.options import cluster_options, gate_options, operator_option
 from taintwarden_cli.output import output_option
 
 _HELP = """Explain one pod: for each taint of its node, which policy acts on it and which do not, the toleration used or
@@ -67,11 +67,6 @@ class _Moment(click.ParamType[float]):
         return moment.timestamp()
 
 
-_NAMESPACE = click.option(
-    "-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]"
-)
-
-
 _SHORT = {"po": "pod", "pods": "pod", "no": "node", "nodes": "node"}
 """The other names that kubectl knows."""
 
@@ -101,17 +96,14 @@ def explain() -> None:
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
-@_NAMESPACE
+@click.option("-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]")
 @click.option(
     "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
 )
 @operator_option
 @cluster_options
 @click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")
-@click.option(
-    "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
-)
-@click.option("--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]")
+@gate_options
 @output_option
 def pod(**given: object) -> None:
     """The text of ``--help`` is above."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
@@ -16,7 +15,6 @@ from taintwarden.engine.model import (
     Policy,
     Taint,
     TaintSelector,
-    Toleration,
     Tolerations,
 )
 from taintwarden.engine.operators import Match, applies, caution, match
@@ -49,9 +47,7 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     """The explanation of the first pod.
 
-    Raises:
-        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
-
+    Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     return explain_pod(snapshot, gates, taught(snapshot, gates), snapshot.pods[0])
 
@@ -59,9 +55,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedPod) -> PodExplanation:
     """The explanation of a pod by a machine that knows the snapshot.
 
-    Raises:
-        BadInput: the input is not sufficient, or a timestamp of the pod is invalid.
-
+    Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     evaluation = Evaluation(snapshot, gates, known, obj)
     meta, pod = obj.metadata, evaluation.pod
@@ -90,7 +84,9 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
         answer.reason = _why_it_stays(answer.taints)
         return answer
     first, *others = (_claim(answer, claim, evaluation) for claim in claims)
-    answer.fate = Fate.LEAVES if _is_enforced(claims[0].policy, evaluation) else Fate.WOULD_LEAVE
+    acting = claims[0].policy
+    is_enforced = acting.mode is Mode.ENFORCE and acting.name not in evaluation.rehearsed_policies
+    answer.fate = Fate.LEAVES if is_enforced else Fate.WOULD_LEAVE
     answer.reason, answer.policy = first.reason, first.policy
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
     answer.claims = others
@@ -121,49 +117,35 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehe
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
     pod, candidates = evaluation.object, Candidates(evaluation.snapshot, known, evaluation.gates)
-    found = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
-    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in found.obstacles.items()]
-    answer.reason, answer.remedy = found.reason, found.remedy
+    found, obstacles = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in obstacles.items()]
+    answer.reason, answer.remedy = found
     return answer
 
 
 def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
     """When the node is gone by ``reclaim``."""
-    policy = _stored(claim.policy, evaluation)
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
-    if hard_at is None or policy.mode is not Mode.ENFORCE:
+    if hard_at is None or claim.policy.mode is not Mode.ENFORCE:
         return None
     is_past = hard_at <= evaluation.now
     return f"node {claim.pod.node} {'counts as removed since' if is_past else 'is removed at'} {rfc3339.at(hard_at)}"
 
 
-def _status(policy: Policy, evaluation: Evaluation) -> PolicyStatus:
-    return status_of(next((one for one in evaluation.snapshot.policies if named(one)[1] == policy.name), {}))
-
-
-def _is_enforced(policy: Policy, evaluation: Evaluation) -> bool:
-    """Whether the operator evicts pods for a policy. The evaluation may have resumed it."""
-    return _stored(policy, evaluation).mode is Mode.ENFORCE and policy.name not in evaluation.rehearsed_policies
-
-
-def _stored(policy: Policy, evaluation: Evaluation) -> Policy:
-    return next(one for one in evaluation.policies if one.name == policy.name)
-
-
 def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> ClaimExplanation:
-    policy = _stored(claim.policy, evaluation)
     return ClaimExplanation(
-        policy=policy.name,
-        mode=policy.mode,
+        policy=claim.policy.name,
+        mode=claim.policy.mode,
         reason=wording.why(claim.verdict, evaluation.gates),
         deadline=rfc3339.at(claim.due_at),
         seconds_left=round(claim.due_at - evaluation.now),
-        waits_for=_waits_for(answer, claim, policy, evaluation),
+        waits_for=_waits_for(answer, claim, evaluation),
     )
 
 
-def _waits_for(answer: PodExplanation, claim: ClaimView, policy: Policy, evaluation: Evaluation) -> str:
-    status = _status(policy, evaluation)
+def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> str:
+    policy = claim.policy
+    status = status_of(next(one for one in evaluation.snapshot.policies if named(one)[1] == policy.name))
     if policy.mode is Mode.PAUSED:
         paused = status.says("Progressing", "Paused") or "paused"
         resume = f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
@@ -290,12 +272,9 @@ def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]
             counts = any(one is toleration for one in relevant)
             who = "the annotation" if naming[:1] == ["annotation"] else "".join(naming[:1])
             result = answer if counts else f"does not count, since {who} names this key"
-            yield TolerationAnswer(toleration, source, counts and answer is Match.HOLDS, result, _text(toleration))
-
-
-def _text(toleration: Toleration) -> str:
-    grace = toleration.violation_grace_seconds
-    return f"{toleration}" if grace is None else f"{toleration}, {grace} s of grace"
+            grace = toleration.violation_grace_seconds
+            text = f"{toleration}" if grace is None else f"{toleration}, {grace} s of grace"
+            yield TolerationAnswer(toleration, source, counts and answer is Match.HOLDS, result, text)
 
 
 def _notes(evaluation: Evaluation) -> Iterator[str]:

@@ -20,7 +20,7 @@ from taintwarden_cli.rehearsal.rehearsal import Rehearsal, taught
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying, why_staying
 from taintwarden_cli.relative_times import Times
-from taintwarden_cli.rendering import Lines, render, rows
+from taintwarden_cli.rendering import Lines, rows
 
 REASONS = 5
 """How many reasons to stay, or to wait, are listed."""
@@ -47,12 +47,7 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation:
-    """Explain each pod of a node.
-
-    Raises:
-        BadInput: the input is not sufficient.
-
-    """
+    """Explain each pod of a node. Raises BadInput if the input is not sufficient."""
     known = taught(snapshot, gates)
     found = sorted((explain_pod(snapshot, gates, known, pod) for pod in snapshot.pods), key=_rank)
     fates, node = [one.fate for one in found], known.view.node(name)
@@ -93,12 +88,8 @@ def _rank(one: PodExplanation) -> tuple[float, str, str]:
     return left, one.pod.namespace, one.pod.name
 
 
-def table(answer: PodsExplanation) -> str:
+def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     """The whole explanation as text."""
-    return render(*_parts(answer))
-
-
-def _parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines = Lines()
     lines.add("Problem", answer.problem, "bold red")
     lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_going(answer)}", "bold red")))

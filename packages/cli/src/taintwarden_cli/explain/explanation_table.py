@@ -10,7 +10,7 @@ from taintwarden.controller.words.wording import due, relative
 from taintwarden_cli.explain.explanation import Fate, NodeExplanation, PodExplanation, TaintExplanation
 from taintwarden_cli.output import printable
 from taintwarden_cli.relative_times import Times
-from taintwarden_cli.rendering import Lines, render, rows
+from taintwarden_cli.rendering import Lines, rows
 
 MAX_NAMED = 3
 """The number of nodes that are named for each reason."""
@@ -31,12 +31,8 @@ _VERDICTS = {
 }
 
 
-def table(answer: PodExplanation) -> str:
+def parts(answer: PodExplanation) -> Iterator[RenderableType]:
     """The whole explanation as text."""
-    return render(*_parts(answer))
-
-
-def _parts(answer: PodExplanation) -> Iterator[RenderableType]:
     yield _head(answer).grid
     if any(node.refusals for node in answer.nodes):
         yield Text("")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -18,11 +17,11 @@ from taintwarden.engine.model import Effect, Gates, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.fields.text import printable
-from taintwarden_cli.cluster_session import ask, settings_of
+from taintwarden_cli.cluster_session import PERSON, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden_cli.output import fail
 from taintwarden_cli.rehearsal.reading import read_for_policies
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.rehearsal import taught
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.status.lasting import of_system
 
@@ -30,7 +29,6 @@ MOSTLY = 0.5
 """Values are of a type if more than this share of the nodes has one: the rest are mistakes."""
 NAMED = 3
 """How many nodes a comment names."""
-FINE, NOTHING = 0, 10
 
 
 class Beginning(msgspec.Struct, frozen=True):
@@ -57,18 +55,16 @@ def show(keys: tuple[str, ...], **flags: object) -> None:
     if not found:
         left = "; ".join(f"{printable(key)}: {why}" for key, why in left_out.items())
         named = f" (left out: {left})" if left else ""
-        fail(f"no node has a taint for which to write a policy: name one by --key{named}", NOTHING)
+        fail(f"no node has a taint for which to write a policy: name one by --key{named}", PERSON)
     lines = [f"# {printable(key)} is left out: {printable(why)}." for key, why in left_out.items()]
     for one in found:
         lines += ["---", *_policy(one)]
     click.echo("\n".join(lines))
-    sys.exit(FINE)
 
 
 def beginnings(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Beginning], dict[str, str]]:
     """What to write for the keys that are wanted, or for those whose values change; and why others are left out."""
-    rehearsal = Rehearsal(snapshot, Gates(), at_once(snapshot.now))
-    rehearsal.teach()
+    rehearsal = taught(snapshot, Gates())
     taints: dict[str, list[tuple[NodeView, Taint]]] = {}
     for node in filter(None, map(rehearsal.view.node, sorted(rehearsal.view.nodes))):
         for taint, _ in node.taints:
@@ -150,7 +146,7 @@ def _policy(one: Beginning) -> Iterator[str]:
     yield "  # Set Enforce when these are the right ones."
     yield "  mode: DryRun"
     yield "  taints:"
-    yield f"    - key: {_quoted(one.key)}"
+    yield f"    - key: {json.dumps(one.key)}"  # whatever it looks like, YAML reads it as text
     if one.effects != (Effect.NO_EXECUTE.value,):
         yield "      # The effects that the nodes have. Without this field it acts on NoExecute only."
         yield f"      effects: [{', '.join(one.effects)}]"
@@ -171,7 +167,7 @@ def _policy(one: Beginning) -> Iterator[str]:
         yield "      # Nodes that are unhealthy: where most nodes of a zone are, pods leave it slowly. None is"
         yield f"      # now, as the lowest has {printable(one.lowest)}. Without it only the guard stops large waves."
         yield "      unhealthy:"
-        yield f"        - {{key: {_quoted(one.key)}, operator: Lt, value: {_quoted(one.lowest)}}}"
+        yield f"        - {{key: {json.dumps(one.key)}, operator: Lt, value: {json.dumps(one.lowest)}}}"
 
 
 def _values(one: Beginning) -> Iterator[str]:
@@ -190,8 +186,3 @@ def _values(one: Beginning) -> Iterator[str]:
         more = f" and {len(one.invalid) - NAMED} more" if len(one.invalid) > NAMED else ""
         yield f"      # Not of this type: {named}{more}. Correct them first."
     yield f"      valueType: {one.value_type.value}"
-
-
-def _quoted(value: str) -> str:
-    """A scalar that YAML reads as this text, whatever it looks like."""
-    return json.dumps(value)

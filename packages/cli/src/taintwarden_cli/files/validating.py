@@ -82,7 +82,7 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
                 found = read_documents(file)
                 documents += found
                 if not found:
-                    report.unreadable.append(Unreadable(printable(file), f"{printable(file)}: has no object"))
+                    raise BadInput(f"{printable(file)}: has no object")
             except BadInput as error:
                 report.unreadable.append(Unreadable(printable(file), str(error)))
     report.objects = len(documents)
@@ -153,19 +153,8 @@ def _finding(document: Document, severity: FaultSeverity, fault: FieldError) -> 
     line, text = document.position(fault.path)
     if text and not fault.is_missing:
         fault = as_written(fault, text)
-    return FileFinding(
-        document.file,
-        line,
-        document.number,
-        document.item,
-        document.kind,
-        document.name,
-        severity,
-        fault.path,
-        str(fault),
-        fault.reason,
-        fault.remedy,
-    )
+    place = document.file, line, document.number, document.item, document.kind, document.name
+    return FileFinding(*place, severity, fault.path, str(fault), fault.reason, fault.remedy)
 
 
 FINE, FAULTY, UNREADABLE = 0, 1, 2

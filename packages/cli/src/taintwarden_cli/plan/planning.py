@@ -10,24 +10,22 @@ from msgspec.structs import replace
 
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
-from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.plan.command import SHOWN_PODS
-from taintwarden_cli.plan.tables import sweep_parts, table
+from taintwarden_cli.plan.tables import parts, sweep_parts
 from taintwarden_cli.rehearsal.changes import Change, Where, parse_removal, parse_taint
 from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import read_snapshot
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once
+from taintwarden_cli.rehearsal.rehearsal import taught
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
 from taintwarden_cli.rendering import render
-
-FINE, PERSON = 0, 10
 
 
 def plan(
@@ -46,15 +44,15 @@ def plan(
     **flags: object,
 ) -> None:
     """Carry out the command."""
-    settings = settings_of(flags)
+    settings, where = settings_of(flags), Where(nodes, zones, selectors)
     if swept is not None:
         if taints or remove or enforced:
             words = "leave out --taint, --remove and --enforce"
             raise click.UsageError(f"--sweep is a plan of its own: {words}")
-        _sweep(swept, (nodes, zones, selectors), output, settings)
+        _sweep(swept, where, output, settings)
         return
     try:
-        changes = _changes((nodes, zones, selectors), taints, remove)
+        changes = _changes(where, taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     now = time.time()
@@ -66,30 +64,25 @@ def plan(
         answer = Play(snapshot, now, assumptions, settings.gates, enforced, **limits).run(changes, horizon)
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
-    write_answer(answer, output, lambda: table(answer, None if show_all else SHOWN_PODS))
+    write_answer(answer, output, lambda: render(*parts(answer, None if show_all else SHOWN_PODS)))
     sys.exit(PERSON if answer.needs_a_person else FINE)
 
 
-def _sweep(
-    text: str, where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], output: str, settings: Settings
-) -> None:
-    named, now = Where(*where), time.time()
+def _sweep(text: str, where: Where, output: str, settings: Settings) -> None:
+    now = time.time()
     try:
         wanted = parse_sweep(text)
-        named.check()
+        where.check()
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    snapshot, labelled = _read(settings, named.selectors, now)
-    named = replace(named, labelled=labelled)
-    gates, clock = settings.gates, at_once(now)
-    rehearsal = Rehearsal(snapshot, gates, clock)
-    rehearsal.teach()
+    snapshot, labelled = _read(settings, where.selectors, now)
+    rehearsal = taught(snapshot, settings.gates)
     try:
-        names = [one.metadata.name for one in named.find(snapshot.nodes)] if any(where) else []
+        names = [one.metadata.name for one in replace(where, labelled=labelled).find(snapshot.nodes)]
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     modes = {one.name: one.mode for one in rehearsal.policies}
-    found = sweep(rehearsal.view, wanted, names, gates, modes, clock())
+    found = sweep(rehearsal.view, wanted, names, settings.gates, modes, now)
     write_answer(found, output, lambda: render(*sweep_parts(found)))
     sys.exit(PERSON if found.needs_a_person else FINE)
 
@@ -104,19 +97,15 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
             labelled[text] = [one.metadata.name async for page in pages for one in page]
         return await read_snapshot(session, settings.namespace, now), labelled
 
-    return ask(settings, question, max_connections=12)
+    return ask(settings, question)
 
 
-def _changes(
-    where: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-    taints: tuple[str, ...],
-    remove: tuple[str, ...],
-) -> list[Change]:
-    if any(where) != bool(taints or remove):
-        words = "name nodes by --node, --zone or --selector" if not any(where) else "say --taint or --remove"
+def _changes(where: Where, taints: tuple[str, ...], remove: tuple[str, ...]) -> list[Change]:
+    is_named = where != Where()
+    if is_named != bool(taints or remove):
+        words = "say --taint or --remove" if is_named else "name nodes by --node, --zone or --selector"
         raise click.UsageError(f"nodes and changes belong together: {words}")
-    if not any(where):
+    if not is_named:
         return []
-    named = Where(*where)
-    named.check()
-    return [Change(named, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]
+    where.check()
+    return [Change(where, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]

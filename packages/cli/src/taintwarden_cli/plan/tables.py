@@ -10,7 +10,7 @@ from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.returning import REMEDY
 from taintwarden_cli.rehearsal.sweep import Step, Sweep
-from taintwarden_cli.rendering import Lines, render, rows
+from taintwarden_cli.rendering import Lines, rows
 
 _STYLES = {
     PlannedFate.LEAVES: "",
@@ -21,18 +21,14 @@ _STYLES = {
 }
 
 
-def table(plan: Plan, most: int | None) -> str:
+def parts(plan: Plan, most: int | None) -> Iterator[RenderableType]:
     """The whole plan as text, with ``most`` pods at most."""
-    return render(*_parts(plan, most))
-
-
-def _parts(plan: Plan, most: int | None) -> Iterator[RenderableType]:
     yield _head(plan).grid
     if not plan.pods:
         return
     yield Text("")
     shown = plan.pods if most is None else plan.pods[:most]
-    yield _pods(shown)
+    yield rows(("#", "AFTER", "POD", "NODE", "POLICY", "WAITS FOR", "GOES TO"), map(_row, shown))
     if len(shown) < len(plan.pods):
         yield Text(f"... and {len(plan.pods) - len(shown)} more: --all shows them", style="dim")
 
@@ -96,11 +92,6 @@ def _leave(plan: Plan) -> str:
         return f"no pod within {duration(plan.horizon_seconds)}"
     last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is PlannedFate.LEAVES)
     return f"{pods(plan.leaving)}, the last after {duration(last)}"
-
-
-def _pods(planned: list[PlannedPod]) -> RenderableType:
-    header = ("#", "AFTER", "POD", "NODE", "POLICY", "WAITS FOR", "GOES TO")
-    return rows(header, map(_row, planned))
 
 
 def _row(one: PlannedPod) -> Sequence[str | Text]:

@@ -29,23 +29,12 @@ class Where(msgspec.Struct, frozen=True):
         return ", ".join(filter(None, named))
 
     def check(self) -> None:
-        """Check that no selector is empty: it would select every node.
-
-        Raises:
-            BadInput: one is.
-
-        """
+        """Check that no selector is empty: it would select every node. Raises BadInput if one is."""
         if not all(text.strip() for text in self.selectors):
-            msg = "the label selector is empty: name nodes by --node, --zone or labels"
-            raise BadInput(msg)
+            raise BadInput("the label selector is empty: name nodes by --node, --zone or labels")
 
     def find(self, nodes: Sequence[NodeObject]) -> list[NodeObject]:
-        """The selected nodes.
-
-        Raises:
-            BadInput: a name, zone or selector matches no node.
-
-        """
+        """The selected nodes. Raises BadInput if a name, zone or selector matches no node."""
         found: dict[str, NodeObject] = {}
         for name in self.nodes:
             _add(found, [one for one in nodes if one.metadata.name == name], f"there is no node {name}")
@@ -80,9 +69,7 @@ class Change(msgspec.Struct, frozen=True):
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The stored policies; those with these names are set to mode Enforce.
 
-    Raises:
-        BadInput: a policy does not exist.
-
+    Raises BadInput if a policy does not exist.
     """
     found = {named(one)[1]: one for one in policies}
     for name in names:
@@ -100,12 +87,7 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
 
 
 def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
-    """The nodes that change.
-
-    Raises:
-        BadInput: a change selects nodes that do not exist.
-
-    """
+    """The nodes that change. Raises BadInput if a change selects nodes that do not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:
         current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
@@ -143,27 +125,16 @@ def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[Taint
 
 
 def parse_taint(text: str) -> Taint:
-    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``.
-
-    Raises:
-        BadInput: the text has another form.
-
-    """
+    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     pair, colon, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     if not colon:
-        msg = f"{text!r} has no effect: {_FORM}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} has no effect: {_FORM}")
     return _taint(key, value, effect, text)
 
 
 def parse_removal(text: str) -> tuple[str, str]:
-    """``KEY`` or ``KEY:EFFECT``.
-
-    Raises:
-        BadInput: the text has another form.
-
-    """
+    """``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     key, colon, effect = text.partition(":")
     taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
     return taint.key, taint.effect if colon else ""
@@ -172,11 +143,9 @@ def parse_removal(text: str) -> tuple[str, str]:
 def _taint(key: str, value: str, effect: str, text: str) -> Taint:
     faults = [*check_key(key), *check_label_value(value)]
     if faults:
-        msg = f"{text!r} is no taint: {faults[0]}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} is no taint: {faults[0]}")
     if effect not in list(Effect):
-        msg = f"{text!r} has effect {effect!r}: write {', '.join(Effect)}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} has effect {effect!r}: write {', '.join(Effect)}")
     return Taint(key, value, effect)
 
 

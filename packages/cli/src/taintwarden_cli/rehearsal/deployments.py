@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import Named
 
 EXTENDER = "scheduler-extender"
@@ -68,19 +68,10 @@ class Deployment(Named):
         return (one for one in self.spec.template.spec.containers if command in one.words)
 
 
-class _Deployments(msgspec.Struct):
-    items: list[Deployment] = []
-
-
 async def read_deployments(session: Session, namespace: str) -> list[Deployment]:
-    """Those of the project in the operator's namespace.
-
-    Raises:
-        ClusterError: they cannot be read.
-
-    """
+    """Those of the project in the operator's namespace. Raises ClusterError if they cannot be read."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    found = await session.read(path, _Deployments, f"deployments of {namespace}", _SELECTOR)
+    found = await session.read(path, Page[Deployment], f"deployments of {namespace}", _SELECTOR)
     return found.items if found else []
 
 
@@ -88,14 +79,12 @@ async def unready_webhook(session: Session, namespace: str) -> str:
     """The same as :func:`unready`, where the webhook is configured. Empty if that may not be read."""
     try:
         why = unready(await read_deployments(session, namespace), namespace)
-        return why if why and (WEBHOOK_DEPLOYMENT in why or await _is_configured(session)) else ""
+        if not why or WEBHOOK_DEPLOYMENT in why:
+            return why
+        found = await session.items(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
+        return why if b".taintwarden.io" in msgspec.json.encode(found) else ""
     except ClusterError:
         return ""
-
-
-async def _is_configured(session: Session) -> bool:
-    pages = session.pages(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
-    return any([b".taintwarden.io" in msgspec.json.encode(one) async for page in pages for one in page])
 
 
 def unready(deployments: Collection[Deployment], namespace: str) -> str:

@@ -107,16 +107,14 @@ class Evaluation:
             return Decoder(at_once(self.now), self.issues.append).pod(self.object)
         except ValueError as error:
             meta = self.object.metadata
-            msg = f"Pod {meta.namespace}/{meta.name}: {error}"
-            raise BadInput(msg) from error
+            raise BadInput(f"Pod {meta.namespace}/{meta.name}: {error}") from error
 
     def _check_namespace(self) -> None:
         """Without its labels, the engine treats a namespace as not selected, and the explanation would be wrong."""
         asking = [policy.name for policy in self.policies if policy.namespace_selector.requirements]
         if self.pod is not None and asking and self.namespace_labels is None:
             problem = self.snapshot.problems.get(Source.NAMESPACES, "")
-            msg = f"policy {asking[0]} selects namespaces by their labels, and {problem}"
-            raise BadInput(msg)
+            raise BadInput(f"policy {asking[0]} selects namespaces by their labels, and {problem}")
 
     def _recorded(self) -> Mapping[str, TaintHistory]:
         try:

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject, PodObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
 from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
@@ -20,20 +20,17 @@ DEVICES_GROUP = "resource.k8s.io"
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
     """Find the pod and its related objects. If an object occurs twice, the last one is used.
 
-    Raises:
-        BadInput: a required object is missing or invalid.
-
+    Raises BadInput if a required object is missing or invalid.
     """
     pods = [_convert(one, PlacedPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
     pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
     if not pods:
         held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
         more = " and more" if len(documents) > 5 else ""
-        msg = f"the files hold no Pod {namespace}/{name}; they hold {held}{more}"
-        raise BadInput(msg)
+        raise BadInput(f"the files hold no Pod {namespace}/{name}; they hold {held}{more}")
     pod = pods[-1]
     pod.metadata.namespace = namespace
-    budgets = [_convert(one, BudgetObject) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
+    budgets = [_convert(one, FullBudget) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
     for one in budgets:
         one.metadata.namespace = one.metadata.namespace or "default"
     namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
@@ -64,8 +61,7 @@ def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
     content = _without_nulls(document.content)
     meta = content.get("metadata")
     if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
-        msg = f"{document.place}: {document.kind}/{document.name}: has no metadata.name"
-        raise BadInput(msg)
+        raise BadInput(f"{document.place}: {document.kind}/{document.name}: has no metadata.name")
     return content, meta
 
 
@@ -95,8 +91,7 @@ def _convert(document: Document, wanted: type[T]) -> T:
     try:
         return msgspec.convert(_without_nulls(document.content), wanted)
     except msgspec.ValidationError as error:
-        msg = f"{document.place}: {document.kind}/{document.name}: {error}"
-        raise BadInput(msg) from error
+        raise BadInput(f"{document.place}: {document.kind}/{document.name}: {error}") from error
 
 
 def _without_nulls(value: Any) -> Any:

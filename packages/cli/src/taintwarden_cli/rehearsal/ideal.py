@@ -106,15 +106,8 @@ class Allowances:
         is_one = len(self._budgets.of(pod.shared)) == 1
         return Outcome.BLOCKED if is_one else Outcome.MISCONFIGURED, refusal.detail
 
-    def left(self, pod: Pod) -> list[Budget]:
-        """A pod is evicted: the budgets after that."""
-        return self._move(pod.shared, -1 if pod.ready else 0)
-
-    def replaced(self, pod: Pod) -> list[Budget]:
-        """Its replacement is Ready."""
-        return self._move(pod.shared, 1)
-
-    def _move(self, pod_class: PodClass, number: int) -> list[Budget]:
+    def move(self, pod_class: PodClass, number: int) -> list[Budget]:
+        """So many more pods of a class are Ready, or fewer if negative: the budgets after that."""
         moved = []
         for budget in self._budgets.of(pod_class):
             self._allowed[str(budget)] += number

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
+from taintwarden.engine.rfc3339 import read_time
 from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECONDS, LeaseObject
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
@@ -36,12 +36,7 @@ class Liveness(msgspec.Struct, frozen=True):
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
-    """A Lease; None if it does not exist.
-
-    Raises:
-        ClusterError: it cannot be read.
-
-    """
+    """A Lease; None if it does not exist. Raises ClusterError if it cannot be read."""
     return await session.read(f"{_LEASES}/{namespace}/leases/{name}", LeaseObject, "leases")
 
 
@@ -51,9 +46,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
     The clock here may run ahead of the operator's. So one that looks old is looked at until it is renewed, at most for
     ``LATE_SECONDS``.
 
-    Raises:
-        ClusterError: it cannot be read.
-
+    Raises ClusterError if it cannot be read.
     """
     lease = await read_lease(session, namespace, LEASE_NAME)
     renewed_at = _renewed_at(lease)
@@ -102,7 +95,7 @@ def liveness(
         held = "" if renewed_at is None else ", though it renews its Lease"
         return Liveness(_silent(reported_at, now, held), reported_at)
     acquired = lease.spec.acquire_time if lease is not None and lease.spec is not None else None
-    return Liveness("", reported_at, _moment(acquired))
+    return Liveness("", reported_at, read_time(acquired))
 
 
 def _silent(since: float | None, now: float, more: str = "") -> str:
@@ -118,16 +111,10 @@ def _duration(lease: LeaseObject | None) -> float:
 def _renewed_at(lease: LeaseObject | None) -> float | None:
     """None if the Lease has no holder."""
     spec = lease.spec if lease else None
-    return _moment(spec.renew_time) if spec and spec.holder_identity else None
+    return read_time(spec.renew_time) if spec and spec.holder_identity else None
 
 
 def _observed_at(policy: Mapping[str, Any]) -> float | None:
     status = policy.get("status")
-    return _moment(status.get("observedAt")) if isinstance(status, Mapping) else None
-
-
-def _moment(text: object) -> float | None:
-    try:
-        return moment(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+    text = status.get("observedAt") if isinstance(status, Mapping) else None
+    return read_time(text) if isinstance(text, str) else None

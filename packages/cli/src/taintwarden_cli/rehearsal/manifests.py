@@ -72,17 +72,14 @@ class Document(msgspec.Struct, frozen=True):
 def read_documents(name: str) -> list[Document]:
     """Every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
 
-    Raises:
-        BadInput: it cannot be read, or is neither YAML nor JSON.
-
+    Raises BadInput if it cannot be read, or is neither YAML nor JSON.
     """
     shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)
     try:
         found = _json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
     except BadInput as error:
-        msg = f"{shown}: {error}"
-        raise BadInput(msg) from error
+        raise BadInput(f"{shown}: {error}") from error
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         msg = f"{shown}{line}: is not YAML: {error.problem or error.context}"
@@ -90,37 +87,30 @@ def read_documents(name: str) -> list[Document]:
             msg = f"{shown}{line}: is a template, not YAML: render it first, for example with helm template"
         raise BadInput(msg) from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a number of more digits than Python reads
-        msg = f"{shown}: is not YAML: {str(error).splitlines()[0]}"
-        raise BadInput(msg) from error
+        raise BadInput(f"{shown}: is not YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
-        msg = f"{shown}: is nested too deeply"
-        raise BadInput(msg) from error
+        raise BadInput(f"{shown}: is nested too deeply") from error
     return [one for document in found for one in _unfold(document)]
 
 
 def _read_text(name: str, shown: str) -> str:
     try:
         if name == "-" and sys.stdin is None:
-            msg = "stdin: is closed"
-            raise BadInput(msg)
+            raise BadInput("stdin: is closed")
         if name == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
             if Path(name).is_fifo() and not name.startswith(_OF_SHELLS):
-                msg = f"{shown}: is a named pipe: write - for standard input"
-                raise BadInput(msg)
+                raise BadInput(f"{shown}: is a named pipe: write - for standard input")
             with Path(name).open("rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            msg = f"{shown}: has more than {MAX_BYTES // 2**20} MiB"
-            raise BadInput(msg)
+            raise BadInput(f"{shown}: has more than {MAX_BYTES // 2**20} MiB")
         return content.decode("utf-8-sig")
     except OSError as error:
-        msg = f"{shown}: cannot be read: {error.strerror or error}"
-        raise BadInput(msg) from error
+        raise BadInput(f"{shown}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        msg = f"{shown}: is not UTF-8 text"
-        raise BadInput(msg) from error
+        raise BadInput(f"{shown}: is not UTF-8 text") from error
 
 
 def _json(file: str, text: str) -> list[Document]:
@@ -137,8 +127,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        msg = f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice"
-        raise BadInput(msg)
+        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
     return found
 
 

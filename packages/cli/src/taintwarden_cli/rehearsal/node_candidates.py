@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from taintwarden.engine.model import Gates, Node, PodClass, Profile, Taint, Toleration, Tolerations
+from taintwarden.engine.model import Gates, Node, PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta
 from taintwarden_cli.rehearsal.places import Place, PlacedPod, labels_of
@@ -150,7 +150,10 @@ class Candidates:
         self._taught = taught
         self._published = published_labels(taught.policies)
         self._by_labels = bool(self._published or placed_keys(taught.policies))
-        self._demands = Demands(taught.decoder, _indexed(taught.profiles))
+        profiles = Profiles()
+        for profile in taught.profiles:
+            profiles.put(profile.namespace, profile.name, profile)
+        self._demands = Demands(taught.decoder, profiles)
 
     def wanted(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""
@@ -185,10 +188,3 @@ class Candidates:
         if self._by_labels and not is_written:  # nothing evaluates its affinities then
             return Candidate(Demand(demand.tolerations), place, wanted, self)
         return found
-
-
-def _indexed(profiles: tuple[Profile, ...]) -> Profiles:
-    found = Profiles()
-    for profile in profiles:
-        found.put(profile.namespace, profile.name, profile)
-    return found

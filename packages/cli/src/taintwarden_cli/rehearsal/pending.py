@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from taintwarden.engine.model import Node
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
 from taintwarden_cli.rehearsal.node_candidates import Candidate, Obstacle, ObstacleKind
@@ -15,22 +13,14 @@ DAEMON_SET = "DaemonSet"
 _UNINTENDED = tuple(kind for kind in ObstacleKind if kind not in (ObstacleKind.TAINT, ObstacleKind.AFFINITY))
 Explanation = tuple[str, str]
 """Why, and what to do."""
-
-
-class PendingDiagnosis(msgspec.Struct, frozen=True):
-    """Why a pod is Pending. ``kind`` None: a node may get it, or no kind of obstacle alone keeps it off a node."""
-
-    kind: ObstacleKind | None
-    reason: str
-    remedy: str
-    obstacles: Mapping[str, Sequence[Obstacle]] = {}
-    """By the names of the nodes."""
+Obstacles = Mapping[str, Sequence[Obstacle]]
+"""What keeps a pod off nodes, by their names."""
 
 
 def diagnose(
     pod: PlacedPod, candidate: Candidate, nodes: Sequence[Node], namespace_labels: Mapping[str, str]
-) -> PendingDiagnosis:
-    """Why a pod is Pending. ``nodes`` are all of the cluster."""
+) -> tuple[Explanation, Obstacles]:
+    """Why a pod is Pending, and what keeps it off each of ``nodes``, which are all of the cluster."""
     obstacles = {node.name: list(candidate.obstacles(node)) for node in nodes}
     is_of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
     own = {name: found for name, found in obstacles.items() if not is_of_daemon_set or name in _named_nodes(pod)}
@@ -49,7 +39,7 @@ def diagnose(
         why, steps = _explained(pod, candidate, kind, own, namespace_labels)
         none = "the only node may not get it" if len(nodes) == 1 else f"none of the {len(nodes)} nodes may get it"
         answer = f"{none}: {why}" if why else none, steps
-    return PendingDiagnosis(kind, *answer, obstacles)
+    return answer, obstacles
 
 
 def _recreate(pod: PlacedPod) -> str:
@@ -66,7 +56,7 @@ def _explained(
     pod: PlacedPod,
     candidate: Candidate,
     kind: ObstacleKind | None,
-    obstacles: Mapping[str, Sequence[Obstacle]],
+    obstacles: Obstacles,
     namespace_labels: Mapping[str, str],
 ) -> Explanation:
     is_injected = pod.metadata.labels.get(INJECT) != "false" and namespace_labels.get(INJECT) == "true"
@@ -102,7 +92,7 @@ def _explained(
     return "", f"{step}, then {again}"
 
 
-def _unsuitable_node(pod: PlacedPod, obstacles: Mapping[str, Sequence[Obstacle]]) -> Explanation:
+def _unsuitable_node(pod: PlacedPod, obstacles: Obstacles) -> Explanation:
     owner = pod.controller.name if pod.controller else ""
     why = "; ".join(one.text for found in obstacles.values() for one in found)
     fault = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"

@@ -1,6 +1,6 @@
 """A plan as it is printed. The structs are what ``-o json`` prints; times are RFC 3339 in UTC."""
 
-from collections.abc import Sequence
+from collections import Counter
 from enum import StrEnum
 
 import msgspec
@@ -84,22 +84,6 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
     closed_after_seconds: float | None = None
 
 
-def numbers(pods: Sequence[PlannedPod]) -> dict[str, int]:
-    """The fields of a :class:`Plan` that count its pods."""
-    fates = [one.fate for one in pods]
-    return {
-        "leaving": fates.count(PlannedFate.LEAVES),
-        "missed": fates.count(PlannedFate.ENDS),
-        "cut": sum(one.fate is PlannedFate.LEAVES and bool(one.late) for one in pods),
-        "held": fates.count(PlannedFate.HELD),
-        "later": fates.count(PlannedFate.LATER),
-        "would_leave": fates.count(PlannedFate.WOULD_LEAVE),
-        "past_budgets": sum(one.fate is PlannedFate.LEAVES and bool(one.budgets) for one in pods),
-        "nowhere": sum(one.replacement is Replacement.NOWHERE for one in pods),
-        "returning": sum(one.returns_to is not None for one in pods),
-    }
-
-
 class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """What the changes cause."""
 
@@ -132,6 +116,15 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """Changed values that cannot be compared, and what that means for pods."""
     notes: list[str] = []
     """Reasons why this plan is uncertain."""
+
+    def __post_init__(self) -> None:
+        fates = Counter(one.fate for one in self.pods)
+        leaving = [one for one in self.pods if one.fate is PlannedFate.LEAVES]
+        self.leaving, self.missed, self.held = len(leaving), fates[PlannedFate.ENDS], fates[PlannedFate.HELD]
+        self.later, self.would_leave = fates[PlannedFate.LATER], fates[PlannedFate.WOULD_LEAVE]
+        self.cut, self.past_budgets = sum(bool(one.late) for one in leaving), sum(bool(one.budgets) for one in leaving)
+        self.nowhere = sum(one.replacement is Replacement.NOWHERE for one in self.pods)
+        self.returning = sum(one.returns_to is not None for one in self.pods)
 
     @property
     def needs_a_person(self) -> bool:

@@ -95,9 +95,7 @@ class Play:
     def run(self, changes: Sequence[Change], horizon: float) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
 
-        Raises:
-            BadInput: a change selects nodes that do not exist.
-
+        Raises BadInput if a change selects nodes that do not exist.
         """
         changed = apply(changes, self._snapshot.nodes)
         for node in changed:
@@ -249,7 +247,7 @@ class Play:
 
     def _replace_elsewhere(self, pod: Pod, planned: PlannedPod) -> None:
         """A pod has left: its budgets count that, and its controller makes a replacement."""
-        for budget in self._allowances.left(pod):
+        for budget in self._allowances.move(pod.shared, -1 if pod.ready else 0):
             self._rehearsal.feed(events.BudgetSeen(budget))
         self._places.leave(pod.node)
         if is_replaced(pod.shared):
@@ -279,5 +277,5 @@ class Play:
 
     def _ready(self, pod: Pod) -> None:
         self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
-        for budget in self._allowances.replaced(pod):
+        for budget in self._allowances.move(pod.shared, 1):
             self._rehearsal.feed(events.BudgetSeen(budget))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -10,13 +10,13 @@ import msgspec
 
 from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
-from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import (
     COUNTED,
     DEVICES,
@@ -31,11 +31,11 @@ from taintwarden_cli.rehearsal.sources import (
 from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceObject, TaintRuleObject
 
 MAX_BUDGETS = 500
-FIELDS: dict[Source, tuple[str, type[Any]]] = {
+_FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.NODES: ("nodes", NodeObject),
     Source.PODS: ("pods", PlacedPod),
     Source.NAMESPACES: ("namespaces", NamespaceObject),
-    Source.BUDGETS: ("budgets", BudgetObject),
+    Source.BUDGETS: ("budgets", FullBudget),
     Source.SLICES: ("slices", SliceObject),
     Source.DEVICE_CLAIMS: ("device_claims", DeviceClaimObject),
     Source.TAINT_RULES: ("taint_rules", TaintRuleObject),
@@ -51,25 +51,16 @@ class Reader:
         session: the cluster.
         found: receives what is read.
         space: the namespace whose ResourceClaims are read; empty: all.
-        fields: see ``FIELDS``.
         node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
 
     """
 
-    def __init__(
-        self,
-        session: Session,
-        found: Snapshot,
-        space: str = "",
-        node: str = "",
-        fields: Mapping[Source, tuple[str, type[Any]]] = FIELDS,
-    ) -> None:
+    def __init__(self, session: Session, found: Snapshot, space: str = "", node: str = "") -> None:
         self._session = session
         self._found = found
         self._space = space
         self._node = node
         self._undefined: set[Source] = set()
-        self._fields = fields
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:
@@ -95,7 +86,7 @@ class Reader:
     async def _read(self, source: Source) -> None:
         found = self._found
         if source is Source.POLICIES:
-            found.policies = await stored_policies(self._session)
+            found.policies = await self._session.policies(dict[str, Any])
         elif source is Source.PROFILES:
             listed = await stored_profiles(self._session, PROFILES.path)
             if listed is None:
@@ -106,16 +97,13 @@ class Reader:
             found.workloads = {**found.workloads, source.value: workloads}
         else:
             try:
-                setattr(found, *await self._field(source))
+                field, kind = _FIELDS[source]
+                setattr(found, field, await self._objects(source, kind))
             except NotServedError:
                 if source not in DEVICES:
                     raise
                 if source is not Source.TAINT_RULES:  # Kubernetes serves them from 1.37; slices have taints, too
                     found.devices_unserved = wording.devices_unserved([source])
-
-    async def _field(self, source: Source) -> tuple[str, list[Any]]:
-        field, kind = self._fields[source]
-        return field, await self._objects(source, kind)
 
     async def _pages(self, source: Source, listing: Listing, take: Callable[[list[bytes]], Any]) -> None:
         async for page in self._session.pages(listing.path, msgspec.Raw, source.value, listing.field_selector):
@@ -159,8 +147,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
         if source not in DEVICES:
             raise ClusterError(problem)
     for subject, why in found.unreadable:
-        msg = f"cannot read {subject}: {why}"
-        raise ClusterError(msg)
+        raise ClusterError(f"cannot read {subject}: {why}")
     found.has_extender = await has_extender(session, operator)
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
@@ -169,9 +156,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 async def read_for_policies(session: Session, now: float) -> Snapshot:
     """Nodes, and the policies that exist; their definition need not be installed.
 
-    Raises:
-        ClusterError: nodes, or policies that are defined, cannot be read.
-
+    Raises ClusterError if nodes, or policies that are defined, cannot be read.
     """
     found = Snapshot(now)
     await Reader(session, found).read((Source.POLICIES, Source.NODES))
@@ -186,9 +171,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
     The default namespace of the pod is that of the session.
 
-    Raises:
-        ClusterError: the pod, its node, the policies or the profiles cannot be read.
-
+    Raises ClusterError if the pod, its node, the policies or the profiles cannot be read.
     """
     namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
@@ -218,7 +201,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         """Budgets add to the explanation, and change no decision."""
         path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         try:
-            async for page in session.pages(path, BudgetObject, BUDGETS.name):
+            async for page in session.pages(path, FullBudget, BUDGETS.name):
                 found.budgets = [*found.budgets, *page]
                 if len(found.budgets) >= MAX_BUDGETS:
                     return
@@ -229,7 +212,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
         nodes(),
         of_namespace(),
         budgets(),
-        stored_policies(session),
+        session.policies(dict[str, Any]),
         stored_profiles(session, PROFILES.path_in(space)),
     )
     found.profiles = profiles or []
@@ -249,8 +232,7 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
     """
     node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
     if node is None:
-        msg = f"there is no node {name} in the cluster at {session.cluster}"
-        raise ClusterError(msg)
+        raise ClusterError(f"there is no node {name} in the cluster at {session.cluster}")
     found = Snapshot(now, nodes=[node])
     wanted = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.BUDGETS, *DEVICES)
     await Reader(session, found, node=name).read(wanted)
@@ -273,22 +255,10 @@ async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
     return [] if node is None else [node]
 
 
-async def stored_policies(session: Session) -> list[dict[str, Any]]:
-    """All policies as they are stored.
-
-    Raises:
-        ClusterError: they cannot be read, or the cluster does not serve the kind.
-
-    """
-    return await session.policies(dict[str, Any])
-
-
 async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
     """The profiles of a list as they are stored; None if the cluster does not serve the kind.
 
-    Raises:
-        ClusterError: they cannot be read. The decisions depend on them, so they are required.
-
+    Raises ClusterError if they cannot be read. The decisions depend on them, so they are required.
     """
     try:
         return await session.items(path, dict[str, Any], PROFILES.name)

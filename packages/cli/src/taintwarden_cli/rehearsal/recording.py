@@ -5,10 +5,11 @@ from typing import Any
 
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
+from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import ClaimView, Command, GuardReport, Phase, View, commands
 from taintwarden.engine.model import Instant, Mode, Pod, PodClass, WallTime
 from taintwarden_cli.rehearsal.ideal import Places
-from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement, numbers
+from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement
 
 
 class Recording:
@@ -47,15 +48,15 @@ class Recording:
         """Record a command that only reports; ``at``: seconds since the change."""
         match command:
             case commands.Decided():
-                planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                planned = self._of(command.pod, command.verdict, command.due_at)
                 planned.waited_seconds, planned.limit = round(command.waited, 3), command.limit
             case commands.Rehearsed():
-                planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), command.due_at)
+                planned = self._of(command.pod, command.verdict, command.due_at)
                 planned.fate, planned.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
                 planned.at = rfc3339.at(now.wall)
             case commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
-                planned = self._of(command.pod, command.verdict.policy.name, str(command.verdict.taint), due_at)
+                planned = self._of(command.pod, command.verdict, due_at)
                 planned.late = wording.MISSED[command.reason]
                 if command.reason == wording.NOT_EVICTED:
                     self._end(planned, command, now, at)
@@ -75,9 +76,8 @@ class Recording:
 
     def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
         """The API server accepts the eviction with this number."""
-        policy, taint = command.verdict.policy.name, str(command.verdict.taint)
-        planned = self._of(command.pod, policy, taint, now.wall)
-        planned.policy, planned.taint = policy, taint
+        planned = self._of(command.pod, command.verdict, now.wall)
+        planned.policy, planned.taint = command.verdict.policy.name, str(command.verdict.taint)
         planned.fate, planned.order, planned.deleted = PlannedFate.LEAVES, order, command.delete
         planned.budgets = list(command.past_budgets)
         planned.at, planned.after_seconds = rfc3339.at(now.wall), round(at, 3)
@@ -108,7 +108,7 @@ class Recording:
         for claim in reversed(first.values()):
             self._stay(claim, now.wall, places)
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
-        return numbers(pods) | {
+        return {
             "pods": pods,
             "cancelled": sorted(name for uid, name in self._already.items() if uid not in self._pods),
             "invalid": [
@@ -131,15 +131,15 @@ class Recording:
             opened_after_seconds=round(opened, 3),
         )
 
-    def _of(self, pod: Pod, policy: str, taint: str, due_at: float) -> PlannedPod:
+    def _of(self, pod: Pod, verdict: TaintVerdict, due_at: float) -> PlannedPod:
         planned = self._pods.get(pod.uid)
         if planned is None:
             planned = self._pods[pod.uid] = PlannedPod(
                 namespace=pod.namespace,
                 name=pod.name,
                 node=pod.node,
-                policy=policy,
-                taint=taint,
+                policy=verdict.policy.name,
+                taint=str(verdict.taint),
                 fate=PlannedFate.LEAVES,
                 deadline=rfc3339.at(due_at),
                 already=pod.uid in self._already,
@@ -148,9 +148,8 @@ class Recording:
 
     def _stay(self, claim: ClaimView, now: WallTime, places: Places) -> None:
         """A pod that is not evicted: why, and the node of its replacement."""
-        pod, policy, taint = claim.pod, claim.policy.name, str(claim.verdict.taint)
-        planned = self._of(pod, policy, taint, claim.due_at)
-        planned.policy, planned.taint = policy, taint
+        pod, planned = claim.pod, self._of(claim.pod, claim.verdict, claim.due_at)
+        planned.policy, planned.taint = claim.policy.name, str(claim.verdict.taint)
         planned.deadline = rfc3339.at(claim.due_at)
         is_due = claim.due_at <= now
         if claim.policy.mode is Mode.ENFORCE:

@@ -124,8 +124,7 @@ class Rehearsal:
             if self.wake_after(self._clock()) != 0.0:
                 return
             self.feed(events.Woke())
-        msg = "the machine never comes to rest"
-        raise RuntimeError(msg)
+        raise RuntimeError("the machine never comes to rest")
 
     def feed(self, event: Event, now: Instant | None = None) -> None:
         """One event, now unless another moment is given."""

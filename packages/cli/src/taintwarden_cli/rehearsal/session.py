@@ -63,12 +63,7 @@ class Session:
         self._page_limit = page_limit
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
-        """One object, or one page of a list; None if it is not found.
-
-        Raises:
-            ClusterError: it cannot be read.
-
-        """
+        """One object, or one page of a list; None if it is not found. Raises ClusterError if it cannot be read."""
         try:
             body = await self._request("GET", path, f"read {what}", params=params)
         except _NothingThereError:
@@ -115,7 +110,7 @@ class Session:
         while True:
             asked = {name: value for name, value in params.items() if value}
             body = await self._page(path, what, asked, limit)
-            page = _decoded(body, _Page[wanted], what)
+            page = _decoded(body, Page[wanted], what)
             limit.came(len(body))
             yield page.items
             if not page.metadata.continue_:
@@ -128,25 +123,21 @@ class Session:
             try:
                 return await self._request("GET", path, f"read {what}", params=asked, max_bytes=limit.max_bytes)
             except _NothingThereError as error:
-                msg = f"the cluster at {self.server} does not serve {path}"
-                raise NotServedError(msg) from error
+                raise NotServedError(f"the cluster at {self.server} does not serve {path}") from error
             except _TooLongError:
                 if not limit.shrink():
                     raise
 
-    async def review(self, path: str, body: Mapping[str, Any], wanted: type[T], action: str) -> T:
-        """POST a request that stores nothing, such as a review; ``action`` is a verb with its object.
+    async def review(self, path: str, body: Mapping[str, Any], action: str) -> Mapping[str, Any]:
+        """POST a review, which stores nothing, and return its status; ``action`` is a verb with its object.
 
-        Raises:
-            ClusterError: the request fails.
-
+        Raises ClusterError if the request fails.
         """
         answer = await self._request("POST", path, action, body=body)
         try:
-            return msgspec.json.decode(answer, type=wanted)
+            return msgspec.json.decode(answer, type=_Review).status
         except NOT_JSON as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise ClusterError(msg) from error
+            raise ClusterError(f"cannot {action}: {one_line(error)}") from error
 
     async def patch(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
@@ -184,20 +175,22 @@ class Session:
             verb = "you may not" if error.code == 403 else "cannot"
             kind = ChangedMeanwhileError if error.code == 409 else ClusterError
             who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
-            msg = f"{verb} {action}: {one_line(error)}{who}"
-            raise kind(msg) from error
+            raise kind(f"{verb} {action}: {one_line(error)}{who}") from error
         except TooLong as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise _TooLongError(msg) from error
+            raise _TooLongError(f"cannot {action}: {one_line(error)}") from error
         except Unreachable as error:
-            msg = f"cannot reach the cluster at {self.server}: {one_line(error)}"
-            raise ClusterError(msg) from error
+            raise ClusterError(f"cannot reach the cluster at {self.server}: {one_line(error)}") from error
         except KubeError as error:
-            msg = f"cannot {action}: {one_line(error)}"
-            raise ClusterError(msg) from error
+            raise ClusterError(f"cannot {action}: {one_line(error)}") from error
 
 
-class _Page(msgspec.Struct, Generic[T]):
+class _Review(msgspec.Struct):
+    status: dict[str, Any] = {}
+
+
+class Page(msgspec.Struct, Generic[T]):
+    """Objects of a list."""
+
     items: list[T] = []
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
@@ -214,8 +207,7 @@ def _decoded(body: bytes, wanted: type[T], what: str) -> T:
     try:
         return decoded_flat(msgspec.json.Decoder(wanted).decode, body)
     except NOT_JSON as error:
-        msg = f"cannot read {what}: {one_line(error)}"
-        raise ClusterError(msg) from error
+        raise ClusterError(f"cannot read {what}: {one_line(error)}") from error
 
 
 def one_line(error: BaseException) -> str:

@@ -6,10 +6,33 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.status import PolicyStatus
-from taintwarden.kube.wire.kinds import BudgetObject, NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import (
+    BudgetObject,
+    BudgetSpec,
+    BudgetStatus,
+    NamespaceObject,
+    NodeObject,
+    WorkloadObject,
+)
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
+
+
+class _BudgetSpec(BudgetSpec, rename="camel"):
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class _BudgetStatus(BudgetStatus, rename="camel"):
+    expected_pods: int = 0
+
+
+class FullBudget(BudgetObject):
+    """A PodDisruptionBudget with what the operator does not need: whether it can allow a disruption at all."""
+
+    spec: _BudgetSpec = msgspec.field(default_factory=_BudgetSpec)
+    status: _BudgetStatus | None = None
 
 
 class Snapshot(msgspec.Struct):
@@ -37,7 +60,7 @@ class Snapshot(msgspec.Struct):
     namespaces: Sequence[NamespaceObject] = ()
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
-    budgets: Sequence[BudgetObject] = ()
+    budgets: Sequence[FullBudget] = ()
     slices: Sequence[SliceObject] = ()
     device_claims: Sequence[DeviceClaimObject] = ()
     taint_rules: Sequence[TaintRuleObject] = ()

@@ -81,10 +81,6 @@ class Listing(NamedTuple):
     kind: str
     field_selector: str = ""
 
-    def subject(self, namespace: str, name: str) -> Subject:
-        """One of its objects."""
-        return Subject(self.kind, name, namespace)
-
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """Selects pods that run, or may yet."""

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -10,7 +11,7 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import Concern, Evaluator, acting_on
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import NodeView, View
-from taintwarden.engine.model import Effect, Gates, Instant, Mode, Pod, Policy, Taint
+from taintwarden.engine.model import Effect, Gates, Mode, Pod, Policy, Taint
 from taintwarden_cli.rehearsal.manifests import BadInput
 
 MAX_VALUES = 10_000
@@ -70,29 +71,25 @@ class Sweep(msgspec.Struct, rename="camel"):
 def parse_sweep(text: str) -> SweptTaint:
     """``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, perhaps with ``:EFFECT``.
 
-    Raises:
-        BadInput: the text has another form, or too many values.
-
+    Raises BadInput if the text has another form, or too many values.
     """
     pair, colon, effect = text.rpartition(":")
     if not colon:
         pair, effect = text, Effect.NO_EXECUTE.value
     key, _, values = pair.partition("=")
     if effect not in tuple(Effect) or not key or not values:
-        msg = f"{text!r} is no sweep: {_FORM}"
-        raise BadInput(msg)
+        raise BadInput(f"{text!r} is no sweep: {_FORM}")
     if found := _RANGE.fullmatch(values):
         first, last = int(found[1]), int(found[2])
         if abs(first - last) >= MAX_VALUES:
-            msg = f"{text!r} has more than {MAX_VALUES} values"
-            raise BadInput(msg)
+            raise BadInput(f"{text!r} has more than {MAX_VALUES} values")
         step = 1 if last >= first else -1
         return SweptTaint(key, effect, tuple(map(str, range(first, last + step, step))), is_range=True)
     return SweptTaint(key, effect, tuple(one.strip() for one in values.split(",") if one.strip()))
 
 
 def sweep(
-    view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates, modes: Mapping[str, Mode], now: Instant
+    view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates, modes: Mapping[str, Mode], now: float
 ) -> Sweep:
     """Try the values on these nodes; without names, on all that carry the taint."""
     found = _Counter(view, wanted, names, gates)
@@ -101,13 +98,16 @@ def sweep(
     for value in wanted.values:
         by_policy, workloads = found.count(value)
         leaving = by_policy.total()
-        trips = [name for name, pods in sorted(by_policy.items()) if _trips(view, name, pods)]
+        guards = ((name, view.guard(name), pods) for name, pods in sorted(by_policy.items()))
+        trips = [name for name, guard, pods in guards if guard is not None and pods > guard.allowance]
         steps.append(Step(value, leaving, leaving - before, dict(workloads.most_common()), trips))
         before = leaving
-    shown = [one for number, one in enumerate(steps) if _is_shown(number, steps, wanted)]
+    changing = (after for step, after in pairwise(steps) if not wanted.is_range or after.workloads != step.workloads)
+    shown = [*steps[:1], *changing]
+    shown += steps[-1:] if shown[-1:] != steps[-1:] else []
     policies = sorted(found.policies)
     return Sweep(
-        at=rfc3339.at(now.wall),
+        at=rfc3339.at(now),
         key=wanted.key,
         effect=wanted.effect,
         nodes=len(found.nodes),
@@ -120,22 +120,11 @@ def sweep(
     )
 
 
-def _is_shown(number: int, steps: Sequence[Step], wanted: SweptTaint) -> bool:
-    return (
-        not wanted.is_range or number in (0, len(steps) - 1) or steps[number].workloads != steps[number - 1].workloads
-    )
-
-
 def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
     if not found.nodes:
         yield f"no node carries the taint {wanted.key}:{wanted.effect}: name nodes by --node, --zone or --selector"
     elif not found.policies:
         yield f"no policy acts on {wanted.key}:{wanted.effect} on these nodes: it is left to Kubernetes"
-
-
-def _trips(view: View, policy: str, pods: int) -> bool:
-    guard = view.guard(policy)
-    return guard is not None and pods > guard.allowance
 
 
 class _Counter:
@@ -147,10 +136,8 @@ class _Counter:
         self._evaluator = Evaluator(gates)
         self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
         if not names:
-            self.nodes = [node for node in self.nodes if _carries(node, wanted)]
-        carried = (taint for node in self.nodes for taint, _ in node.taints)
-        same = (one.source for one in carried if (one.key, one.effect) == (wanted.key, wanted.effect))
-        self._source = next(same, "")
+            self.nodes = [node for node in self.nodes if any(_same(node, wanted))]
+        self._source = next((one.source for node in self.nodes for one in _same(node, wanted)), "")
         self.policies: set[str] = set()
         self.pods = 0
         self.invalid: dict[str, None] = {}
@@ -188,8 +175,8 @@ class _Counter:
         return by_policy, workloads
 
 
-def _carries(node: NodeView, wanted: SweptTaint) -> bool:
-    return any((taint.key, taint.effect) == (wanted.key, wanted.effect) for taint, _ in node.taints)
+def _same(node: NodeView, wanted: SweptTaint) -> Iterator[Taint]:
+    return (taint for taint, _ in node.taints if (taint.key, taint.effect) == (wanted.key, wanted.effect))
 
 
 def _workload(pod: Pod) -> str:

@@ -8,6 +8,7 @@ import click
 
 from taintwarden.settings import Settings, load, load_settings
 from taintwarden_cli.lazy import imported
+from taintwarden_cli.options import gate_options
 from taintwarden_placement.settings import ExtenderSettings, ServedSettings, WebhookSettings
 
 _DEFAULTS = Settings()
@@ -80,14 +81,6 @@ def served_options(defaults: ServedSettings) -> Callable[[Command], Command]:
     )
 
 
-operator_options = _options(
-    click.option(
-        "--numeric-operators/--no-numeric-operators", default=None, help="Whether Gt and Lt may match. [default: on]"
-    ),
-    click.option(
-        "--semver-operators/--no-semver-operators", default=None, help="Whether Semver* may match. [default: on]"
-    ),
-)
 log_options = _options(
     click.option("--log-format", type=click.Choice(["auto", "json", "console"]), help="[default: auto]"),
     click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]"),
@@ -110,7 +103,7 @@ log_options = _options(
     help=f"Kubernetes Events written at most. [default: {_DEFAULTS.events_per_second:g}]",
 )
 @click.option("--dry-run/--no-dry-run", default=None, help="Treat every policy that enforces as DryRun. [default: off]")
-@operator_options
+@gate_options
 @log_options
 def run(**flags: object) -> None:
     """Run the operator: inside a cluster without flags, outside with --kubeconfig.
@@ -131,7 +124,7 @@ def run(**flags: object) -> None:
     type=click.Choice(["labels", "extender"]),
     help="Keep pods off nodes by node affinity on labels, or leave that to the scheduler extender. [default: labels]",
 )
-@operator_options
+@gate_options
 @log_options
 def webhook(**flags: object) -> None:
     """Answer the API server about annotations, policies and profiles, and complete pods.
@@ -148,7 +141,7 @@ def webhook(**flags: object) -> None:
 @click.command(name="scheduler-extender", short_help="Run the scheduler extender.")
 @connection_options
 @served_options(ExtenderSettings())
-@operator_options
+@gate_options
 @log_options
 def scheduler_extender(**flags: object) -> None:
     """Tell kube-scheduler which nodes suit a pod, by its extended tolerations and node affinity.

@@ -20,16 +20,16 @@ from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate
 from taintwarden_cli.rehearsal.play import Play
-from taintwarden_cli.rehearsal.reading import FIELDS, Reader
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, taught
+from taintwarden_cli.rehearsal.reading import Reader
+from taintwarden_cli.rehearsal.rehearsal import taught
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
-from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
+from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rehearsal.staying import Staying, named_taints, why_staying
 from taintwarden_cli.status.event_timeline import policy_of, read_events
 from taintwarden_cli.status.findings import Missed, PolicyLook, Removal, end_of, in_words, of_removals
-from taintwarden_cli.status.lasting import FullBudget, absent, why_none
+from taintwarden_cli.status.lasting import absent, why_none
 from taintwarden_cli.status.problems import Problem, ProblemKind
 
 MAX_NODES = 100
@@ -55,17 +55,15 @@ async def look_closely(
     session: Session, stored: Sequence[Mapping[str, Any]], gates: Gates, now: float, *, show_all: bool = False
 ) -> CloseLook:
     """Look at nodes, their pods and budgets. What may not be read is left out, and named."""
-    snapshot = Snapshot(now, policies=[_as_kept(one) for one in stored])
-    reader = Reader(session, snapshot, fields=FIELDS | {Source.BUDGETS: ("budgets", FullBudget)})
-    await reader.read((Source.NODES, Source.NAMESPACES, Source.PROFILES, Source.BUDGETS))
+    # As an operator with --dry-run follows them.
+    kept = [
+        one if not is_kept_from_enforcing(one) else {**one, "spec": {**one["spec"], "mode": "DryRun"}} for one in stored
+    ]
+    snapshot = Snapshot(now, policies=kept)
+    await Reader(session, snapshot).read((Source.NODES, Source.NAMESPACES, Source.PROFILES, Source.BUDGETS))
     closer = _Looker(session, snapshot, gates, most=None if show_all else MAX_NODES)
     await closer.look()
     return CloseLook(now, closer.found, [*snapshot.problems.values(), *closer.unread])
-
-
-def _as_kept(stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A policy as an operator with --dry-run follows it."""
-    return {**stored, "spec": {**stored["spec"], "mode": "DryRun"}} if is_kept_from_enforcing(stored) else stored
 
 
 class _Looker:
@@ -76,9 +74,9 @@ class _Looker:
         self._snapshot = snapshot
         self._gates = gates
         self._most = most
-        known = Rehearsal(snapshot, gates, at_once(snapshot.now))
-        known.teach()
+        known = taught(snapshot, gates)
         self._view, self._policies = known.view, known.policies
+        self._statuses = {one["metadata"]["name"]: status_of(one) for one in snapshot.policies}
         self._nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
         self.found = {policy.name: PolicyLook() for policy in known.policies}
         self.unread: list[str] = []
@@ -117,14 +115,11 @@ class _Looker:
             for taint, _ in node.taints
         )
         for policy in self._policies:
-            if status_of(self._stored(policy.name)).evicting_nodes:
+            if self._statuses[policy.name].evicting_nodes:
                 continue
             for text in filter(None, (absent(selector, carried, self._policies)[0] for selector in policy.taints)):
                 remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
                 self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
-
-    def _stored(self, name: str) -> Mapping[str, Any]:
-        return next(one for one in self._snapshot.policies if one["metadata"]["name"] == name)
 
     # -- pods of tainted nodes ----------------------------------------------------------------------------------------
 
@@ -239,9 +234,9 @@ class _Looker:
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE or policy.eviction.method is not Method.EVICT:
                 continue
-            for blocking in status_of(self._stored(policy.name)).blocked_budgets:
+            for blocking in self._statuses[policy.name].blocked_budgets:
                 budget = budgets.get((blocking.namespace, blocking.name))
-                if not isinstance(budget, FullBudget):
+                if budget is None:
                     continue
                 effect = f"{pods(blocking.pods)} {'waits' if blocking.pods == 1 else 'wait'} for it"
                 if why := why_none(budget):

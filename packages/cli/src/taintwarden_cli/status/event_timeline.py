@@ -3,20 +3,19 @@
 import time
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Any
 
 import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
 from taintwarden.api.types import POLICY_KIND
-from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.liveness import read_liveness
-from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rendering import render, rows
 
@@ -54,7 +53,7 @@ class _Event(msgspec.Struct, rename="camel"):
     involved_object: Involved = msgspec.field(default_factory=Involved)
 
 
-class Happening(msgspec.Struct, kw_only=True):
+class Happening(msgspec.Struct):
     """One entry of the timeline. ``count``: how often it was reported; ``at`` is the last time."""
 
     at: str
@@ -80,15 +79,13 @@ def show(since: float, space: str, output: str, **flags: object) -> None:
     """Carry out ``taintwarden history``."""
     settings, now = settings_of(flags), time.time()
     found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
-    write_answer(found, output, lambda: table(found))
+    write_answer(found, output, lambda: render(*parts(found)))
 
 
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
     """The timeline of the last ``seconds``. ``space``: the namespace of pods; empty for all.
 
-    Raises:
-        ClusterError: the Events or policies cannot be read.
-
+    Raises ClusterError if the Events or policies cannot be read.
     """
     since = now - seconds
     kept = [
@@ -97,16 +94,14 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
         if at >= since and (not one.namespace or space in ("", one.namespace))
     ]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
-    problem = (await read_liveness(session, operator, await stored_policies(session), now)).problem
+    problem = (await read_liveness(session, operator, await session.policies(dict[str, Any]), now)).problem
     return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [one for _, one in kept])
 
 
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
     """The Events of the operator, of one reason or of all, each with its time.
 
-    Raises:
-        ClusterError: they cannot be read.
-
+    Raises ClusterError if they cannot be read.
     """
     selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
     pages = session.pages(EVENTS, _Event, "events", selector)
@@ -121,33 +116,14 @@ def _is_ours(event: _Event) -> bool:
 
 def _happening(event: _Event) -> tuple[float, Happening]:
     series = event.series or _Series()
-    at = _moment(series.last_observed_time or event.event_time or event.last_timestamp)
+    at = rfc3339.read_time(series.last_observed_time or event.event_time or event.last_timestamp) or 0.0
     about = event.involved_object
-    return at, Happening(
-        at=rfc3339.at(at),
-        reason=event.reason,
-        type=event.type,
-        kind=about.kind,
-        namespace=about.namespace,
-        name=about.name,
-        note=event.message,
-        count=series.count,
-    )
+    what = about.kind, about.namespace, about.name, event.message, series.count
+    return at, Happening(rfc3339.at(at), event.reason, event.type, *what)
 
 
-def _moment(text: object) -> float:
-    try:
-        return moment(text) if isinstance(text, str) else 0.0
-    except ValueError:
-        return 0.0
-
-
-def table(found: Timeline) -> str:
+def parts(found: Timeline) -> Iterator[RenderableType]:
     """The timeline as text. Pods, and nodes, with the same reason by the same policy within a minute are one line."""
-    return render(*_parts(found))
-
-
-def _parts(found: Timeline) -> Iterator[RenderableType]:
     if found.problem:
         yield Text(printable(f"{found.problem[0].upper()}{found.problem[1:]}."), style="bold red")
         yield Text("")
@@ -163,8 +139,13 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
     """In colour what a reader looks for: what went wrong, and what people changed."""
     first = group[0]
     style = "yellow" if first.type == "Warning" else "cyan" if first.reason.startswith("Policy") else ""
-    at, reason, *others = map(printable, _row(group))
-    return (Text(at, style="dim"), Text(reason, style=style), *others)
+    names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
+    about = f"{first.kind} {names[0]}" if len(names) == 1 else wording.several(len(names), first.kind.lower())
+    if (times := sum(one.count for one in group)) > len(names):
+        about += f", {times} times"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
+    return Text(first.at, style="dim"), Text(printable(first.reason), style=style), about, note
 
 
 def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
@@ -180,16 +161,3 @@ def policy_of(note: str) -> str:
     """The policy that a note ends with; empty: none."""
     _, found, policy = note.rpartition("(policy ")
     return policy.rstrip(")").partition(":")[0] if found else ""
-
-
-def _row(group: list[Happening]) -> tuple[str, str, str, str]:
-    first = group[0]
-    names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
-    about = f"{first.kind} {names[0]}"
-    if len(names) > 1:
-        about = wording.several(len(names), first.kind.lower())
-    if (times := sum(one.count for one in group)) > len(names):
-        about += f", {times} times"
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
-    return first.at, first.reason, about, note

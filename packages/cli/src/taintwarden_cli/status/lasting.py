@@ -4,34 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-import msgspec
-
 from taintwarden.controller.words.wording import several
 from taintwarden.engine.model import Policy, Taint, TaintSelector, ValueType, cannot_compute
-from taintwarden.kube.wire.kinds import BudgetObject, BudgetSpec, BudgetStatus
+from taintwarden_cli.rehearsal.snapshot import FullBudget
 
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains whose controllers set and remove the taint, so that its value means nothing else."""
-
-
-class FullBudgetSpec(BudgetSpec, rename="camel"):
-    """Fields that the operator does not need: whether it can allow a disruption at all."""
-
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
-
-
-class FullBudgetStatus(BudgetStatus, rename="camel"):
-    """With the number of pods that its controller expects."""
-
-    expected_pods: int = 0
-
-
-class FullBudget(BudgetObject):
-    """A PodDisruptionBudget."""
-
-    spec: FullBudgetSpec = msgspec.field(default_factory=FullBudgetSpec)
-    status: FullBudgetStatus | None = None
 
 
 def why_never(budget: FullBudget) -> str:

@@ -63,11 +63,6 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
         taints = self.status.invalid_taints
         return [wording.not_comparable(one, self.mode, self.on_invalid_value) for one in taints]
 
-    @property
-    def needs_a_person(self) -> bool:
-        """Whether it requires action."""
-        return bool(self.problems)
-
     def add(self, *problems: Problem) -> None:
         """Add problems."""
         self.problems = by_severity([*self.problems, *problems])
@@ -128,7 +123,7 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     @property
     def needs_a_person(self) -> bool:
         """Whether the operator or any policy requires action."""
-        return bool(self.problems) or any(policy.needs_a_person for policy in self.policies)
+        return bool(self.problems) or any(policy.problems for policy in self.policies)
 
 
 def summarize(

@@ -39,7 +39,10 @@ def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
     """The problems of the operator, and how old it is; the table, then a block for each policy if requested."""
     age = Times(found.at).age(found.reported_at) if found.reported_at else 0.0
     times = Times(found.at, is_old=bool(found.problems) or age > LATE_SECONDS)
-    above = [*_problems(found.problems, times), *_ages(found, times, age)]
+    lines = Lines()
+    for problem in found.problems:
+        _add_problem(lines, problem, times)
+    above = [*([lines.grid] if found.problems else []), *_ages(found, times, age)]
     yield from [*above, Text("")] if above else []
     if not found.policies:
         yield Text("There is no TaintEvictionPolicy.")
@@ -67,14 +70,6 @@ def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[Renderable
         yield Text(printable(f"Not looked at: {why}"), style="yellow")
 
 
-def _problems(problems: Sequence[Problem], times: Times) -> Iterator[RenderableType]:
-    lines = Lines()
-    for one in problems:
-        _add_problem(lines, one, times)
-    if problems:
-        yield lines.grid
-
-
 def _add_problem(lines: Lines, one: Problem, times: Times) -> None:
     lines.add("Problem", times.within(one.cause), "bold red")
     lines.add("Effect", times.within(one.effect))
@@ -88,7 +83,7 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
     status = policy.status
     return (
         policy.name,
-        _mode(policy),
+        Text(printable(policy.mode), style="" if policy.mode == Mode.ENFORCE else "yellow"),
         _number(status.pending),
         _number(status.blocked),
         f"{status.evicted}{f' ({status.past_budgets} past budgets)' if status.past_budgets else ''}",
@@ -97,10 +92,6 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
         Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
         status.limited_by or "-",
     )
-
-
-def _mode(policy: PolicySummary) -> Text:
-    return Text(printable(policy.mode), style="" if policy.mode == Mode.ENFORCE else "yellow")
 
 
 def _number(number: int) -> Text:
@@ -166,7 +157,10 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
     if policy.guard is not None and not policy.has(ProblemKind.GUARD, ProblemKind.ZONES):
         is_holding = policy.guard != ARMED
-        lines.add("Guard", _guard_text(policy, times), "bold red" if is_holding else "")
+        guard = "; ".join(filter(None, (policy.guard, status.says("GuardTripped", "False"))))
+        if policy.guard == TRIPPED:
+            guard = f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
+        lines.add("Guard", guard, "bold red" if is_holding else "")
         says = status.condition("GuardTripped")
         lines.add("  says", times.within(says.message) if is_holding and says else None)
     _add_limits(lines, policy, times)
@@ -196,9 +190,3 @@ def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
     for budget in status.blocked_budgets:
         if not any(f"PodDisruptionBudget {budget}" in cause for cause in causes):
             lines.add("Budget", times.within(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")
-
-
-def _guard_text(policy: PolicySummary, times: Times) -> str:
-    if policy.guard == TRIPPED:
-        return f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
-    return "; ".join(filter(None, (policy.guard or "", policy.status.says("GuardTripped", "False"))))

@@ -93,7 +93,7 @@ def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) ->
             continue
         if now - (one.since_at or now) >= delay.may_last_seconds:
             kind, remedy = _LIMITS[one.limit]
-            effect = f"{wording.pods(one.pods)} {_wait(one.pods)} since {one.since}"
+            effect = f"{wording.pods(one.pods)} {'waits' if one.pods == 1 else 'wait'} since {one.since}"
             yield Problem(kind, wording.why_held(one.limit, one.message), effect, _remedy(one, status) or remedy)
     if unknown := status.says("DevicesKnown", "False"):
         effect, _, cause = unknown.partition(": ")
@@ -101,10 +101,6 @@ def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) ->
     if missing := status.says("SourcesFound", "False"):
         cause, _, effect = missing.partition(", so ")
         yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")
-
-
-def _wait(number: int) -> str:
-    return "waits" if number == 1 else "wait"
 
 
 def _stuck(status: PolicyStatus, now: float) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from typing import Any
 
 import msgspec
 from rich.console import Console, Group
@@ -11,12 +12,11 @@ from rich.text import Text
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden_cli.cluster_session import ask, settings_of
+from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.deployments import unready_webhook
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, read_liveness
-from taintwarden_cli.rehearsal.reading import stored_policies
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rendering import render
 from taintwarden_cli.status.close_look import CloseLook, look_closely
@@ -24,12 +24,10 @@ from taintwarden_cli.status.policy_status import StatusSummary, summarize
 from taintwarden_cli.status.policy_status_table import parts
 from taintwarden_cli.status.problems import ProblemKind, split
 
-FINE, ERROR, PERSON = 0, 1, 10
 CLOSELY_SECONDS = 15.0
 """How often `top` looks at nodes, pods and budgets, which is too much to repeat with every look."""
 REST = 10.0
 """How many times as long as a close look took, the next one waits: it reads the pods of up to 100 nodes."""
-MAX_CONNECTIONS = 12
 
 
 class Kept(msgspec.Struct):
@@ -46,9 +44,9 @@ def show(policies: tuple[str, ...], show_all: bool, output: str, **flags: object
     settings = settings_of(flags)
     try:
         kept = Kept(settings.gates, show_all=show_all)
-        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept), MAX_CONNECTIONS)
+        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept))
     except LookupError as error:
-        fail(str(error), ERROR)
+        fail(str(error), REFUSED)
     details = output == "wide" or bool(policies) or len(found.policies) == 1
     write_answer(found, output, lambda: render(*parts(found, details=details)))
     sys.exit(PERSON if found.needs_a_person else FINE)
@@ -61,9 +59,9 @@ def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     try:
         if console.is_terminal:
             ask(settings, lambda session: follow(session, settings.namespace, policies, interval, console, kept))
-        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept), MAX_CONNECTIONS)
+        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept))
     except LookupError as error:
-        fail(str(error), ERROR)
+        fail(str(error), REFUSED)
     except KeyboardInterrupt:  # a regular end
         sys.exit(FINE)
     write(render(*parts(found, details=True)))
@@ -79,7 +77,7 @@ async def look(session: Session, namespace: str, names: tuple[str, ...], kept: K
         ClusterError: the policies cannot be read.
 
     """
-    policies, now = await stored_policies(session), time.time()
+    policies, now = await session.policies(dict[str, Any]), time.time()
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
     if why := await unready_webhook(session, namespace):
         found.problems.append(split(ProblemKind.WEBHOOK, why, OUR_PODS))

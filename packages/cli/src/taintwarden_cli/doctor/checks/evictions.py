@@ -24,8 +24,9 @@ from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import Candidate
 from taintwarden_cli.rehearsal.places import labels_of
 from taintwarden_cli.rehearsal.returning import REMEDY, Returning
+from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
-from taintwarden_cli.status.lasting import FullBudget, why_never
+from taintwarden_cli.status.lasting import why_never
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
@@ -58,7 +59,11 @@ def nowhere_to_go(context: Context) -> Iterator[Found]:
         leaving = _leaving(context, group)
         if leaving and not nodes.take(group):
             reported.add(group.subject)
-            yield from _of_leaving(group, leaving)
+            for verdict, pods in leaving:
+                enforced = verdict.policy.mode is Mode.ENFORCE
+                how = "have to leave" if enforced else "would have to leave"
+                message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
+                yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
     yield from (one for one in _unplaceable(context, nodes) if one.subject not in reported)
 
 
@@ -87,14 +92,6 @@ def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]
             first, pods = found.setdefault(str(verdict.taint), (verdict, 0))
             found[str(verdict.taint)] = (first, pods + count)
     return [*found.values()]
-
-
-def _of_leaving(group: PodGroup, leaving: list[tuple[TaintVerdict, int]]) -> Iterator[Found]:
-    for verdict, pods in leaving:
-        enforced = verdict.policy.mode is Mode.ENFORCE
-        how = "have to leave" if enforced else "would have to leave"
-        message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
-        yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
 
 
 class _Nodes:

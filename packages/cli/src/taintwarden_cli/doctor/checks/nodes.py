@@ -7,11 +7,10 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import Policy, Taint, Toleration
-from taintwarden.engine.operators import Match, match
+from taintwarden.engine.operators import Match, is_comparison, match
 from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects
-from taintwarden_cli.doctor.checks.toleration_checks import comparisons
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
@@ -44,7 +43,8 @@ def value_invalid(context: Context) -> Iterator[Found]:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
                 yield Found(subject, text, _restored(name, taint, history, policy, ()))
-            elif asked := _who_cannot(taint, asking):
+            elif who := [kept for one, kept in asking.items() if match(one, taint) is Match.INVALID_TAINT]:
+                asked = named_subjects(subject for subjects in who for subject in subjects)
                 text = f"{taint} cannot be compared, which {asked} ask for"
                 yield Found(subject, text, _restored(name, taint, history, None, asking))
 
@@ -71,19 +71,10 @@ def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
     found: dict[Toleration, dict[Subject, None]] = {}
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
-        for one in comparisons((*every.native, *every.extended)):
-            if one in every.relevant_to(one.key):
+        for one in (*every.native, *every.extended):
+            if is_comparison(one) and one in every.relevant_to(one.key):
                 found.setdefault(one, {})[group.subject] = None
     return found
-
-
-def _who_cannot(taint: Taint, asking: dict[Toleration, dict[Subject, None]]) -> str:
-    return named_subjects(
-        subject
-        for toleration, subjects in asking.items()
-        if match(toleration, taint) is Match.INVALID_TAINT
-        for subject in subjects
-    )
 
 
 @check(

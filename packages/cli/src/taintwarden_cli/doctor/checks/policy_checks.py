@@ -40,7 +40,7 @@ def never_acts(context: Context) -> Iterator[Found]:
     carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
     for policy in context.policies if context.nodes else ():
         subject = Subject(POLICY, policy.name)
-        if policy.node_selector.requirements and not context.selecting(policy):
+        if policy.node_selector.requirements and not any(policy in one.policies for one in context.nodes.values()):
             yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
             continue
         for selector in policy.taints:

@@ -1,10 +1,9 @@
 """Tolerations that cannot work, or that Kubernetes itself does not see."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from taintwarden.api.tolerations import PATH
-from taintwarden.engine.model import Taint, TaintSelector, Toleration
-from taintwarden.engine.operators import is_comparison
+from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden.fields.field_errors import FieldError
 from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context
@@ -81,8 +80,3 @@ def _is_of_devices(context: Context, key: str) -> bool:
 def _faults(context: Context, group: PodGroup) -> checking.Found:
     """What admission reports for the pod, or for a pod of the template, so that both results agree."""
     return check_object(group.shape.as_pod(), "", "Pod", context.profiles)
-
-
-def comparisons(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """The tolerations with a comparison."""
-    return tuple(one for one in tolerations if is_comparison(one))
