@@ -65,18 +65,18 @@ async def test_armed_guard_is_refused(cluster, run):
     set_status(cluster, guard={"term": 1})
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
-    told = "the guard of policy sla has not tripped, and not every zone is Full: there is nothing to reset"
+    told = "the guard of policy sla has not tripped, and not all nodes are unhealthy: there is nothing to reset"
     assert result.stderr == f"taintwarden: {told}\n"
 
 
-FULL = condition("GuardTripped", "True", "All its 3 zones are Full: 7 pods are held", "AllZonesFull")
+FULL = condition("GuardTripped", "True", "All 3 nodes are unhealthy: 7 pods are held", "AllNodesUnhealthy")
 
 
 async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
     set_status(cluster, limits=[held("zone", 7)], pending=9, conditions=[FULL])  # its guard had nothing to store yet
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
-    assert "7 pods due now, since every zone is Full" in result.stdout
+    assert "7 pods due now, since all nodes are unhealthy" in result.stdout
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 

@@ -88,10 +88,10 @@ def test_a_limit_that_only_takes_time_is_no_problem(name):
 
 def test_what_waits_for_full_zones_says_its_cause_without_advice():
     full = condition(
-        "GuardTripped", "True", "All its 3 zones are Full: 7 pods wait. Check the monitoring", "AllZonesFull"
+        "GuardTripped", "True", "All 3 nodes are unhealthy: 7 pods wait. Check the monitoring", "AllNodesUnhealthy"
     )
     found = of_zones("sla", msgspec.convert({"conditions": [full]}, PolicyStatus))
-    assert (found.cause, found.remedy[:20]) == ("All its 3 zones are Full: 7 pods wait", "check the monitoring")
+    assert (found.cause, found.remedy[:20]) == ("All 3 nodes are unhealthy: 7 pods wait", "check the monitoring")
 
 
 def test_the_worst_comes_first_and_each_once():

@@ -384,12 +384,12 @@ async def test_what_it_does_now_is_said_once(cluster, run):
 
 
 async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
-    full = condition("GuardTripped", "True", "All its 3 zones are Full: 7 pods are held", "AllZonesFull")
+    full = condition("GuardTripped", "True", "All 3 nodes are unhealthy: 7 pods are held", "AllNodesUnhealthy")
     set_status(cluster, "spot", conditions=[condition("Accepted", "True"), full], guard={})
     result = await run("status", "spot")
     assert result.exit_code == 10
-    assert "All its 3 zones are Full: 7 pods are held" in result.stdout
-    assert "every zone is Full, so only pods that you release are evicted\n" in (await run("status")).stdout
+    assert "All 3 nodes are unhealthy: 7 pods are held" in result.stdout
+    assert "all nodes are unhealthy, so only pods that you release are evicted\n" in (await run("status")).stdout
 
 
 async def test_policy_that_is_not_accepted_or_that_nobody_looked_at_calls_for_a_person(cluster, run):

@@ -95,9 +95,9 @@ def test_whether_devices_are_known(measured, devices, value):
 
 
 def test_invalid_taints_and_zones_that_are_all_full(measured):
-    assert (measured.value("invalid_taints"), measured.value("all_zones_full")) == (3, 0)
-    measured.gauges.measure([replace(FULL, all_zones_full=True)])
-    assert measured.value("all_zones_full") == 1
+    assert (measured.value("invalid_taints"), measured.value("all_nodes_unhealthy")) == (3, 0)
+    measured.gauges.measure([replace(FULL, all_nodes_unhealthy=True)])
+    assert measured.value("all_nodes_unhealthy") == 1
 
 
 def test_counters_of_a_policy_exist_before_anything_happens(measured):

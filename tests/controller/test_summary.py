@@ -262,21 +262,21 @@ def test_a_policy_without_a_guard():
 FULL = (ZoneStatus("eu/a", "Full", 3, 3), ZoneStatus("eu/b", "Full", 9, 9))
 
 
-def test_while_every_zone_is_full_pods_are_held_as_by_a_tripped_guard():
+def test_while_all_are_unhealthy_pods_are_held_as_by_a_tripped_guard():
     guarded = policy(limits=Limits(guard=GuardSettings()))
-    full = {"in_policy": guarded, "all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord())}
+    full = {"in_policy": guarded, "all_nodes_unhealthy": True, "selected_nodes": 12, "guard": guard(GuardRecord())}
     message = (
-        "All its 2 zones are Full, which looks like a fault of the monitoring: 7 pods wait. Check the "
+        "All 12 nodes are unhealthy, which looks like a fault of the monitoring: 7 pods wait. Check the "
         "monitoring, and check with taintwarden plan what would be evicted. Only if you want all these pods evicted, "
         "release them: taintwarden guard reset sla"
     )
-    assert told("GuardTripped", pending=9, due=7, **full) == ("True", "AllZonesFull", message)
-    one = told("GuardTripped", pending=1, due=1, **full | {"zones": FULL[:1]})[2]
-    assert one.startswith("Its only zone is Full, which looks like a fault of the monitoring: 1 pod waits.")
+    assert told("GuardTripped", pending=9, due=7, **full) == ("True", "AllNodesUnhealthy", message)
+    one = told("GuardTripped", pending=1, due=1, **full)[2]
+    assert one.startswith("All 12 nodes are unhealthy, which looks like a fault of the monitoring: 1 pod waits.")
 
 
 def test_pods_that_a_reset_released_do_not_wait_for_full_zones():
-    full = {"all_zones_full": True, "zones": FULL, "guard": guard(GuardRecord())}
+    full = {"all_nodes_unhealthy": True, "zones": FULL, "guard": guard(GuardRecord())}
     assert told("GuardTripped", pending=9, due=5, released=5, **full) == (
         "False",
         "Armed",
@@ -286,14 +286,14 @@ def test_pods_that_a_reset_released_do_not_wait_for_full_zones():
 
 
 def test_what_was_tripped_is_told_before_zones():
-    said = told("GuardTripped", pending=9, due=7, all_zones_full=True, zones=FULL, guard=guard(TRIPPED))
+    said = told("GuardTripped", pending=9, due=7, all_nodes_unhealthy=True, zones=FULL, guard=guard(TRIPPED))
     assert said[1] == "MassEviction"
 
 
 def test_without_a_guard_there_is_nothing_to_reset():
     unguarded = policy(limits=Limits(guard=GuardSettings(100)))
-    said = told("GuardTripped", in_policy=unguarded, pending=9, due=7, all_zones_full=True, zones=FULL)
-    assert said[:2] == ("True", "AllZonesFull")
+    said = told("GuardTripped", in_policy=unguarded, pending=9, due=7, all_nodes_unhealthy=True, zones=FULL)
+    assert said[:2] == ("True", "AllNodesUnhealthy")
     assert "guard reset" not in said[2]
 
 
@@ -305,7 +305,7 @@ def test_without_a_guard_there_is_nothing_to_reset():
     ],
 )
 def test_full_zones_that_hold_nobody_are_no_trouble(more):
-    assert told("GuardTripped", all_zones_full=True, zones=FULL, **more)[0] == "False"
+    assert told("GuardTripped", all_nodes_unhealthy=True, zones=FULL, **more)[0] == "False"
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ ORDINARY: Mapping[str, str] = {
     'taintwarden_guard_tripped{instance="a", policy="sla"}': "0x80",
     # What a dry run would hold concerns nobody.
     'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
-    'taintwarden_all_zones_full{instance="a", policy="sla"}': "0x80",
-    'taintwarden_all_zones_full{instance="a", policy="tried"}': "0x10 1x70",
+    'taintwarden_all_nodes_unhealthy{instance="a", policy="sla"}': "0x80",
+    'taintwarden_all_nodes_unhealthy{instance="a", policy="tried"}': "0x10 1x70",
     'taintwarden_limited_evictions{instance="a", policy="sla", limit="zone"}': "_x10 12x5 3x5 stale",
     'taintwarden_limited_evictions{instance="a", policy="tried", limit="zone"}': "12x80",
     # A zone is drained within minutes, a budget allows in the end, and a rollout refuses once.
@@ -101,9 +101,9 @@ CASES = [
         {"policy": "sla"},
     ),
     Case(
-        "TaintwardenAllZonesFull",
+        "TaintwardenAllNodesUnhealthy",
         {
-            f"taintwarden_all_zones_full{POLICY % 'a'}": "0x9 1x60",
+            f"taintwarden_all_nodes_unhealthy{POLICY % 'a'}": "0x9 1x60",
             'taintwarden_limited_evictions{instance="a", policy="sla", limit="zone"}': "_x9 4x60",
         },
         {"policy": "sla"},

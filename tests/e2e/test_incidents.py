@@ -227,7 +227,7 @@ POLICY_INCIDENTS = [
         shows=lambda status: bool(status.get("retained")),
     ),
     Incident(
-        "TaintwardenAllZonesFull",
+        "TaintwardenAllNodesUnhealthy",
         value(ZONES, "0"),
         {"policy": ZONES},
         words(ZONES),
@@ -368,7 +368,7 @@ FIRST = (
     "TaintwardenGuardPaces",
     "TaintwardenBudgetBlocked",
     "TaintwardenInvalidTaintValue",
-    "TaintwardenAllZonesFull",
+    "TaintwardenAllNodesUnhealthy",
     "TaintwardenDown",
 )
 """Those that are most likely. `INCIDENTS=all` plays the others, too, which takes several minutes more."""

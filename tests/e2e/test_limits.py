@@ -161,7 +161,7 @@ def a_zone_with_many_unhealthy_nodes_slows_down_and_no_other(scene: LimitScene) 
 
 
 @STORIES.under("limit-zones")
-def no_pod_leaves_while_every_zone_is_full(scene: LimitScene) -> None:
+def no_pod_leaves_while_all_are_unhealthy(scene: LimitScene) -> None:
     nodes = scene.nodes(GOOD, a=3, b=3, c=3)
     pods = scene.fill(nodes, 1)
     fell = fall(scene, *nodes)

@@ -153,7 +153,7 @@ def test_zones_that_are_full_hold_only_pods_that_are_due():
     rig.pod("later", gt(violation_grace_seconds=100))
     rig.pod("a")
     [report] = rig.report()
-    assert (report.all_zones_full, report.due, report.status.pending) == (True, 1, 2)
+    assert (report.all_nodes_unhealthy, report.due, report.status.pending) == (True, 1, 2)
 
 
 # -- a policy that changes, or is created again ------------------------------------------------------------------------

@@ -347,7 +347,7 @@ def test_a_request_that_comes_while_one_is_removed_is_removed_too(outcome):
 
 @pytest.mark.parametrize("is_live", [True, False])
 def test_a_reset_without_a_guard_releases_nothing_of_a_later_one(is_live):
-    """Every zone is Full, so what the later guard expects would be released."""
+    """All nodes are unhealthy, so what the later guard expects would be released."""
     full, zone = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),)), {ZONE: "a"}
     given = limited(zone_health=full, guard=SETTINGS)
     rig = Rig(limited(zone_health=full) if is_live else given)

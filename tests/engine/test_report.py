@@ -293,7 +293,7 @@ def test_released_pods_are_told_of_those_that_are_due():
     rig.answer(commands.ClearGuardReset)
     rig.wake()
     rig.pod("b")
-    assert (report(rig).all_zones_full, report(rig).due, report(rig).released) == (True, 2, 1)
+    assert (report(rig).all_nodes_unhealthy, report(rig).due, report(rig).released) == (True, 2, 1)
 
 
 def test_with_reclaim_zones_have_no_health():
@@ -304,7 +304,7 @@ def test_with_reclaim_zones_have_no_health():
     )
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
-    assert (told(rig).zones, report(rig).all_zones_full) == ((), False)
+    assert (told(rig).zones, report(rig).all_nodes_unhealthy) == ((), False)
 
 
 # -- the guard ---------------------------------------------------------------------------------------------------------

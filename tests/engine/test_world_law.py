@@ -1087,7 +1087,7 @@ def test_a_normal_zone_has_no_rate():
     assert history.breaches() == []
 
 
-def test_nothing_leaves_when_every_zone_is_full():
+def test_nothing_leaves_when_all_are_unhealthy():
     history, names = zones(4, 4)
     assert history.breaches(400) == []
     history.at(104).call(names[0])

@@ -138,9 +138,9 @@ class Metrics:
             "taintwarden_invalid_taints",
             "Taints of nodes whose values cannot be compared, whatever onInvalidValue says.",
         )
-        self.zones_full = of_policy(
-            "taintwarden_all_zones_full",
-            "1 if every zone is Full for the policy, so that no pod is evicted that a person does not release.",
+        self.all_nodes_unhealthy = of_policy(
+            "taintwarden_all_nodes_unhealthy",
+            "1 if all nodes are unhealthy for the policy, so that no pod is evicted that a person does not release.",
         )
         self.guard_tripped = of_policy(
             "taintwarden_guard_tripped", "1 if the guard of the policy has tripped; absent without one."

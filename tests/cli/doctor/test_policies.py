@@ -113,10 +113,10 @@ def test_open_guard_of_a_policy_whose_newest_version_was_not_looked_at():
 @pytest.mark.parametrize(("advice", "is_released"), [(". Release: taintwarden guard reset sla", True), ("", False)])
 def test_zones_that_are_all_full(advice, is_released):
     full = observed()
-    waiting = condition("GuardTripped", "True", f"120 pods wait{advice}", "AllZonesFull")
+    waiting = condition("GuardTripped", "True", f"120 pods wait{advice}", "AllNodesUnhealthy")
     full["status"] |= {"guard": {}, "conditions": [FINE[0], waiting]}
     (found,) = problem(full)
-    only = "every zone is Full, so only pods that you release are evicted"
+    only = "all nodes are unhealthy, so only pods that you release are evicted"
     assert (found.severity, found.message) == ("error", f"120 pods wait: {only}")
     assert found.remedy.endswith("taintwarden guard reset sla") is is_released
 

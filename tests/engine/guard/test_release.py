@@ -64,22 +64,22 @@ def test_of_pods_with_a_budget_as_many_are_released_as_count():
 
 
 def test_while_it_is_armed_all_pods_within_the_window_are_released():
-    """They wait because every zone is Full."""
+    """They wait because all nodes are unhealthy."""
     bench = Bench()
     bench.expect(*pods(3))
     bench.expect("far", after=700)
-    assert bench.release(every_zone_is_full=True) == pods(3)
-    assert bench.release(every_zone_is_full=True) == []
+    assert bench.release(all_are_unhealthy=True) == pods(3)
+    assert bench.release(all_are_unhealthy=True) == []
 
 
-def test_while_every_zone_is_full_pods_beside_the_held_namespace_are_released_too():
+def test_while_all_are_unhealthy_pods_beside_the_held_namespace_are_released_too():
     bench = Bench()
     held = bench.trip()
     bench.expect("other", namespace="bank")
     bench.look()
     bench.advance(NARROW_SECONDS + 1)
     assert not bench.guard.holds("bank")
-    assert bench.release(every_zone_is_full=True) == [*held, "other"]
+    assert bench.release(all_are_unhealthy=True) == [*held, "other"]
 
 
 def test_a_released_pod_that_may_stay_is_released_no_more():

@@ -1161,7 +1161,7 @@ class Judge:
         zone, since = self._zone(rules.uid)
         has_to_stay = self._all_full(rules) and is_seen and pod.uid not in self._released[rules.uid]
         if has_to_stay if surely else not is_released and (zone == "Full" or now - since < SLACK):
-            yield "zone", "though every zone is Full"
+            yield "zone", "though all nodes are unhealthy"
         if (guard := self._guards.get(rules.uid)) is not None:
             settles = not surely and want.due.late + guard.settings["settleSeconds"] + SEEN > now
             holds_it = guard.has_to_hold(pod, now) if surely else not is_released and guard.may_hold(pod, now)

@@ -60,7 +60,7 @@ class Gauges:
         for mode in Mode:
             metrics.policy_mode.labels(name, mode).set(mode is entry.policy.mode)
         metrics.invalid_taints.labels(name).set(entry.invalid_taints)
-        metrics.zones_full.labels(name).set(entry.all_zones_full)
+        metrics.all_nodes_unhealthy.labels(name).set(entry.all_nodes_unhealthy)
         metrics.pending.labels(name).set(status.pending)
         metrics.evicting_nodes.labels(name).set(status.evicting_nodes)
         metrics.leaving.labels(name).set(status.leaving)

@@ -141,8 +141,8 @@ def _guard_state(entry: PolicyReport) -> tuple[str, str, str]:
         message = f"since {rfc3339.at(record.tripped_at)} {effect}. {advice}"
         return "True", "MassEviction", message
     waiting = entry.due - entry.released
-    if entry.all_zones_full and waiting and policy.mode is not Mode.PAUSED:
-        return "True", "AllZonesFull", wording.all_zones_full(policy, waiting, len(entry.status.zones))
+    if entry.all_nodes_unhealthy and waiting and policy.mode is not Mode.PAUSED:
+        return "True", "AllNodesUnhealthy", wording.all_nodes_unhealthy(policy, waiting, entry.status.selected_nodes)
     if guard is None:
         return "False", "NoGuard", "the policy has no guard"
     released = entry.released

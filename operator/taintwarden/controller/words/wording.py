@@ -248,16 +248,15 @@ def guard_advice(policy: str, *, paused: bool = False) -> str:
     )
 
 
-def all_zones_full(policy: Policy, waiting: int, zones: int) -> str:
-    """Why nothing is evicted while every zone is Full, and what to do about it."""
-    count = "Its only zone is" if zones == 1 else f"All its {zones} zones are"
+def all_nodes_unhealthy(policy: Policy, waiting: int, nodes: int) -> str:
+    """Why nothing is evicted while all nodes are unhealthy, and what to do about it."""
     wait = f"{pods(waiting)} {'waits' if waiting == 1 else 'wait'}"
     advice = "Check the monitoring, and check with taintwarden plan what would be evicted"
     if policy.limits.guard.is_limit:
         them = "it" if waiting == 1 else "them"
         advice += f". Only if you want {'this pod' if waiting == 1 else 'all these pods'} evicted, release {them}: "
         advice += f"taintwarden guard reset {policy.name}"
-    return f"{count} Full, which looks like a fault of the monitoring: {wait}. {advice}"
+    return f"All {nodes} nodes are unhealthy, which looks like a fault of the monitoring: {wait}. {advice}"
 
 
 def comes_back(pod: Pod) -> str:

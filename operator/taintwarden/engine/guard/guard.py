@@ -197,13 +197,13 @@ class Guard:
         self._unsaved = self._changed = True
         return Turn.ARMED if was_reported else None
 
-    def release(self, *, every_zone_is_full: bool = False) -> int:
+    def release(self, *, all_are_unhealthy: bool = False) -> int:
         """A person releases the held pods, of those with a budget as many as count. Returns how many.
 
-        ``every_zone_is_full``: also those that wait for that alone.
+        ``all_are_unhealthy``: also those that wait for that alone.
         """
-        scope = ALL if every_zone_is_full else self.scope
-        self._passing += self.wave.held(scope, also_blocked=every_zone_is_full)
+        scope = ALL if all_are_unhealthy else self.scope
+        self._passing += self.wave.held(scope, also_blocked=all_are_unhealthy)
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:

@@ -165,7 +165,7 @@ class Guarding:
         for policy in self._world.verdicts.policies if resets else ():
             guard, is_full = self._guard(policy), self._world.limiter.zones.all_unhealthy(policy.name)
             if policy.name in resets and guard is not None and (guard.latch.is_tripped or is_full):
-                self._world.report(commands.GuardArmed(policy, guard.release(every_zone_is_full=is_full)))
+                self._world.report(commands.GuardArmed(policy, guard.release(all_are_unhealthy=is_full)))
 
     def _existing(self, uids: Collection[str]) -> Container[str]:
         """Those of these pods that are still there."""

@@ -96,8 +96,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """In the order of the policy."""
     blocked_by: Mapping[str, int] = {}
     """Pods by the outcome of their last call, where that did not evict them."""
-    all_zones_full: bool = False
-    """Every zone is Full, so that no due pod is evicted that is not released."""
+    all_nodes_unhealthy: bool = False
+    """All nodes are unhealthy, so that no due pod is evicted that is not released."""
     bouncing: int = 0
     """Workloads that bounce."""
     guard: GuardReport | None = None
@@ -210,7 +210,7 @@ class Reports:
                 if one.source is not None
             ),
             blocked_by=dict(tally.blocked_by),
-            all_zones_full=zones is not None and zones.all_unhealthy(name),
+            all_nodes_unhealthy=zones is not None and zones.all_unhealthy(name),
             bouncing=bouncing,
             guard=guard_report(self._world, name),
             places=self.places(name),

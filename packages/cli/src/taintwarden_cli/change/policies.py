@@ -219,7 +219,7 @@ async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
 
 
 def halt(stored: StoredPolicy) -> tuple[int, str | None]:
-    """The generation of a policy and when its guard tripped; None: it is armed, and every zone is Full.
+    """The generation of a policy and when its guard tripped; None: it is armed, and all nodes are unhealthy.
 
     Raises ClusterError if nothing does, or the operator has not read its newest version.
     """
@@ -233,8 +233,8 @@ def halt(stored: StoredPolicy) -> tuple[int, str | None]:
     if not stored.has_guard:
         raise ClusterError(f"policy {name} has no guard, so there is nothing to reset")
     tripped_at, condition = status.guard.tripped_at if status.guard else None, status.condition("GuardTripped")
-    if tripped_at is None and (condition is None or condition.reason != "AllZonesFull"):
-        msg = f"the guard of policy {name} has not tripped, and not every zone is Full: there is nothing to reset"
+    if tripped_at is None and (condition is None or condition.reason != "AllNodesUnhealthy"):
+        msg = f"the guard of policy {name} has not tripped, and not all nodes are unhealthy: there is nothing to reset"
         raise ClusterError(msg)
     return generation, tripped_at
 
@@ -246,7 +246,7 @@ def _shown(cluster: str, found: StoredPolicy) -> str:
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
     lines.add("Tripped", tripped_at)
-    lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", since every zone is Full"), "yellow")
+    lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", since all nodes are unhealthy"), "yellow")
     if status.guard is not None and tripped_at:
         cause = status.guard.cause
         lines.add("Cause", f"when it tripped: {cause}" if cause else "the operator has not told it yet")

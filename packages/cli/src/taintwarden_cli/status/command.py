@@ -34,7 +34,7 @@ Exit codes:
   1   the cluster cannot be reached, or has no such policy
   2   wrong flags or kubeconfig
   10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy is not
-      accepted, its guard has tripped (not in mode DryRun), every zone is Full, pods will not leave a node before it is
+      accepted, its guard has tripped (not in mode DryRun), all nodes are unhealthy, pods will not leave a node before it is
       removed or have less time to stop than they ask for, a paused policy is without effect, since another one acts
       first, the value of a taint cannot be compared, no node has a taint whose values are compared or what a policy
       reads, or a PodDisruptionBudget that pods wait for never allows an eviction, or waits for a Pending pod. For 10

@@ -31,7 +31,7 @@ from taintwarden_cli.status.problems import (
 NOT_OBSERVED, OUTDATED = "no operator has looked at it yet", "the operator has not looked at its newest version yet"
 SOON_SECONDS = 15.0
 """How long the newest version of a policy may wait: the operator looks at it within 3 s, a new leader within 15 s."""
-TRIPPED, ZONES_FULL, ARMED = "tripped", "zones Full", "armed"
+TRIPPED, UNHEALTHY, ARMED = "tripped", "unhealthy", "armed"
 """What a guard does."""
 
 
@@ -83,7 +83,7 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
 
     @property
     def guard(self) -> str | None:
-        """``tripped``, ``zones Full`` or ``armed``; None without a guard, or if the operator has not read the policy.
+        """``tripped``, ``unhealthy`` or ``armed``; None without a guard, or if the operator has not read the policy.
 
         With ``action: Report`` and in mode DryRun a tripped guard holds no pod; with ``action: Pace`` some wait.
         """
@@ -92,7 +92,7 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
             return None
         if self.tripped_at is not None:
             return TRIPPED
-        return ZONES_FULL if condition.reason == "AllZonesFull" else ARMED
+        return UNHEALTHY if condition.reason == "AllNodesUnhealthy" else ARMED
 
     @property
     def tripped_at(self) -> str | None:
@@ -195,7 +195,7 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[Problem]:
     if policy.mode != Mode.DRY_RUN:
         if policy.guard == TRIPPED:
             yield of_guard(name, status, is_paused=policy.is_paused)
-        elif policy.guard == ZONES_FULL:
+        elif policy.guard == UNHEALTHY:
             yield of_zones(name, status)
     yield from of_status(name, status, now, enforces=policy.mode == Mode.ENFORCE)
     if policy.invalid:

@@ -24,10 +24,10 @@ from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 from taintwarden_cli.status.findings import in_words
-from taintwarden_cli.status.policy_status import ARMED, TRIPPED, ZONES_FULL, PolicySummary, StatusSummary
+from taintwarden_cli.status.policy_status import ARMED, TRIPPED, UNHEALTHY, PolicySummary, StatusSummary
 from taintwarden_cli.status.problems import Problem, ProblemKind
 
-_GUARDS = {TRIPPED: "bold red", ZONES_FULL: "bold red", ARMED: "green"}
+_GUARDS = {TRIPPED: "bold red", UNHEALTHY: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 SHOWN_NODES = 10
 """How many nodes that are removed are listed."""

@@ -141,12 +141,14 @@ def of_guard(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
 
 
 def of_zones(name: str, status: PolicyStatus) -> Problem:
-    """Every zone of a policy is Full."""
-    says = status.says("GuardTripped", "AllZonesFull")
-    cause = says.partition(". ")[0] or "every zone is Full"
+    """All nodes of a policy are unhealthy."""
+    says = status.says("GuardTripped", "AllNodesUnhealthy")
+    cause = says.partition(". ")[0] or "all nodes are unhealthy"
     release = f"taintwarden guard reset {name}"
     remedy = "check the monitoring; taintwarden plan" + f". Only to evict all of them: {release}" * (release in says)
-    return Problem(ProblemKind.ZONES, cause, "every zone is Full, so only pods that you release are evicted", remedy)
+    return Problem(
+        ProblemKind.ZONES, cause, "all nodes are unhealthy, so only pods that you release are evicted", remedy
+    )
 
 
 def of_invalid_values(values: list[str]) -> Problem:
