@@ -67,7 +67,7 @@ def resume(**given: object) -> None:
     imported("taintwarden_cli.change.policies:switch_policies")(resume=True, **given)
 
 
-_RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that wait because all nodes are unhealthy.
+_RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that wait since all nodes are unhealthy.
 It first shows the cause, and how many pods they are. Pods that come later count again.
 
 On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
