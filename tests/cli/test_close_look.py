@@ -54,6 +54,8 @@ async def stays(run: Run) -> dict[str, int]:
 
 # -- pods that stay ---------------------------------------------------------------------------------------------------
 
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x", "uid": "x", "controller": True}
+
 
 @pytest.mark.parametrize(
     ("more", "why"),
@@ -62,16 +64,11 @@ async def stays(run: Run) -> dict[str, int]:
         ({"metadata": {"namespace": "kube-system"}}, "excluded namespace"),
         ({"annotations": {"taintwarden.io/do-not-evict": "true"}}, "opted out"),
         ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "do not disrupt"),
-        ({"metadata": {"ownerReferences": [{"kind": "DaemonSet", "controller": True}]}}, "DaemonSet"),
+        ({"metadata": {"ownerReferences": [DAEMON_SET]}}, "DaemonSet"),
     ],
 )
 async def test_a_pod_that_stays_on_a_tainted_node_is_counted_with_its_reason(cluster, run, more, why):
-    owners = [
-        {"apiVersion": "apps/v1", "name": "x", "uid": "x"} | one
-        for one in more.get("metadata", {}).get("ownerReferences", [])
-    ]
-    metadata = more.get("metadata", {}) | ({"ownerReferences": owners} if owners else {})
-    add_pod(cluster, "web", *more.get("tolerations", []), annotations=more.get("annotations"), metadata=metadata)
+    add_pod(cluster, "web", *more.pop("tolerations", []), **more)
     add_pod(cluster, "leaves")
     assert await stays(run) == {why: 1}
 
@@ -82,25 +79,22 @@ async def test_a_profile_by_which_pods_stay_is_named(cluster, run):
     assert await stays(run) == {"profile all": 1}
 
 
-async def test_a_taint_with_another_effect_is_a_reason_to_stay(cluster, run):
-    cluster.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=[taint(effect="NoSchedule")]))
+OUT = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "exclude", "told"),
+    [
+        ("spec", {"taints": [taint(effect="NoSchedule")]}, {}, {"other effect": 1}),
+        ("metadata", OUT, {}, {"node opted out": 1}),
+        ("metadata", OUT, {"respectDoNotEvict": False}, {}),
+    ],
+)
+async def test_another_effect_or_a_node_that_opts_out_is_a_reason_to_stay(cluster, run, part, given, exclude, told):
+    cluster.store.modify("nodes", "a1", "", lambda one: one[part].update(given))
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude=exclude))
     add_pod(cluster, "web")
-    assert await stays(run) == {"other effect": 1}
-
-
-async def test_a_node_that_opts_out_is_a_reason_to_stay(cluster, run):
-    out = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
-    cluster.store.modify("nodes", "a1", "", lambda one: one["metadata"].update(out))
-    add_pod(cluster, "web")
-    assert await stays(run) == {"node opted out": 1}
-
-
-async def test_a_node_that_opts_out_of_no_policy_is_none(cluster, run):
-    out = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
-    cluster.store.modify("nodes", "a1", "", lambda one: one["metadata"].update(out))
-    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude={"respectDoNotEvict": False}))
-    add_pod(cluster, "web")
-    assert await stays(run) == {}
+    assert await stays(run) == told
 
 
 async def test_of_several_taints_the_one_that_the_policy_names_counts(cluster, run):
@@ -169,14 +163,15 @@ def reclaimed(cluster: LocalCluster, added: float, seconds: int = 120, **spec: A
     cluster.store.modify("nodes", "a1", "", lambda one: one["spec"].update(taints=[spot]))
 
 
-async def test_a_node_that_is_removed_is_told_with_its_pods_and_calls_for_nobody(cluster, run):
-    reclaimed(cluster, time.time())
+@pytest.mark.parametrize(
+    ("ago", "code", "told"),
+    [(0, 0, r"Removed +a1 in (2m|1m5\ds|2m1s): 1 pod there"), (200, 10, "a1 counts as removed for 1m")],
+)
+async def test_a_node_that_is_removed_calls_for_a_person_if_pods_are_there_afterwards(cluster, run, ago, code, told):
+    reclaimed(cluster, time.time() - ago)
     add_pod(cluster, "web")
     result = await run("status", "sla")
-    assert (result.exit_code, bool(re.search(r"Removed +a1 in (2m|1m5\ds|2m1s): 1 pod there", result.stdout))) == (
-        0,
-        True,
-    )
+    assert (result.exit_code, bool(re.search(told, result.stdout))) == (code, True)
 
 
 async def test_pods_that_a_budget_keeps_until_their_node_is_removed_call_for_a_person_before(cluster, run):
@@ -194,16 +189,10 @@ async def test_pods_that_a_budget_keeps_until_their_node_is_removed_call_for_a_p
 async def test_pods_with_less_time_to_stop_than_they_ask_for_call_for_a_person(cluster, run):
     reclaimed(cluster, time.time(), seconds=20)
     add_pod(cluster, "web")
-    result = await run("top")
-    assert "Effect      the grace of 1 pod is cut" in result.stdout
-    assert (await run("status")).exit_code == 10
-
-
-async def test_pods_that_are_there_after_the_end_of_their_node_call_for_a_person(cluster, run):
-    reclaimed(cluster, time.time() - 200)
-    add_pod(cluster, "web")
-    result = await run("status", "sla")
-    assert (result.exit_code, bool(re.search("a1 counts as removed for 1m", result.stdout))) == (10, True)
+    result = await run("status")
+    assert ("Effect      the grace of 1 pod is cut" in result.stdout, result.exit_code) == (True, 10)
+    (problem,) = (await told(run))["problems"]
+    assert problem["remedy"] == "set terminationGracePeriodSeconds of these pods below the notice"
 
 
 async def test_nodes_that_are_removed_are_told_the_first_one_first(cluster, run):
@@ -230,14 +219,6 @@ async def test_of_many_nodes_that_are_removed_the_first_are_listed(cluster, run)
         add_node(cluster, f"b{number}", taint("900") | {"timeAdded": at(time.time() - number)})
     shown = (await run("status", "sla")).stdout
     assert (shown.count("pods there"), "Removed     2 more nodes: -o json has them" in shown) == (10, True)
-
-
-async def test_the_remedy_for_a_grace_that_is_cut_names_no_budget(cluster, run):
-    reclaimed(cluster, time.time(), seconds=20)
-    add_pod(cluster, "web")
-    (problem,) = (await told(run))["problems"]
-    assert problem["effect"] == "the grace of 1 pod is cut"
-    assert problem["remedy"] == "set terminationGracePeriodSeconds of these pods below the notice"
 
 
 def missed(cluster: LocalCluster, ago: float, reason: str = "not-evicted") -> None:

@@ -1,7 +1,6 @@
 """Taints of devices on the command line: they concern the pods that have the device, and no node."""
 
 import json
-from typing import Any
 
 import pytest
 import yaml
@@ -28,25 +27,26 @@ def test_a_pod_leaves_because_of_its_device():
     answer = explained(pod(), node(), for_devices(), SICK, claim())
     assert (answer.fate, answer.policy) == (Fate.LEAVES, "gpu")
     assert answer.reason == f"taint {KEY}=79:NoSchedule of device {GPU_0} is not tolerated (no toleration for it)"
-
-
-def test_a_taint_names_its_device():
-    found = only_taint(pod(), node(), for_devices(), SICK, claim())
+    (found,) = answer.taints
     assert (found.key, found.device, found.rule, found.verdict) == (KEY, GPU_0, "", "Violated")
+    assert not found.clock_recorded
+    assert answer.notes == [
+        f"no record says since when the node has {KEY}=79:NoSchedule of device {GPU_0}: its time is taken to start now"
+    ]
 
 
 def test_a_taint_names_the_rule_that_adds_it():
-    found = only_taint(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule(device="gpu-0"))
+    answer = explained(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule(device="gpu-0"))
+    (found,) = answer.taints
     assert (found.device, found.rule, found.value) == (GPU_0, "bad", "1")
+    text = render(*parts(answer))
+    assert (f"device      {GPU_0}" in text, "DeviceTaintRule bad" in text) == (True, True)
 
 
-def test_devices_of_other_pods_do_not_concern_it():
-    answer = explained(pod(), node(), for_devices(), SICK, claim(uids=("other",)))
+@pytest.mark.parametrize("other", [claim(uids=("other",)), claim(device=GPU_1)])
+def test_devices_of_other_pods_and_other_devices_of_its_node_do_not_concern_it(other):
+    answer = explained(pod(), node(), for_devices(), SICK, other)
     assert (answer.fate, answer.taints) == (Fate.STAYS, [])
-
-
-def test_other_devices_of_its_node_do_not_concern_it():
-    assert explained(pod(), node(), for_devices(), SICK, claim(device=GPU_1)).taints == []
 
 
 def test_what_the_claim_and_the_annotation_tolerate_is_told():
@@ -84,14 +84,6 @@ def test_the_time_of_a_device_is_recorded_by_its_driver():
     assert (found.clock_recorded, found.seconds_left) == (True, 3601)
 
 
-def test_without_a_time_the_clock_starts_now():
-    answer = explained(pod(), node(), for_devices(), SICK, claim())
-    assert not answer.taints[0].clock_recorded
-    assert answer.notes == [
-        f"no record says since when the node has {KEY}=79:NoSchedule of device {GPU_0}: its time is taken to start now"
-    ]
-
-
 def test_why_a_policy_does_not_act_on_a_device():
     other = policy("other", devices=[{"key": KEY, "effects": ["NoExecute"]}])
     found = only_taint(pod(), node(), other, SICK, claim())
@@ -102,12 +94,6 @@ def test_why_a_policy_does_not_act_on_a_device():
 def test_a_taint_of_the_node_with_the_same_key_is_another():
     answer = explained(pod(), node(taint("79", KEY)), for_devices(), SICK, claim())
     assert [(one.device, one.verdict) for one in answer.taints] == [("", "NotSelected"), (GPU_0, "Violated")]
-
-
-def test_the_table_names_device_and_rule():
-    text = render(*parts(explained(pod(), node(), for_devices(), slice_of(gpu_0=[]), claim(), rule())))
-    assert f"device      {GPU_0}" in text
-    assert "DeviceTaintRule bad" in text
 
 
 # -- on a cluster ----------------------------------------------------------------------------------------------------
@@ -143,10 +129,6 @@ async def told(run: Run, *args: str) -> Json:
     return found
 
 
-def conditions(status: str, message: str = "") -> list[Any]:
-    return [condition("Accepted", "True"), condition("DevicesKnown", status, message)]
-
-
 COMMANDS = [
     ("explain", "pod", "shop/web-0"),
     ("explain", "node", "n1"),
@@ -163,17 +145,12 @@ async def test_devices_are_not_read_unless_a_policy_selects_them(cluster, run, c
     assert cluster.faults.count("GET", DEVICES_PATH) == 0
 
 
-async def test_a_pod_of_a_cluster(cluster, run):
+async def test_a_pod_and_the_pods_of_a_node_of_a_cluster(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices())
     assert (await told(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
     assert (await told(run, "explain", "pod", "shop/web-1"))["fate"] == "Stays"
     assert cluster.faults.count("GET", "namespaces/shop/resourceclaims") == 2
-
-
-async def test_the_pods_of_a_node(cluster, run):
-    fill(cluster, gpu_0=[sick()])
-    cluster.create(POLICIES, for_devices())
     found = await told(run, "explain", "node", "n1")
     assert (found["leaving"], found["taints"]) == (1, [])
     assert [one["pod"]["name"] for one in found["pods"] if one["fate"] == "Leaves"] == ["web-0"]
@@ -287,16 +264,20 @@ def test_validate_knows_devices(cli, tmp_path):
 # -- status ------------------------------------------------------------------------------------------------------------
 
 
-async def test_status_names_devices_that_are_not_known(cluster, run):
+@pytest.mark.parametrize(
+    ("status", "message", "problems"),
+    [
+        (
+            "False",
+            "no taint of a device evicts a pod: 403 Forbidden",
+            [("403 Forbidden", "no taint of a device evicts a pod")],
+        ),
+        ("True", "2 pods with devices", []),
+    ],
+)
+async def test_status_names_devices_that_are_not_known(cluster, run, status, message, problems):
     cluster.create(POLICIES, for_devices())
-    set_status(cluster, "gpu", conditions=conditions("False", "no taint of a device evicts a pod: 403 Forbidden"))
+    known = [condition("Accepted", "True"), condition("DevicesKnown", status, message)]
+    set_status(cluster, "gpu", conditions=known)
     (found,) = (await told(run, "status"))["policies"]
-    (problem,) = found["problems"]
-    assert (problem["cause"], problem["effect"]) == ("403 Forbidden", "no taint of a device evicts a pod")
-
-
-async def test_status_is_fine_where_devices_are_known(cluster, run):
-    cluster.create(POLICIES, for_devices())
-    set_status(cluster, "gpu", conditions=conditions("True", "2 pods with devices"))
-    (found,) = (await told(run, "status"))["policies"]
-    assert found["problems"] == []
+    assert [(one["cause"], one["effect"]) for one in found["problems"]] == problems

@@ -36,14 +36,10 @@ def test_table_fits_into_100_columns(cli, samples):
     assert max(map(len, cli(*ARGS, *AT).stdout.splitlines())) <= 100
 
 
-def test_table_is_plain_in_a_pipe(cli, samples):
+def test_table_shows_each_taint_once(cli, samples):
     lines = cli(*ARGS, *AT).stdout.splitlines()
     assert all(line.isascii() and line.isprintable() and line == line.rstrip() for line in lines)
-
-
-def test_table_shows_each_taint_once(cli, samples):
-    shown = [line for line in cli(*ARGS, *AT).stdout.splitlines() if line.startswith("Taint ")]
-    assert shown == [
+    assert [line for line in lines if line.startswith("Taint ")] == [
         "Taint sla=940:NoExecute  not tolerated",
         "Taint example.com/cni-version=v1.14.0:NoExecute  not tolerated, policy versions is in mode Paused",
         "Taint dedicated=shop:NoSchedule  tolerated, policy everything is in mode DryRun",
@@ -88,14 +84,15 @@ def test_structure_is_as_documented(cli, samples):
     assert list(answer["taints"][0]["tolerations"][0]) == ["toleration", "source", "holds", "answer", "text"]
 
 
-def test_files_may_be_several(cli, samples):
-    files = ("-f", "pod.yaml", "-f", "node.yaml", "-f", "policies.yaml")
-    assert cli("explain", "pod", "shop/web-0", *files, *AT).stdout == cli(*ARGS, *AT).stdout
-
-
-def test_namespace_may_be_given_apart(cli, samples):
-    apart = cli("explain", "pod", "web-0", "-n", "shop", "-f", "cluster.yaml", *AT)
-    assert apart.stdout == cli(*ARGS, *AT).stdout
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("shop/web-0", "-f", "pod.yaml", "-f", "node.yaml", "-f", "policies.yaml"),
+        ("web-0", "-n", "shop", "-f", "cluster.yaml"),
+    ],
+)
+def test_files_may_be_several_and_the_namespace_given_apart(cli, samples, args):
+    assert cli("explain", "pod", *args, *AT).stdout == cli(*ARGS, *AT).stdout
 
 
 def test_operators_switched_off_are_honoured(cli, samples):

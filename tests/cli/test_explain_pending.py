@@ -41,23 +41,20 @@ def test_nodes_that_are_not_tolerated_and_the_one_that_is():
     }
 
 
-def test_a_pod_that_no_node_may_get():
-    answer = explained(pending(), named("a", shut("940")))
-    assert answer.reason == "the only node may not get it"
-
-
-def test_without_nodes():
+def test_a_pod_that_no_node_may_get_and_without_nodes():
+    assert explained(pending(), named("a", shut("940"))).reason == "the only node may not get it"
     assert explained(pending()).reason == "there is no node"
 
 
-def test_an_extended_toleration_does_not_help_where_the_scheduler_reads_none():
-    answer = explained(pending(extended=[ABOVE]), named("a", shut("980")))
-    assert refusals(answer) == {"a": f"taint sla=980:NoSchedule: {NATIVE}"}
-
-
-def test_a_taint_that_only_lowers_the_score_is_no_refusal():
-    answer = explained(pending(), named("a", taint("940", effect="PreferNoSchedule")))
-    assert refusals(answer) == {"a": ""}
+@pytest.mark.parametrize(
+    ("extended", "there", "told"),
+    [
+        ([ABOVE], shut("980"), f"taint sla=980:NoSchedule: {NATIVE}"),  # the scheduler reads no extended toleration
+        (None, taint("940", effect="PreferNoSchedule"), ""),  # only lowers the score
+    ],
+)
+def test_a_taint_refuses_by_its_effect_and_by_native_tolerations(extended, there, told):
+    assert refusals(explained(pending(extended=extended), named("a", there))) == {"a": told}
 
 
 def test_versions_of_labels():
@@ -139,24 +136,53 @@ AGAIN = "kubectl delete pod web -n shop: its ReplicaSet creates it again"
 WEB = owned(pending(extended=[ABOVE]))
 
 
-def test_a_pod_that_nothing_keeps_pending_is_sent_to_the_scheduler():
-    answer = explained(stored(WEB, PLACES), named("a", shut("980"), **says("980")), PLACES, INJECTED)
-    assert answer.reason.startswith("1 of 1 nodes may get it")
-    assert "what the scheduler says" in answer.remedy
+GOOD = named("a", shut("980"), **says("980"))
+LACKING = "the only node may not get it: it has no native toleration beside its extended ones"
 
 
-def test_a_pod_that_suits_no_node_is_told_what_to_do():
-    answer = explained(stored(WEB, PLACES), named("a", shut("940"), **says("940")), PLACES, INJECTED)
-    assert answer.reason == "the only node may not get it"
-    assert answer.remedy.startswith("add a node, correct a value, or loosen the toleration")
-    assert answer.remedy.endswith(AGAIN)
+@pytest.mark.parametrize(
+    ("web", "there", "space", "reason", "remedy"),
+    [
+        (stored(WEB, PLACES), GOOD, INJECTED, "1 of 1 nodes may get it: ", "see what the scheduler says, "),
+        (
+            stored(WEB, PLACES),
+            named("a", shut("940"), **says("940")),
+            INJECTED,
+            "the only node may not get it",
+            f"add a node, correct a value, or loosen the toleration in the annotation or profile, then {AGAIN}",
+        ),
+        (
+            stored(WEB, PLACES),
+            named("a", shut("999"), **says("700")),
+            INJECTED,
+            "the only node may not get it: labels of placement do not say what the taints of the node say",
+            "look at the operator, which writes them: ",
+        ),
+        (
+            WEB,
+            GOOD,
+            INJECTED,
+            f"{LACKING}: the webhook was away, or no policy places it",
+            f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy, then {AGAIN}",
+        ),
+        (
+            WEB,
+            GOOD,
+            namespace(),
+            LACKING,
+            "add a native Exists to the template, or label the namespace",
+        ),
+    ],
+    ids=["scheduler", "suits-no-node", "labels-differ", "webhook-was-away", "no-injection"],
+)
+def test_a_pod_that_stays_pending_is_told_why_and_what_to_do(web, there, space, reason, remedy):
+    answer = explained(web, there, PLACES, space)
+    assert (answer.reason.startswith(reason), answer.remedy.startswith(remedy)) == (True, True), answer
 
 
 def test_a_label_that_does_not_say_what_the_taint_says():
     answer = explained(stored(WEB, PLACES), named("a", shut("999"), **says("700")), PLACES, INJECTED)
-    assert "labels of placement do not say what the taints of the node say" in answer.reason
     assert "value-or-max.taintwarden.io/sla is 700 and should be 999" in refusals(answer)["a"]
-    assert "look at the operator" in answer.remedy
 
 
 def test_an_affinity_of_an_earlier_profile():
@@ -170,18 +196,6 @@ def test_an_affinity_of_an_earlier_profile():
 def test_labels_that_say_that_there_is_no_taint_let_it_in():
     answer = explained(stored(WEB, PLACES), named("a", shut("700"), **NOT_THERE), policy(), INJECTED)
     assert "does not match" not in refusals(answer)["a"]
-
-
-def test_a_pod_that_was_created_while_the_webhook_was_away():
-    answer = explained(WEB, named("a", shut("980"), **says("980")), PLACES, INJECTED)
-    assert answer.reason.endswith("the webhook was away, or no policy places it")
-    steps = f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy"
-    assert answer.remedy == f"{steps}, then {AGAIN}"
-
-
-def test_a_namespace_that_does_not_ask_for_injection():
-    answer = explained(WEB, named("a", shut("980"), **says("980")), PLACES, namespace())
-    assert answer.remedy.startswith("add a native Exists to the template, or label the namespace")
 
 
 NEEDS = owned(pending(annotations=annotated({"requiredDuringSchedulingIgnoredDuringExecution": newer("3.27.0")})))
@@ -230,7 +244,4 @@ def test_a_node_that_the_pod_itself_leaves_out_is_not_blamed_on_placement():
     answer = explained(stored(web, PLACES), named("a", disk="hdd"), PLACES, INJECTED)
     assert answer.reason == "the only node may not get it"
     assert answer.remedy.startswith("label a node so that it matches")
-
-
-def test_the_remedy_is_shown():
-    assert "Remedy" in render(*parts(explained(WEB, named("a", shut("980")), PLACES, INJECTED)))
+    assert "Remedy" in render(*parts(answer))

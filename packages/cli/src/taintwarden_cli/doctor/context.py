@@ -20,13 +20,11 @@ from taintwarden_placement.admission.own_objects import INJECT
 
 _CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
 """Problems of a policy for which there are checks."""
-OURS = "taintwarden.io"
-"""How the names of our webhooks end, whatever their configurations are called."""
 
 
 def is_ours(configuration: WebhookConfiguration) -> bool:
-    """Whether it is a configuration of ours."""
-    return any(webhook.name.endswith(f".{OURS}") for webhook in configuration.webhooks)
+    """Whether it is a configuration of ours, whatever it is called."""
+    return any(webhook.name.endswith(".taintwarden.io") for webhook in configuration.webhooks)
 
 
 class Context:

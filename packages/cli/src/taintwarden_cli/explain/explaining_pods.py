@@ -15,7 +15,6 @@ from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain_pod
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
-from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, taught
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying, why_staying
@@ -136,6 +135,5 @@ def _counted(reasons: Iterable[str]) -> Iterator[str]:
 
 def _row(one: PodExplanation) -> tuple[str, ...]:
     when = "" if one.deadline is None else wording.due(one.deadline, one.seconds_left or 0)
-    name = f"{one.pod.namespace}/{one.pod.name}"
-    shown = (name, FATES[one.fate][0].partition(":")[0], when, one.policy)
-    return tuple(printable(text or "-") for text in shown)
+    fate = FATES[one.fate][0].partition(":")[0]
+    return f"{one.pod.namespace}/{one.pod.name}", fate, when or "-", one.policy or "-"

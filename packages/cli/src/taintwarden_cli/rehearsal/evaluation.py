@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.controller.decoding.times import moment
@@ -52,7 +53,9 @@ class Evaluation:
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()
-        self.recorded = self._recorded()
+        self.recorded: Mapping[str, TaintHistory] = {}
+        with suppress(ValueError):
+            self.recorded = decode_histories(self.node.history) if self.node else {}
 
     def claims(self) -> list[ClaimView]:
         """The pod's claims: enforced ones first, then by deadline; also those of paused policies.
@@ -115,12 +118,6 @@ class Evaluation:
         if self.pod is not None and asking and self.namespace_labels is None:
             problem = self.snapshot.problems.get(Source.NAMESPACES, "")
             raise BadInput(f"policy {asking[0]} selects namespaces by their labels, and {problem}")
-
-    def _recorded(self) -> Mapping[str, TaintHistory]:
-        try:
-            return decode_histories(self.node.history) if self.node else {}
-        except ValueError:
-            return {}
 
     def is_recorded(self, taint: Taint, known: TaintHistory) -> bool:
         """Whether the node, or the device, records since when it carries ``taint`` with this value."""
