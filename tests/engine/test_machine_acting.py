@@ -184,6 +184,16 @@ def test_an_accepted_pod_is_read_again_if_the_read_is_not_answered():
     assert len(rig.take(commands.CheckPod)) > 1
 
 
+def test_a_leader_that_leads_again_reads_an_accepted_pod_soon():
+    rig = accepted()
+    rig.feed(events.LeadershipChanged(leading=False))
+    rig.advance(120)
+    assert rig.take(commands.CheckPod) == []
+    rig.feed(events.LeadershipChanged(leading=True))
+    rig.advance(Timings().check_accepted)
+    assert len(rig.take(commands.CheckPod)) == 1
+
+
 def test_a_read_from_before_the_last_call_says_nothing_of_it():
     rig = accepted()
     check(rig, runs=True)

@@ -359,13 +359,13 @@ class Acting:
     def _check(self, claim: Claim) -> None:
         """Read a pod whose eviction was accepted and that the stream does not show to leave."""
         world = self._world
-        evictee = world.claims.evictees[claim.uid]
-        evictee.checks += 1
-        delay = retry_delay(POD_SECONDS, evictee.checks, claim.uid)
-        world.queues.expect_leaving(claim, later(world.now.monotonic, delay))
+        evictee, delay = world.claims.evictees[claim.uid], world.timings.check_accepted
         pod = world.cluster.pod(claim.node, claim.uid)
-        if pod is not None and world.leading:
+        if pod is not None and world.leading:  # a follower reads nothing, and does not back off
+            evictee.checks += 1
+            delay = retry_delay(POD_SECONDS, evictee.checks, claim.uid)
             world.command(commands.CheckPod(pod))
+        world.queues.expect_leaving(claim, later(world.now.monotonic, delay))
 
     def checked(self, uid: str, *, runs: bool | None) -> None:
         """A pod whose eviction was accepted was read. If it runs, it is due again after a while."""
