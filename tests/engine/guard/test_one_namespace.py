@@ -21,6 +21,16 @@ def test_after_a_minute_it_holds_the_largest_namespace_if_the_others_are_half_of
     assert bench.guard.next_look(bench.now) == (60 if held else None)
 
 
+@pytest.mark.parametrize(("seconds", "scope"), [(NARROW_SECONDS + 5, "shop"), (NARROW_SECONDS - 5, ALL)])
+def test_settings_that_allow_the_others_narrow_it_at_once_but_not_within_a_minute_of_their_growth(seconds, scope):
+    bench = Bench()
+    wave(bench, 40, 8)
+    bench.advance(seconds)
+    bench.change(min_pods=16, max_percent=1)
+    bench.look()
+    assert bench.guard.latch.scope == scope
+
+
 def test_others_count_together():
     bench = Bench()
     wave(bench, 20, 3)

@@ -389,6 +389,8 @@ class Guard:
 
     def change(self, settings: GuardSettings) -> None:
         """Apply changed settings. The pods that have to leave have to be expected again, as after a restart."""
-        self._is_resized |= settings != self.settings
+        if settings != self.settings:
+            self._is_resized = True
+            self.latch.check_scope()
         self._changed = True  # or its policy acts again
         self.settings = settings

@@ -29,7 +29,8 @@ class Latch:
         self.is_reported = False
         self.settled_at = MonotonicTime(0.0)
         """When the wave is complete."""
-        self._narrows_at = MonotonicTime(0.0)
+        self._grew_at = self._narrows_at = MonotonicTime(0.0)
+        """When others than the largest namespace have grown last; and when it is checked whether it may narrow."""
         self._counted: Counter[str] = Counter()
         """The most pods by namespace that counted at a time since it tripped, or was restored."""
         self._before: Counter[str] = Counter()
@@ -55,7 +56,7 @@ class Latch:
         self._counted, self.held = counted, dict.fromkeys(groups)
         self._version += 1
         self.settled_at = later(now.monotonic, settle_seconds)
-        self._narrows_at = later(now.monotonic, NARROW_SECONDS)
+        self._grow(now.monotonic)
 
     def arm(self) -> bool:
         """Hold nothing. Returns True if it was reported that it had tripped."""
@@ -70,7 +71,7 @@ class Latch:
         self.arm()
         self.tripped_at, self.cause, self.is_reported = tripped_at, cause, bool(cause)
         self._before = Counter(counted)
-        self._narrows_at = later(now.monotonic, NARROW_SECONDS)
+        self._grow(now.monotonic)
 
     def count(self, key: GroupKey, pods: int) -> None:
         """Pods of a group count, and so many of its namespace with those that were evicted."""
@@ -115,8 +116,16 @@ class Latch:
         if self._grown:
             scope = _largest(self.counted())
             if any(namespace != scope for namespace in self._grown):
-                self._narrows_at = later(now, NARROW_SECONDS)
+                self._grow(now)
             self._grown = {}
+
+    def _grow(self, now: MonotonicTime) -> None:
+        self._grew_at = now
+        self.check_scope()
+
+    def check_scope(self) -> None:
+        """Narrow as soon as the others have not grown for a minute: other settings may allow what did not fit."""
+        self._narrows_at = later(self._grew_at, NARROW_SECONDS)
 
     def waits(self, now: MonotonicTime) -> list[float]:
         """Seconds until it has to be checked again."""
