@@ -263,6 +263,8 @@ class Guard:
         self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})  # when a namespace grew last in these two
         self.restarted = now  # when a process began to count
         self.tripped: float | None = None  # since when it may be tripped
+        self.is_resized = False  # other settings may have armed it, and it may trip again
+        self.oldest = -NEVER  # what left before was forgotten: the window was shorter
         self.due: Collection[str] = ()  # UIDs of the pods that had to leave when it was looked at last
         self.used: set[str] = set()  # UIDs of evictions of the window, or reserved, that may count
         self.allowed = 0  # what the allowance surely is
@@ -275,6 +277,12 @@ class Guard:
     def paces(self) -> bool:
         """True if it holds none while it is tripped, but those beyond its allowance."""
         return self.settings.get("action") == "Pace"
+
+    def change(self, settings: dict[str, Any], now: float) -> None:
+        """Other settings apply."""
+        self.oldest = max(self.oldest, now - self.settings["windowSeconds"])
+        self.settings, self.began, self.above, self.is_resized = settings, now, None, True
+        self.held, self.most = {}, Counter()
 
     def restart(self, now: float) -> None:
         """Another process counts: it begins with the evictions of the record, in which no pod may have come since."""
@@ -309,7 +317,10 @@ class Guard:
 
     def past(self, since: float, *, surely: bool) -> dict[str, str]:
         """UIDs and namespaces of those evicted since then that were surely not released, or perhaps not."""
-        first, known = bisect_right(self.gone, since, key=lambda one: one[0]), self.released
+        first, known = (
+            bisect_right(self.gone, max(since, self.oldest) if surely else since, key=lambda one: one[0]),
+            self.released,
+        )
         return {
             uid: name
             for _, uid, name, sure in self.gone[first:]
@@ -334,8 +345,10 @@ class Guard:
             return ""
         begin, allowed = now - window + 0.1, self.allowance(now, least=False)
         used = {*self.past(begin, surely=True), *self.reserved(now, surely=True)}
-        used |= {pod.uid} if pod.uid not in self.released else set()
         self.asked[pod.uid] = Asked(pod.namespace, now, now)
+        if pod.uid in self.released:  # it does not count
+            return ""
+        used.add(pod.uid)
         is_alone = not self.paces and any(at > begin for at in self.alone.values())
         allowed = int(allowed * 1.5) if is_alone else allowed
         return (
@@ -402,6 +415,8 @@ class Guard:
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
             self.tripped, self.single, self.only = now, now, ""
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
+        if self.is_resized and self.tripped is not None:
+            self.tripped, self.is_resized = now, self.above is None
         self._look_who_is_alone(wants, now, well=well)
 
     def _look_who_is_alone(self, wants: Collection[str], now: float, *, well: bool) -> None:
@@ -615,7 +630,7 @@ class Judge:
             if guard is None:
                 guard = Guard(rules, self._released[rules.uid], self.now)
             elif before is not None and before.spec != rules.spec:  # what it counted remains, and may fit now
-                guard.settings, guard.began, guard.held, guard.above = rules.limits["guard"], self.now, {}, None
+                guard.change(rules.limits["guard"], self.now)
             self._guards[rules.uid] = guard
         if before is not None and rules.reset != before.reset:  # it is asked for, or was granted
             self._release(rules)
