@@ -73,7 +73,7 @@ STAGES: dict[str, tuple[dict[str, int], int, dict[str, Any]]] = {
     GUARD: ({"a": 2, "b": 2, "c": 2}, 12, {}),
     PACE: ({"a": 2, "b": 2, "c": 2}, 12, {"limits": {"guard": {"action": "Pace"}}}),
     BUDGET: ({"a": 1, "b": 1}, 1, {"limits": NO_LIMITS}),
-    TYPO: ({"a": 1, "b": 1}, 4, {}),
+    TYPO: ({"a": 1, "b": 1}, 4, {"limits": {"concurrentNodes": 2}}),
     ZONES: ({"a": 3, "b": 3, "c": 3}, 9, {"app": ON_EACH_NODE, "limits": {**NO_LIMITS, "zoneHealth": HEALTH}}),
     ZONE: ({"a": 3, "b": 3, "c": 3}, 9, {"app": ON_EACH_NODE, "limits": {**NO_LIMITS, "zoneHealth": HEALTH}}),
     MISSED: ({"a": 1, "b": 1}, 2, {"reclaim": {"deadlineSeconds": 5}}),
