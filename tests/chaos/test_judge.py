@@ -219,6 +219,23 @@ def test_a_policy_that_is_created_again_has_a_new_guard(case: Case) -> None:
     assert case.verdict().breaches() == {}
 
 
+@pytest.mark.parametrize(("at", "found"), [(19.9, {"early": 1}), (20.005, {})])
+def test_what_follows_from_a_deletion_may_arrive_before_its_answer(
+    case: Case, at: float, found: dict[str, int]
+) -> None:
+    """The operator may see it in its stream before the API server ends the request."""
+    longer = {**POLICY, "spec": {**POLICY["spec"], "timing": {"violationGraceSeconds": 600}}}
+    case.log.policy(
+        0.2, {"metadata": {"name": "any", "uid": "u"}, "spec": {**POLICY["spec"], "taints": [{"key": "*"}]}}
+    )
+    case.log.policy(0.5, longer, verb="update")
+    [name] = case.pods(1)
+    case.log.value(10, "940")
+    case.log.policy(20, longer, verb="delete")
+    case.log.evict(at, name)
+    assert case.verdict().breaches() == found
+
+
 def test_a_namespace_whose_replica_sets_are_deleted_in_one_is_read(case: Case) -> None:
     case.log.write(5, "deletecollection", "replicasets", "", {"status": "Success"}, namespace="team")
     assert case.verdict().breaches() == {}

@@ -116,7 +116,7 @@ class Facts:
                 self._gone(kind, record)
             elif record.verb == "delete":
                 name = f"{record.namespace}/{record.name}" if kind in NAMESPACED else record.name
-                self._put(record.completed, kind, name, None)
+                self._put(record.received, kind, name, None)
             elif "spec" in record.answer:
                 self._put(record.received, kind, _key(kind, record), record.answer)
 
@@ -125,7 +125,7 @@ class Facts:
         for known, name in [*self._objects]:
             here = self._objects[known, name]["metadata"].get("namespace", "")
             if known == kind and record.namespace in ("", here):
-                self._put(record.completed, kind, name, None)
+                self._put(record.received, kind, name, None)
 
     def _node(self, record: Record) -> None:
         if record.is_open:
