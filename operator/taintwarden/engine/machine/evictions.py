@@ -78,11 +78,10 @@ class Evictions:
 
     def note_leaving(self, uid: str, now: Instant) -> Called | None:
         """Count a pod that is seen to leave. Returns the call that evicted it, if one did and none is in flight."""
+        self.forget_old(now)
         if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:
             return None
         self._ends.cancel(uid)
-        if now.monotonic >= called.counts_until:
-            return None
         key, past_budgets = (called.policy.name, called.policy.uid), called.order.past_budgets
         self._evicted[key] += 1
         self._past_budgets[key] += bool(past_budgets)

@@ -1,0 +1,19 @@
+"""Which pods count as evicted, and until when."""
+
+import pytest
+
+from engine.test_claims import POD, POLICY, claim
+from taintwarden.engine.machine.commands import Evict
+from taintwarden.engine.machine.evictions import Evictions
+from taintwarden.engine.model import Instant
+
+WINDOW_SECONDS = POLICY.limits.guard.window_seconds
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(WINDOW_SECONDS - 0.1, True), (WINDOW_SECONDS, False)])
+def test_a_pod_that_leaves_within_a_window_after_its_call_counts(seconds, counts):
+    evictions = Evictions()
+    evictions.begin(Evict(POD, claim().verdict), 0.0, Instant(0.0, 0.0))
+    evictions.settle(POD.uid, stays=False)
+    assert (evictions.note_leaving(POD.uid, Instant(seconds, seconds)) is not None) == counts
+    assert evictions.evicted(POLICY) == counts
