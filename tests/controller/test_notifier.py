@@ -447,6 +447,13 @@ def test_deadline_missed(told, reason, said):
     assert told.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
 
 
+def test_pod_that_ends_with_its_node_is_named_with_its_opt_out(told):
+    told.notice(commands.EndsWithNode(pod(), verdict(), NOW, "the pod opts out"))
+    assert told.log == info("ends-with-node", gone=DUE, reason="the pod opts out") | {"log_level": "warning"}
+    note = f"Is not evicted and ends with its node, since the pod opts out: n1 is gone at {DUE} (policy sla)"
+    assert told.event == event(WARNING, "EndsWithNode", "Reclaim", note)
+
+
 def test_gates_are_told_as_they_are():
     told = Told(Gates(numeric_operators=False))
     told.notice(commands.Evicted(pod(), verdict(), 0.0))

@@ -26,13 +26,15 @@ from e2e.stories import (
     telling,
     toleration,
 )
+from taintwarden.api.opt_outs import DO_NOT_EVICT
 
-STRICT, FORCING, KUBELET, GPU = "strict", "forcing", "kubelet", "gpu"
+STRICT, FORCING, KUBELET, GPU, RECLAIM = "strict", "forcing", "kubelet", "gpu", "reclaim"
 POLICIES: dict[str, Json] = {
     STRICT: {},
     FORCING: {"eviction": {"method": "Delete"}},
     KUBELET: {"taints": [{"key": KUBELET, "from": {"nodeInfo": "kubeletVersion"}, "valueType": "Version"}]},
     GPU: {"taints": [{"key": GPU, "from": {"condition": "GPUHealthy"}}]},
+    RECLAIM: {"taints": [{"key": RECLAIM}], "limits": {}, "reclaim": {"deadlineSeconds": 600}},
 }
 STORIES = Stories()
 
@@ -151,6 +153,19 @@ def a_condition_that_turns_and_returns(scene: Scene) -> None:
     turn("True")
     second = demanding(scene, "second", node, GPU, "Equal", "True")
     scene.stays(second, until=time.monotonic() + OBSERVED_SECONDS)
+
+
+@STORIES.under(RECLAIM)
+def a_pod_that_opts_out_is_told_that_it_ends_with_its_node(scene: Scene) -> None:
+    node = scene.node()
+    kept = scene.pod("kept", node, annotations={DO_NOT_EVICT: "true"})
+    other = scene.pod("other", node)
+    scene.leaves(other, scene.taint(node, taint("soon", key=RECLAIM)))
+    event = scene.event(kept, "EndsWithNode")
+    assert (event["type"], DO_NOT_EVICT in event["note"]) == ("Warning", True)
+    scene.stays(kept, until=time.monotonic() + OBSERVED_SECONDS)
+    assert len(scene.events(kept, "EndsWithNode")) == 1
+    assert scene.events(kept, "EndsWithNode")[0].get("series") is None
 
 
 def test_deleting_is_one_call(own_control_plane: ControlPlane, told: Told) -> None:

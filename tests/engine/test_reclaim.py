@@ -205,6 +205,99 @@ def test_it_is_counted_once_whatever_comes():
     assert missed(rig) == ["not-evicted"]
 
 
+# -- who ends with the node --------------------------------------------------------------------------------------------
+
+OPTS_OUT = {"do_not_evict": True}
+EVICTED = {"exclude": {"respectDoNotEvict": False}}
+IGNORING = spot(spec=EVICTED)
+LATE = {"timing": {"violationGraceSeconds": SECONDS + 1}}
+
+
+def ending(rig: Rig) -> list[str]:
+    return [one.pod.name for one in told(rig, commands.EndsWithNode)]
+
+
+@pytest.mark.parametrize(
+    ("policies", "pod", "names"),
+    [
+        ((spot(),), OPTS_OUT, ["a"]),
+        ((spot(),), {"do_not_disrupt": True}, ["a"]),
+        ((spot(),), {"protected_seconds": 1e6}, []),
+        ((spot(),), {}, []),
+        ((spot(),), OPTS_OUT | {"namespace": "kube-system"}, []),
+        ((IGNORING,), OPTS_OUT, []),
+        ((limited(),), OPTS_OUT, []),
+        ((spot(spec={"mode": "DryRun"}),), OPTS_OUT, []),
+        ((spot(), limited("q", spec=EVICTED)), OPTS_OUT, []),
+        ((spot(), limited("q", spec=EVICTED | LATE)), OPTS_OUT, ["a"]),
+        ((spot(), limited("a", spec=LATE)), OPTS_OUT, []),
+    ],
+    ids=[
+        "opted-out",
+        "no-disruption",
+        "protected",
+        "free",
+        "excluded",
+        "ignoring",
+        "stays",
+        "dry",
+        "in-time",
+        "late",
+        "other",
+    ],
+)
+def test_pod_that_opts_out_of_a_reclaimed_node_is_named(policies, pod, names):
+    rig = Rig(*policies)
+    rig.pod("a", **pod)
+    warn(rig)
+    assert ending(rig) == names
+
+
+def test_pod_that_opts_out_is_named_once_for_each_notice():
+    rig = Rig(spot())
+    rig.pod("a", **OPTS_OUT)
+    warn(rig)
+    rig.pod("a", **OPTS_OUT, ready=True)
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=1))
+    assert ending(rig) == ["a"]
+    rig.node("n1")
+    rig.advance(10)
+    rig.node("n1", "spot=1", added=rig.wall)
+    assert ending(rig) == ["a", "a"]
+
+
+def test_pod_that_opts_out_after_the_notice_is_named():
+    rig = held()
+    rig.pod("a", ready=True, **OPTS_OUT)
+    assert ending(rig) == ["a"]
+
+
+def test_new_leader_names_pods_that_opt_out_and_end_later():
+    rig = Rig(spot(), leading=False)
+    rig.pod("a", **OPTS_OUT)
+    warn(rig)
+    assert ending(rig) == []
+    rig.process(events.LeadershipChanged(leading=True))
+    assert ending(rig) == ["a"]
+
+
+def test_pod_that_opts_out_on_a_node_that_counts_as_removed_is_not_named():
+    rig = Rig(spot())
+    warn(rig)
+    rig.advance(SECONDS, step=1.0)
+    rig.pod("a", **OPTS_OUT)
+    assert ending(rig) == []
+
+
+def test_pods_that_were_named_are_forgotten_when_their_node_counts_as_removed():
+    rig = Rig(spot())
+    rig.pod("a", **OPTS_OUT)
+    warn(rig)
+    rig.advance(SECONDS, step=1.0)
+    rig.process(events.Woke())
+    assert len(rig.machine._judging._hard_deadlines._told) == 0
+
+
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 

@@ -223,6 +223,13 @@ def _deadline_missed(to: Notifier, n: commands.DeadlineMissed) -> Report:
     return Report({"gone": gone, "reason": n.reason}, note)
 
 
+@row(commands.EndsWithNode, POD, "warning", "ends-with-node", WARNING, "EndsWithNode", "Reclaim")
+def _ends_with_node(_: Notifier, n: commands.EndsWithNode) -> Report:
+    gone = rfc3339.at(n.hard_at)
+    note = f"Is not evicted and ends with its node, since {n.reason}: {n.pod.node} is gone at {gone}"
+    return Report({"gone": gone, "reason": n.reason}, f"{note} ({_named(n.verdict.policy)})")
+
+
 @row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Report:
     policy, guard, cause = n.policy, n.guard, n.guard.record.cause

@@ -230,6 +230,15 @@ class DeadlineMissed(msgspec.Struct, frozen=True):
     reason: str
 
 
+class EndsWithNode(msgspec.Struct, frozen=True):
+    """Notice: the pod opts out of evictions, so it ends when its node is removed. ``reason``: how it opts out."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    hard_at: float
+    reason: str
+
+
 class UnreadableHistory(msgspec.Struct, frozen=True):
     """Notice: the node's taint-history annotation, or a part of it, cannot be used, and counts as absent."""
 
@@ -251,6 +260,7 @@ Notice = (
     | GuardTripped
     | GuardArmed
     | DeadlineMissed
+    | EndsWithNode
     | UnreadableHistory
 )
 Write = SaveHistory | SaveGuard | SavePlaces | ClearGuardReset

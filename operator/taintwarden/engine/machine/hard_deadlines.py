@@ -1,10 +1,16 @@
 """Pods whose node is removed at a known time (``reclaim``), until they leave or are reported as missed."""
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.evaluate import Grounds, exclusion
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Pod, WallTime
+from taintwarden.engine.model import Instant, Mode, Pod, WallTime
 
 NOT_EVICTED, GRACE_CUT = "not-evicted", "grace-cut"
 """Reasons: the pod was still there when its node was removed; it had less time to stop than it asks for."""
@@ -20,6 +26,8 @@ class HardDeadlines:
         self._world = world
         self._ends: DeadlineQueue[WallTime] = DeadlineQueue()
         """Claims by when their nodes count as removed, until that is reported."""
+        self._told: DeadlineQueue[WallTime] = DeadlineQueue()
+        """UID and end of each pod that was reported to end with its node, until then."""
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a node counts as removed on which pods have to leave."""
@@ -40,6 +48,9 @@ class HardDeadlines:
     def report_due(self, most: int) -> None:
         """Report the pods that are still there when their node counts as removed: ``most`` at a time."""
         for _ in range(most):
+            if self._told.pop_due(self._world.now.wall) is None:
+                break
+        for _ in range(most):
             head = self._ends.head()
             if head is None or head.at > self._world.now.wall:
                 return
@@ -48,6 +59,26 @@ class HardDeadlines:
             if claim is not None and pod is not None:
                 self.miss(claim, pod, NOT_EVICTED)
             self._ends.cancel(head.key)
+
+    def warn(self, state: NodeState, pod: Pod, grounds: Iterable[Grounds]) -> None:
+        """Report a pod that opts out of evictions and so ends with its node, once for each notice.
+
+        ``grounds``: why policies evict it all the same.
+        """
+        world = self._world
+        selecting = (policy for policy in world.verdicts.select(state) if policy.reclaim is not None)
+        if not any(policy.selector_for(taint) for policy in selecting for taint, _ in state.taints()):
+            return
+        evictable = replace(pod.shared, do_not_evict=False, do_not_disrupt=False)
+        for one in world.verdicts.compute(state, evictable)[1]:
+            end = one.hard_at
+            if end is None or end <= world.now.wall or one.policy.mode is not Mode.ENFORCE or not world.leading:
+                continue
+            leaves = any(own.policy.mode is Mode.ENFORCE and own.first(pod.bound_at)[0] < end for own in grounds)
+            why = exclusion(one.policy, pod.shared, world.verdicts.namespace_labels(pod.namespace))
+            if why and not leaves and (key := f"{pod.uid}/{one.policy.name}/{end}") not in self._told:
+                self._told.schedule(key, WallTime(end))
+                world.report(commands.EndsWithNode(pod, one.first(pod.bound_at)[1], end, why))
 
     def miss(self, claim: Claim, pod: Pod, reason: str) -> None:
         """Report a pod that missed its hard deadline, once. A policy that does not enforce misses nothing."""

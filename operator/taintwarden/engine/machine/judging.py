@@ -159,6 +159,8 @@ class Judging:
                     self._withdraw(claim)
         for one in grounds:
             self._decide(claims.evictee(pod), pod, one)
+        if self._world.verdicts.uses.reclaim and (pod.shared.do_not_evict or pod.shared.do_not_disrupt):
+            self._hard_deadlines.warn(state, pod, grounds)
 
     def _decide(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> None:
         policy, now, guard = grounds.policy, self._world.now, self._guard(grounds.policy)
