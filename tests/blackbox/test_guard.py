@@ -111,6 +111,22 @@ def test_a_pace_lets_the_allowance_leave_and_says_how_many_are_left(box: Box) ->
     box.last_gone(pods, released, 15)
 
 
+def test_a_trip_names_who_wrote_the_taint(box: Box) -> None:
+    box.enforce(limits=GUARDED)
+    nodes, pods = crowded(box, 2)
+    trips(box, nodes, pods)
+    managed = box.cluster.get("nodes", nodes[0])["metadata"]["managedFields"]
+    [writer] = [one for one in managed if "f:taints" in one["fieldsV1"].get("f:spec", {})]
+    named = f"last written by {writer['manager']} (Update, {writer['time']})"
+
+    def cause() -> str:
+        status: str = box.cluster.get("taintevictionpolicies", box.policy)["status"]["guard"]["cause"]
+        return status
+
+    box.wait(lambda: named in cause(), 15, f"the cause to say {named}")
+    assert named in box.run_command("status", box.policy, "-o", "json").stdout
+
+
 def test_a_release_is_refused_where_nothing_is_held(box: Box) -> None:
     box.enforce(limits=GUARDED)
     crowded(box, 1)

@@ -15,6 +15,7 @@ from taintwarden.engine.limits.places import Place
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
 from taintwarden.kube.errors import Unreachable
 from taintwarden.telemetry.metrics import Metrics
+from taintwarden_publisher.cluster import MANAGER
 
 pytestmark = pytest.mark.looptime
 
@@ -198,6 +199,45 @@ async def test_few_nodes_are_asked_about_at_once(order, at_once):
     stage = Stage(default=slow)
     await stage.carry_out(*[order(f"n{number}") for number in range(40)])
     assert (most, len(stage.fed)) == (at_once, 40)
+
+
+FIND = commands.FindWriter("sla", "a taint", "n1", "sla")
+
+
+def managed(manager: str, time: str = "2026-11-29T02:00:00Z", field: str = "f:taints") -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "time": time, "fieldsV1": {"f:spec": {field: {}}}}
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([managed("kubectl-taint")], "kubectl-taint (Update, 2026-11-29T02:00:00Z)"),
+        ([managed("old", "2026-11-28T23:00:00Z"), managed("new")], "new (Update, 2026-11-29T02:00:00Z)"),
+        ([managed("other", "2026-11-29T03:00:00Z", "f:podCIDR"), managed("new")], "new (Update, 2026-11-29T02:00:00Z)"),
+        ([managed("")], "an unnamed client (Update, 2026-11-29T02:00:00Z)"),
+        ([managed("\x1b" + "x" * 200)], f"\\x1b{'x' * 58} ... {'x' * 61} (Update, 2026-11-29T02:00:00Z)"),
+        (
+            [managed(MANAGER)],
+            "taintwarden-publisher (Update, 2026-11-29T02:00:00Z): correct the TaintPublisher with key sla",
+        ),
+    ],
+)
+async def test_writer_of_the_taints_is_named(entries, said):
+    stage = Stage({"metadata": {"name": "n1", "managedFields": entries}})
+    assert await stage.carry_out(FIND) == [events.WriterFound(FIND, f"last written by {said}")]
+    assert stage.client.paths() == ["/api/v1/nodes/n1"]
+
+
+@pytest.mark.parametrize("answer", [NODE, {"metadata": {"managedFields": [{"fieldsV1": {"f:spec": 1}}]}}])
+async def test_node_without_a_writer_of_taints_names_none(answer):
+    assert await Stage(answer).carry_out(FIND) == []
+
+
+@pytest.mark.parametrize("error", [refusal(403), refusal(404), Unreachable("reset")])
+async def test_writer_that_cannot_be_read_is_logged_alone(error):
+    with capture_logs() as logs:
+        assert await Stage(error).carry_out(FIND) == []
+    assert [(entry["event"], entry["node"]) for entry in logs] == [("writer-not-read", "n1")]
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------

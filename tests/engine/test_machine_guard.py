@@ -6,7 +6,21 @@ import pytest
 from engine.rig import START, ZONE, Rig, gt, limited, owner
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import GuardAction, GuardSettings, Mode, Policy, Taint, UnhealthyTaint, ZoneHealth
+from taintwarden.engine.model import (
+    GuardAction,
+    GuardSettings,
+    Mode,
+    Node,
+    Policy,
+    SourceKind,
+    SourceValue,
+    Taint,
+    TaintSelector,
+    Toleration,
+    UnhealthyTaint,
+    ValueSource,
+    ZoneHealth,
+)
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)
@@ -178,6 +192,55 @@ def test_the_cause_is_told():
     [opened] = told(rig, commands.GuardTripped)
     assert opened.guard.record.cause == "taint sla:NoExecute on 1 node: sla=940:NoExecute on n1, 980 before"
     assert (opened.guard.due, opened.guard.evicted, opened.guard.allowance, opened.guard.halts) == (8, 0, 3, True)
+
+
+WRITTEN = commands.FindWriter("p", "taint sla:NoExecute on 1 node: sla=940:NoExecute on n1, 980 before", "n1", "sla")
+
+
+def test_the_writer_of_the_taint_is_asked_for_once_and_stored_with_the_cause():
+    rig = tripped()
+    assert told(rig, commands.FindWriter) == [WRITTEN]
+    rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
+    [*_, last] = told(rig, commands.SaveGuard)
+    assert last.record.cause == f"{WRITTEN.cause}, last written by kubectl"
+    rig.store()
+    rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
+    assert rig.world.limiter.guards.by_policy["p"].latch.cause == last.record.cause
+    assert told(rig, commands.FindWriter) == [WRITTEN]
+
+
+def test_writer_that_is_found_after_the_guard_is_armed_is_ignored():
+    rig = tripped()
+    rig.node("n1", "sla=980")
+    rig.store()
+    assert not open_guard(rig)
+    rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
+    assert rig.world.limiter.guards.by_policy["p"].latch.cause == ""
+
+
+def test_writer_that_is_found_without_the_lease_is_ignored():
+    rig = tripped()
+    rig.process(events.LeadershipChanged(leading=False), events.WriterFound(WRITTEN, "last written by kubectl"))
+    assert rig.world.limiter.guards.by_policy["p"].latch.cause == WRITTEN.cause
+
+
+def test_writer_of_a_taint_is_not_asked_for_where_a_policy_is_the_cause():
+    rig = spoiled(guarded({"paused": True}), 8)
+    rig.advance(60)
+    rig.change(msgspec.structs.replace(GUARDED, generation=2))
+    assert len(told(rig, commands.GuardTripped)) == 1
+    assert told(rig, commands.FindWriter) == []
+
+
+def test_writer_of_a_taint_that_a_policy_derives_is_not_asked_for():
+    source = ValueSource(SourceKind.CONDITION, "Good")
+    rig = crowd(msgspec.structs.replace(GUARDED, taints=(TaintSelector("good", source=source),)), 0)
+    rig.feed(*(events.PodSeen(rig.make_pod(f"p{number}", Toleration("good", value="True"))) for number in range(8)))
+    values = {source: SourceValue("False", None)}
+    rig.process(events.NodeSeen(Node("n1", "uid-n1", {}, (), rig.version(), "", values=values), False))
+    rig.advance(5)
+    assert len(told(rig, commands.GuardTripped)) == 1
+    assert told(rig, commands.FindWriter) == []
 
 
 def test_a_policy_that_changed_is_told_as_the_cause():

@@ -18,7 +18,7 @@ from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import delete_pod, evict_pod, runs_still
 from taintwarden.kube.calls.lease import Lease
-from taintwarden.kube.calls.node_calls import read_node, save_history
+from taintwarden.kube.calls.node_calls import last_writer, read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_record
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
@@ -83,6 +83,8 @@ class Effector:
                 self._spawn_minor(self._check(order))
             case commands.CheckPod():
                 self._spawn_minor(self._check_pod(order))
+            case commands.FindWriter():
+                self._spawn_minor(self._find_writer(order))
             case commands.SaveGuard() | commands.SavePlaces() | commands.ClearGuardReset():
                 self._spawn(self._write(order))
             case _:
@@ -122,6 +124,16 @@ class Effector:
                 log.warning("pod-check-failed", pod=str(command.pod), reason=str(error))
                 runs = None
         self._feed(events.PodChecked(command.pod.uid, runs))
+
+    async def _find_writer(self, command: commands.FindWriter) -> None:
+        """Read once who wrote a taint: without an answer the cause of the trip does not tell it."""
+        try:
+            writer = await last_writer(self._client, command.node)
+        except KubeError as error:
+            log.warning("writer-not-read", node=command.node, reason=str(error))
+            return
+        if writer is not None:
+            self._feed(events.WriterFound(command, wording.written_by(*writer, command.key)))
 
     async def _write(self, order: commands.Write) -> None:
         try:

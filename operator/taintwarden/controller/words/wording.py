@@ -22,6 +22,8 @@ MISSED = {
 """Reason of a missed deadline -> what happened."""
 HAS_TRIPPED = "it has tripped"
 """Why a guard holds pods. Those that it holds still may be few."""
+PUBLISHER = "taintwarden-publisher"
+"""The name under which the publisher writes taints."""
 DAY_SECONDS = 86_400
 
 
@@ -192,6 +194,12 @@ def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
     if holds and guard.evicted + guard.due <= guard.allowance:
         text += "; it holds them until none of the wave has to leave any more"
     return text + still_bad(guard.bad)
+
+
+def written_by(manager: str, operation: str, at: str, key: str) -> str:
+    """Who wrote the taints of a node last; of our publisher, what to correct."""
+    text = f"last written by {manager or 'an unnamed client'} ({operation}, {at})"
+    return f"{text}: correct the TaintPublisher with key {key}" if manager == PUBLISHER else text
 
 
 def paced(guard: GuardReport) -> str:

@@ -42,6 +42,15 @@ class CheckNode(msgspec.Struct, frozen=True):
     name: str
 
 
+class FindWriter(msgspec.Struct, frozen=True):
+    """Read who wrote the taint that the ``cause`` of a trip names. Answered by :class:`~.events.WriterFound`."""
+
+    policy: str
+    cause: str
+    node: str
+    key: str
+
+
 class SaveHistory(msgspec.Struct, frozen=True):
     """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``Written``.
 
@@ -264,5 +273,5 @@ Notice = (
     | UnreadableHistory
 )
 Write = SaveHistory | SaveGuard | SavePlaces | ClearGuardReset
-Order = Evict | CheckPod | CheckNode | Write
+Order = Evict | CheckPod | CheckNode | FindWriter | Write
 Command = Order | Notice

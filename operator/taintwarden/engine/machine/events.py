@@ -7,7 +7,7 @@ import msgspec
 
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.limits.places import Place
-from taintwarden.engine.machine.commands import Write
+from taintwarden.engine.machine.commands import FindWriter, Write
 from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
 from taintwarden.engine.outcomes import Outcome
 
@@ -168,6 +168,13 @@ class GuardReset(msgspec.Struct, frozen=True):
     policy: str
 
 
+class WriterFound(msgspec.Struct, frozen=True):
+    """A :class:`~.commands.FindWriter` was answered: who wrote the taints of the node last, as a clause."""
+
+    order: FindWriter
+    writer: str
+
+
 class PoliciesChanged(msgspec.Struct, frozen=True):
     """All policies in force, valid ones only."""
 
@@ -272,6 +279,7 @@ Event = (
     | GuardRestored
     | PlacesRestored
     | GuardReset
+    | WriterFound
     | PoliciesChanged
     | ProfileSeen
     | ProfileGone

@@ -122,12 +122,21 @@ class Guarding:
             case Turn.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case Turn.TRIPPED:
-                guard.latch.cause = self._explain(policy, guard)
+                guard.latch.cause, written = self._explain(policy, guard)
+                if written is not None:
+                    self._world.command(commands.FindWriter(policy.name, guard.latch.cause, *written))
                 report = guard_report(self._world, policy.name)
                 assert report is not None  # noqa: S101 - it was found by this name
                 self._world.report(commands.GuardTripped(policy, report))
             case None:
                 pass
+
+    def name_writer(self, order: commands.FindWriter, writer: str) -> None:
+        """Add to the cause of a trip who wrote the taint, and store it."""
+        guard = self._world.limiter.guards.by_policy.get(order.policy)
+        if self._world.leading and guard is not None and guard.latch.cause == order.cause:
+            guard.latch.cause += f", {writer}"
+            guard.save_again()
 
     def save(self) -> None:
         """Write the records of guards that differ from the stored ones, or reserve more evictions."""
@@ -177,11 +186,12 @@ class Guarding:
 
     # -- the cause ----------------------------------------------------------------------------------------------------
 
-    def _explain(self, policy: Policy, guard: Guard) -> str:
+    def _explain(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, str] | None]:
         """The cause of a wave in one sentence, for the taint that affects the most pods.
 
         If a policy, or a profile of a namespace that it counts, changed recently and the taint has had its value for
-        longer, the change is the cause.
+        longer, the change is the cause. Returns also the node and the key of a taint that a client wrote on a node, if
+        that is the cause.
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
         for node in islice(guard.wave.nodes, MAX_NODES):
@@ -189,7 +199,7 @@ class Guarding:
             for verdict in claim.grounds.verdicts if claim is not None else ():
                 pods[history_name(verdict.taint)] += guard.wave.nodes[node]
         if not pods:
-            return "evictions of the last window"
+            return "evictions of the last window", None
         name = min(pods, key=lambda one: (-pods[one], one))
         places = [node for node in guard.wave.nodes if nodes[node].history(name) is not None]
         state = nodes[min(places)]
@@ -199,7 +209,10 @@ class Guarding:
         where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
         sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
         change = self._newest_change(policy, guard)
-        return f"{change[0]}; {sentence}" if change is not None and history.held_since < change[1] else sentence
+        if change is not None and history.held_since < change[1]:
+            return f"{change[0]}; {sentence}", None
+        is_written = not taint.source and taint.origin is None
+        return sentence, (state.name, taint.key) if is_written else None
 
     def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
         """The latest recent change of a policy, or of a profile for pods that count, and when it happened."""

@@ -95,7 +95,7 @@ class Machine:
         match order:
             case commands.Evict():
                 return self._acting.stands(order)
-            case commands.CheckNode() | commands.CheckPod():
+            case commands.CheckNode() | commands.CheckPod() | commands.FindWriter():
                 return True
             case _:
                 return self._outbox.stands(order)
@@ -156,6 +156,8 @@ class Machine:
             case events.GuardReset():
                 if self._world.leading:
                     self._guarding.ask_reset(event.policy)
+            case events.WriterFound(order, writer):
+                self._guarding.name_writer(order, writer)
             case events.PoliciesChanged():
                 intake.policies_changed(event)
             case events.ProfileSeen(profile):

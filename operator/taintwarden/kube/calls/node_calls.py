@@ -1,6 +1,11 @@
 """The calls about one node: a fresh read, and the durable clock in its annotation."""
 
+from typing import Any, NamedTuple
+
+import msgspec
+
 from taintwarden.engine.machine.commands import SaveHistory
+from taintwarden.fields.text import printable
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError
 from taintwarden.kube.http.client import APPLY_PATCH, Client
@@ -10,6 +15,36 @@ from taintwarden.kube.wire.kinds import NodeObject, version_number
 FIELD_MANAGER = "taintwarden"
 HISTORY_ANNOTATION = "taintwarden.io/taint-history"
 PATH = "/api/v1/nodes"
+MAX_MANAGER_LENGTH = 128
+"""Maximum length of the name of a manager: that of the API server."""
+
+
+class Writer(NamedTuple):
+    """The manager of ``spec.taints`` of a node, how it wrote (Update or Apply), and when it wrote to the node last."""
+
+    manager: str
+    operation: str
+    at: str
+
+
+class _ManagedFields(msgspec.Struct, rename="camel"):
+    manager: str = ""
+    operation: str = ""
+    time: str = ""
+    fields_v1: dict[str, Any] = {}
+
+    @property
+    def has_taints(self) -> bool:
+        spec = self.fields_v1.get("f:spec")
+        return isinstance(spec, dict) and "f:taints" in spec
+
+
+class _ManagedMeta(msgspec.Struct, rename="camel"):
+    managed_fields: tuple[_ManagedFields, ...] = ()
+
+
+class _ManagedNode(msgspec.Struct):
+    metadata: _ManagedMeta
 
 
 async def read_node(client: Client, name: str) -> NodeObject | None:
@@ -26,6 +61,22 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
             return None
         raise
     return decoded(body, NodeObject, "node")
+
+
+async def last_writer(client: Client, name: str) -> Writer | None:
+    """Who wrote the taints of a node last: its taints are one field. None if the node does not tell, or is gone.
+
+    Raises:
+        KubeError: the read failed.
+
+    """
+    body = await client.request("GET", f"{PATH}/{name}")
+    managed = decoded(body, _ManagedNode, "node").metadata.managed_fields
+    writers = [(one.time, one.manager, one.operation) for one in managed if one.has_taints]
+    if not writers:
+        return None
+    at, manager, operation = (printable(text, MAX_MANAGER_LENGTH) for text in max(writers))
+    return Writer(manager, operation, at)
 
 
 async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
