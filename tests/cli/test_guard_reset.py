@@ -47,6 +47,14 @@ async def test_yes_shows_what_is_held_and_asks_the_operator(cluster, run):
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
+async def test_a_reset_of_a_paused_policy_says_that_it_evicts_none(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(paused=True))
+    set_status(cluster, guard=GUARD)
+    result = await run("guard", "reset", "sla", "--yes")
+    said = "none is evicted before you resume it: taintwarden resume sla"
+    assert (result.exit_code, said in result.stdout) == (0, True)
+
+
 async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
     result = await run("guard", "reset", "sla")
     assert (result.exit_code, annotations(cluster)) == (2, {})
@@ -72,11 +80,9 @@ async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
-ARMED = "the guard of policy sla has not tripped, and not all nodes are unhealthy: there is nothing to reset"
+ARMED = "the guard of policy sla has not tripped, and some nodes are healthy: nothing is held"
 NO_GUARD = "policy sla has no guard, so there is nothing to reset"
-UNSEEN = (
-    "the operator has not seen generation 2 of policy sla yet, but 1: try again in some seconds, or see whether it runs"
-)
+UNSEEN = "the operator has not seen generation 2 of policy sla yet: try again in some seconds, or see whether it runs"
 
 
 @pytest.mark.parametrize(

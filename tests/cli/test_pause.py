@@ -123,6 +123,32 @@ async def test_a_pause_without_effect_says_so(cluster, run, spec, is_said):
     assert ("To stop it: taintwarden pause older" in shown) == is_said
 
 
+EDIT = "To change that: kubectl edit taintevictionpolicy"
+OLDER = "policy older, which is older, acts first on taint sla: "
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({}, f"it evicts pods that both select, sla does not. {EDIT} sla"),
+        (
+            {"paused": True},
+            "its mode is Paused, so pods that both select stay. To change that: taintwarden resume older",
+        ),
+        ({"mode": "DryRun"}, f"its mode is DryRun, so pods that both select stay. {EDIT} older"),
+    ],
+)
+async def test_a_resume_without_effect_says_so(cluster, run, spec, said):
+    cluster.store.create(POLICIES, policy("older", created="2020-01-01T00:00:00Z", **spec))
+    await run("pause", "sla")
+    assert (await run("resume", "sla")).stdout.splitlines()[1:] == [OLDER + said]
+
+
+async def test_a_resume_that_has_an_effect_says_nothing_of_others(cluster, run):
+    cluster.store.create(POLICIES, policy("newer", created="2100-01-01T00:00:00Z"))
+    assert len((await run("resume", "sla")).stdout.splitlines()) == 1
+
+
 async def test_a_pause_needs_no_right_to_list_policies(cluster, run):
     cluster.faults.answer(403, path=f"{POLICIES}[?]")
     assert (await run("pause", "sla")).exit_code == 0

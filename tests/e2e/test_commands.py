@@ -101,6 +101,22 @@ def test_a_file_applied_again_does_not_resume(cluster: Cluster, policy: Any, as_
         apply("false", paused=False)
 
 
+def test_a_resume_of_a_policy_that_is_shadowed_says_so(
+    cluster: Cluster, namespace: str, policy: Any, create_policy: Callable[..., Json], as_user: Command
+) -> None:
+    older = policy()
+    made = cluster.get("taintevictionpolicies", older)["metadata"]["creationTimestamp"]
+    wait_until(lambda: rfc3339.at(time.time()) > made, WAIT_SECONDS, "another second")
+    spec = {"taints": [{"key": "sla"}], "nodeSelector": {"matchLabels": {"test": namespace}}}
+    newer = create_policy(spec, f"{namespace}-newer")["metadata"]["name"]
+    for command, said in (("pause", "all the same"), ("resume", f"{newer} does not")):
+        shown = as_user(command, newer).stdout
+        assert f"policy {older}, which is older, acts first on taint sla: it evicts pods that both select" in shown
+        assert said in shown
+    assert "acts first" not in as_user("pause", older).stdout
+    assert f"To change that: taintwarden resume {older}" in as_user("resume", newer).stdout
+
+
 @pytest.mark.parametrize("kubeconfig", [USER], indirect=True)
 def test_explain_has_the_operators_deadline(
     cluster: Cluster, namespace: str, node: str, policy: Any, as_user: Command, kubeconfig: Path

@@ -36,7 +36,7 @@ _RESUME_HELP = f"""Resume paused policies in their mode, and state how many pods
 
 Deadlines continued meanwhile: overdue pods are evicted first, under all limits, and the guard counts them as one wave;
 see `taintwarden plan --enforce POLICY`. It removes spec.paused; a file with paused: true pauses the policy again when
-it is applied. A policy that is not paused stays as it is.
+it is applied. A policy that is not paused stays as it is. It names policies that act first on the same taints.
 {_ALL.format(all="resumes every policy that is paused")}
 \b
 Examples:
@@ -68,7 +68,7 @@ def resume(**given: object) -> None:
 
 
 _RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that wait since all nodes are unhealthy.
-It first shows the cause, and how many pods they are. Pods that come later count again.
+It first shows the cause, how many pods they are, and that a paused policy evicts none. Later pods count again.
 
 On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
 policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator

@@ -19,7 +19,7 @@ from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import GUARD, ZONE
-from taintwarden.engine.model import ALL_PERCENT
+from taintwarden.engine.model import ALL_PERCENT, Mode, Policy
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION, POLICIES
 from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write
@@ -144,19 +144,29 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
         except ClusterError as error:
             click.echo(f"taintwarden: {printable(str(error))}", err=True)
             found.append(False)
-    if not resume:
-        await _warn_of_others(session, names)
+    await _warn_of_others(session, names, resume=resume)
     return found
 
 
-async def _warn_of_others(session: Session, names: tuple[str, ...]) -> None:
-    """Say which policies act first on the same taints, so that a pause has no effect, if they may be read."""
+async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: bool) -> None:
+    """Say which policies act first on the same taints, so that it has no effect, if they may be read."""
     with contextlib.suppress(ClusterError):
         policies = valid_policies(await session.policies(dict[str, Any]))
         for policy in (one for one in policies if one.name in names):
             for other, key in acting_first(policy, policies):
-                text = f"{why_first(policy, other, key)}: it evicts pods that both select all the same"
-                write(printable(f"{text}. To stop it: taintwarden pause {other.name}"))
+                if resume or other.mode is Mode.ENFORCE:
+                    write(printable(f"{why_first(policy, other, key)}: {_in_spite(policy, other, resume=resume)}"))
+
+
+def _in_spite(policy: Policy, other: Policy, *, resume: bool) -> str:
+    """What happens to pods that both policies select, and how to change that."""
+    if not resume:
+        return f"it evicts pods that both select all the same. To stop it: taintwarden pause {other.name}"
+    if other.mode is Mode.ENFORCE:
+        edit = f"kubectl edit taintevictionpolicy {policy.name}"
+        return f"it evicts pods that both select, {policy.name} does not. To change that: {edit}"
+    to = "taintwarden resume" if other.mode is Mode.PAUSED else "kubectl edit taintevictionpolicy"
+    return f"its mode is {other.mode}, so pods that both select stay. To change that: {to} {other.name}"
 
 
 def _paused(stored: StoredPolicy, by: str) -> tuple[Mapping[str, Any] | None, str]:
@@ -185,8 +195,7 @@ async def _author(session: Session, reason: str) -> str:
     except ClusterError:
         review = {}
     user = review.get("userInfo", {}).get("username") or "an unknown user"
-    text = f"{user} at {rfc3339.at(time.time())}"
-    return f"{text}: {reason}" if reason else text
+    return f"{user} at {rfc3339.at(time.time())}" + (f": {reason}" if reason else "")
 
 
 # -- guard reset ------------------------------------------------------------------------------------------------------
@@ -209,10 +218,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
 
 
 async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
-    """The cluster, and a policy that something stops.
-
-    Raises ClusterError if the policy does not exist, nothing is held, or the operator has not read its newest version.
-    """
+    """The cluster, and a policy that something stops. Raises ClusterError as :func:`halt`."""
     stored = await read_policy(session, name)
     halt(stored)
     return session.cluster, stored
@@ -225,17 +231,13 @@ def halt(stored: StoredPolicy) -> tuple[int, str | None]:
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
-        msg = (
-            f"the operator has not seen generation {generation} of policy {name} yet, but {status.observed_generation}:"
-            " try again in some seconds, or see whether it runs"
-        )
-        raise ClusterError(msg)
+        seen = f"the operator has not seen generation {generation} of policy {name} yet"
+        raise ClusterError(f"{seen}: try again in some seconds, or see whether it runs")
     if not stored.has_guard:
         raise ClusterError(f"policy {name} has no guard, so there is nothing to reset")
     tripped_at, condition = status.guard.tripped_at if status.guard else None, status.condition("GuardTripped")
     if tripped_at is None and (condition is None or condition.reason != "AllNodesUnhealthy"):
-        msg = f"the guard of policy {name} has not tripped, and not all nodes are unhealthy: there is nothing to reset"
-        raise ClusterError(msg)
+        raise ClusterError(f"the guard of policy {name} has not tripped, and some nodes are healthy: nothing is held")
     return generation, tripped_at
 
 
@@ -247,6 +249,8 @@ def _shown(cluster: str, found: StoredPolicy) -> str:
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
     lines.add("Tripped", tripped_at)
     lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", since all nodes are unhealthy"), "yellow")
+    if found.spec.paused:
+        lines.add("Paused", f"none is evicted before you resume it: taintwarden resume {found.metadata.name}", "yellow")
     if status.guard is not None and tripped_at:
         cause = status.guard.cause
         lines.add("Cause", f"when it tripped: {cause}" if cause else "the operator has not told it yet")

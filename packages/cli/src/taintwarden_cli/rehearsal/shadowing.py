@@ -6,7 +6,7 @@ from typing import Any
 
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.evaluate import acting_on
-from taintwarden.engine.model import Mode, Policy, Taint
+from taintwarden.engine.model import Policy, Taint
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
 from taintwarden.fields.field_errors import InvalidObject
 
@@ -21,12 +21,12 @@ def valid_policies(stored: Iterable[Mapping[str, Any]]) -> list[Policy]:
 
 
 def acting_first(policy: Policy, policies: Iterable[Policy]) -> Iterator[tuple[Policy, str]]:
-    """The enforcing policies that act first on taints that ``policy`` names too, each with one such key.
+    """The policies that act first on taints that ``policy`` names too, whatever their mode, each with one such key.
 
     Which pods both select is not looked at, but whether their selectors exclude each other.
     """
     for other in policies:
-        if other.name != policy.name and other.mode is Mode.ENFORCE and not _are_disjoint(policy, other):
+        if other.name != policy.name and not _are_disjoint(policy, other):
             key = next(_common_keys(policy, other), "")
             if key:
                 yield other, key

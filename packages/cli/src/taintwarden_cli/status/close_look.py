@@ -103,7 +103,7 @@ class _Looker:
         self.found[policy].problems = [*self.found[policy].problems, Problem(kind, cause, effect, remedy)]
 
     def _add_shadows(self, policy: Policy) -> None:
-        for other, key in acting_first(policy, self._policies):
+        for other, key in acting_first(policy, [one for one in self._policies if one.mode is Mode.ENFORCE]):
             effect = "it evicts pods that both select, although this policy is paused"
             remedy = f"taintwarden pause {other.name}"
             self._add(policy.name, ProblemKind.SHADOWED, why_first(policy, other, key), effect, remedy)
