@@ -11,8 +11,8 @@ from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
 from cli.world import Json, budget, namespace, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.controller.words import wording
+from taintwarden.engine.machine.staying import in_short
 from taintwarden.engine.rfc3339 import at, exactly
-from taintwarden_cli.rehearsal.staying import in_short
 from taintwarden_cli.status import close_look
 
 FINE = [condition("Accepted", "True")]
@@ -144,6 +144,16 @@ async def test_what_may_not_be_looked_at_is_named_on_the_screen(cluster, run, pa
     result = await run("top")
     assert re.search(f"Not looked at: you may not read {path[1:]}: 403", result.stdout)
     assert (await told(run))["staying"] is None
+
+
+async def test_pods_that_may_not_be_looked_at_are_counted_as_the_operator_reported_them(cluster, run):
+    cluster.faults.answer(403, path="/nodes", times=100)
+    set_status(
+        cluster, conditions=FINE, staying=[{"reason": "opted out", "pods": 3}, {"reason": "tolerates", "pods": 2}]
+    )
+    overview = (await run("status")).stdout
+    assert "3 pods on tainted nodes: opted out\n" in (await run("status", "sla", "-o", "wide")).stdout
+    assert re.search(r"sla +Enforce +0 +0 +0 +0 +5 ", overview)
 
 
 def test_what_the_engine_says_of_an_excluded_pod_has_a_short_form():

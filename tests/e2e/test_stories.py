@@ -155,6 +155,17 @@ def a_condition_that_turns_and_returns(scene: Scene) -> None:
     scene.stays(second, until=time.monotonic() + OBSERVED_SECONDS)
 
 
+@STORIES.under(STRICT)
+def pods_that_stay_are_counted_in_the_status(scene: Scene) -> None:
+    scene.pod("kept", scene.node(taint("940")), annotations={DO_NOT_EVICT: "true"})
+
+    def counted() -> list[Json]:
+        return [one for one in scene.status().get("staying", ()) if one["reason"] == "opted out"]
+
+    scene.wait(counted, PATIENCE_SECONDS, "the status to count it")
+    assert all(one["pods"] >= 1 for one in counted())
+
+
 @STORIES.under(RECLAIM)
 def a_pod_that_opts_out_is_told_that_it_ends_with_its_node(scene: Scene) -> None:
     node = scene.node()

@@ -1,11 +1,13 @@
 """What people are told of a policy: which limits hold whom, since and until when, budgets, zones and the guard."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
+from engine.rig import REACHED, START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine.machine import (
     ClaimView,
     Outcome,
@@ -16,11 +18,13 @@ from taintwarden.engine.machine import (
     events,
 )
 from taintwarden.engine.machine.queues import rank_of
+from taintwarden.engine.machine.reports import STAYING_AT_ONCE
 from taintwarden.engine.model import (
     GuardSettings,
     PerNode,
     PerWorkload,
     Policy,
+    Profile,
     RateLimit,
     UnhealthyTaint,
     Window,
@@ -28,15 +32,18 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.reported_status import (
     MAX_MESSAGE_CHARACTERS,
+    MAX_STAYING,
     MAX_ZONES,
     NEXT_PODS,
     BlockedBudget,
     LimitStatus,
     PodState,
     ReportedStatus,
+    StayingPods,
     ZoneStatus,
 )
 from taintwarden.engine.rfc3339 import at, until
+from taintwarden.engine.selectors import LabelSelector
 
 ONE = PerWorkload(1)
 
@@ -410,3 +417,105 @@ def test_a_policy_that_comes_between_two_slices_is_reported_without_counts():
     rig.change(limited(name="a"), limited(name="p"))
     found = finish(slices)
     assert (found.policy.name, found.status.pending) == ("a", 0)
+
+
+# -- what stays --------------------------------------------------------------------------------------------------------
+
+
+def staying(rig: Rig, name: str = "p") -> dict[str, int]:
+    return {one.reason: one.pods for one in told(rig, name).staying}
+
+
+def counted_afresh(rig: Rig) -> dict[str, int]:
+    for state in rig.world.cluster.nodes.values():
+        state.staying = None
+    return staying(rig)
+
+
+def test_pods_that_stay_on_tainted_nodes_are_counted_by_reason():
+    other = limited("q", spec={"nodeSelector": {"matchLabels": {"pool": "b"}}})
+    rig = Rig(limited(spec={"podSelector": {"matchLabels": {"app": "web"}}}), other)
+    web = {"labels": {"app": "web"}}
+    rig.node("n1", "sla=980")
+    rig.node("n2")
+    rig.pod("a", gt(), **web)
+    rig.pod("b", gt(), **web)
+    rig.pod("c", do_not_evict=True, **web)
+    rig.pod("d", **web)
+    rig.pod("e")
+    rig.pod("f", gt(), node="n2", **web)
+    assert staying(rig) == {"tolerates": 2, "opted out": 1, "not selected": 1}
+    assert staying(rig, "q") == {}
+
+
+def test_pod_that_leaves_by_another_policy_does_not_count_as_staying():
+    rig = Rig(limited("a"), limited())
+    rig.node("n1", "sla=980")
+    rig.pod("a", ready=True)
+    assert (staying(rig, "a"), staying(rig)) == ({}, {})
+
+
+def test_pod_that_would_leave_by_one_taint_does_not_count_as_staying_by_another():
+    rig = Rig(limited(spec={"mode": "DryRun"}))
+    rig.node("n1", "other=1", "sla=980")
+    rig.pod("a", gt())
+    assert staying(rig) == {}
+
+
+CHANGES: dict[str, Callable[[Rig], object]] = {
+    "taint": lambda rig: rig.node("n1", "sla=900"),
+    "no-taint": lambda rig: rig.node("n1"),
+    "new-pod": lambda rig: rig.pod("c", gt()),
+    "gone": lambda rig: rig.gone("a"),
+    "opted-out": lambda rig: rig.pod("a", gt(), do_not_evict=True),
+    "profile": lambda rig: rig.process(events.ProfileSeen(Profile("shop", "all", LabelSelector(), (exists(),)))),
+    "policy": lambda rig: rig.change(limited(spec={"exclude": {"namespaces": ["shop"]}})),
+    "labels": lambda rig: rig.process(events.NamespaceSeen("shop", {"team": "a"})),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_pods_that_stay_are_counted_again_after_a_change(change):
+    rig = Rig(limited(spec={"namespaceSelector": {"matchLabels": {"team": "a"}}}))
+    rig.node("n1", "sla=980")
+    for name in ("a", "b"):
+        rig.pod(name, gt())
+    before = staying(rig)
+    assert before == {"not selected": 2}
+    rig.process(events.NamespaceSeen("shop", {"team": "a"}))
+    assert staying(rig) == {"tolerates": 2}
+    change(rig)
+    kept = staying(rig)
+    assert kept == counted_afresh(rig)
+
+
+def test_pods_that_stay_by_any_profile_are_counted_together():
+    rig = Rig(limited())
+    rig.node("n1", "sla=980")
+    for name in ("a", "b"):
+        rig.pod(name, namespace=name)
+        rig.process(events.ProfileSeen(Profile(name, name, LabelSelector(), (exists(),))))
+    assert staying(rig) == {"profile": 2}
+
+
+def test_most_reasons_to_stay_are_told():
+    names = [f"q{number:02}" for number in range(MAX_STAYING + 3)]
+    rig = Rig(
+        *(limited(name, spec={"taints": [{"key": name}]}) for name in names), limited(spec={"taints": [{"key": "*"}]})
+    )
+    for name in names:
+        rig.node(name, f"{name}=1")
+        rig.pod(name, exists(name), node=name)
+    rig.pod("more", exists("q14"), node="q14")
+    found = told(rig).staying
+    assert (len(found), found[0]) == (MAX_STAYING, StayingPods("shadowed by policy q14", 2))
+
+
+def test_recount_of_pods_that_stay_is_made_in_slices():
+    rig = Rig(limited())
+    for number in range(4):
+        rig.node(f"n{number}", "sla=980")
+        for pod in range(STAYING_AT_ONCE // 2):
+            rig.feed(events.PodSeen(rig.make_pod(f"p{number}-{pod}", gt(), node=f"n{number}")))
+    assert len(list(rig.view.report_in_slices(rig.now))) == 1
+    assert len(list(rig.view.report_in_slices(rig.now))) == 0

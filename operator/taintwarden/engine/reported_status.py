@@ -15,6 +15,7 @@ MAX_BLOCKED_BUDGETS = 20
 MAX_INVALID_TAINTS = 10
 MAX_ZONES = 50
 MAX_STUCK = 10
+MAX_STAYING = 12
 NEXT_PODS = 10
 """How many of the next pods are listed."""
 MAX_MESSAGE_CHARACTERS = 512
@@ -109,6 +110,13 @@ class StuckPod(Status, frozen=True):
     since: str
 
 
+class StayingPods(Status, frozen=True):
+    """Why pods stay on nodes with a taint that the policy names, in a few words, and how many they are."""
+
+    reason: str
+    pods: Int64
+
+
 class ReportedStatus(Status, frozen=True):
     """The counts and the near future of one policy.
 
@@ -131,6 +139,8 @@ class ReportedStatus(Status, frozen=True):
     retained: Int64 = 0
     """Pairs of a pod and a taint whose value cannot be compared, and does not evict the pod for that."""
     invalid_taints: tuple[InvalidTaint, ...] = ()
+    """The most pods first."""
+    staying: tuple[StayingPods, ...] = ()
     """The most pods first."""
     next_deadline: str | None = None
     limited_by: str | None = None

@@ -15,6 +15,7 @@ from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
 from taintwarden.engine.machine.reports import DevicesReport, PlacesReport, PolicyReport, SourceReport
 from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost, pending_key
+from taintwarden.engine.machine.staying import named_taints
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
 from taintwarden.engine.outcomes import Outcome
@@ -48,6 +49,7 @@ __all__ = [
     "events",
     "history_name",
     "key_of",
+    "named_taints",
     "pending_key",
     "retry_delay",
 ]

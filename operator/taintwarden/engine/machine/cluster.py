@@ -1,6 +1,7 @@
 """What is known of the cluster: nodes with their taints' histories, and the pods on them."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -58,6 +59,7 @@ class NodeState:
         "policies",
         "population",
         "reported_invalid",
+        "staying",
         "unreadable_from",
     )
 
@@ -77,6 +79,8 @@ class NodeState:
         """The verdicts on all classes that do not differ in what verdicts depend on."""
         self.population: Tally[str] = Tally()
         """Policy -> how many pods it may evict here."""
+        self.staying: Counter[tuple[str, str]] | None = None
+        """By policy and reason, how many of its pods stay although it has a taint; None: to be counted again."""
         self.confirmed_version = -1
         """The node is known as it was when pods had this resourceVersion."""
         self.confirmed_at = MonotonicTime(-math.inf)

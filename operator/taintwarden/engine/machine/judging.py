@@ -66,6 +66,7 @@ class Judging:
             if state is not None:
                 for pod in pods:
                     state.judged.pop(pod.shared, None)
+                state.staying = None
                 for pod in pods:
                     self.judge(state, pod)
                 if namespace in self._backlog.relabelled:

@@ -17,6 +17,7 @@ from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.guarding import guard_report
 from taintwarden.engine.machine.queues import rank_of
+from taintwarden.engine.machine.staying import count_staying
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import (
     Instant,
@@ -32,6 +33,7 @@ from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
     MAX_INVALID_TAINTS,
     MAX_MESSAGE_CHARACTERS,
+    MAX_STAYING,
     MAX_STUCK,
     MAX_ZONES,
     NEXT_PODS,
@@ -42,6 +44,7 @@ from taintwarden.engine.reported_status import (
     NextPod,
     PodState,
     ReportedStatus,
+    StayingPods,
     StuckPod,
     ZoneStatus,
 )
@@ -50,6 +53,9 @@ from taintwarden.fields.text import shortened
 
 CLAIMS_AT_ONCE = 1_000
 """Claims, or nodes, that are counted in one slice: it takes 2 to 4 ms."""
+
+STAYING_AT_ONCE = 500
+"""Pods that are counted in one slice as staying: it takes about 2 ms."""
 
 
 class SourceReport(msgspec.Struct, frozen=True):
@@ -134,6 +140,7 @@ class Reports:
         for first in range(0, len(claims), claims_at_once):
             self._count(chain.from_iterable(claims[first : first + claims_at_once]), tallies, now)
             yield
+        yield from self._recount_staying()
         for first in range(0, len(nodes), claims_at_once):
             if first:
                 yield
@@ -147,6 +154,16 @@ class Reports:
             self._report(policy, tallies[policy.name], bouncing[policy.name], now)
             for policy in self._world.verdicts.policies
         ]
+
+    def _recount_staying(self) -> Generator[None, None, None]:
+        """Count the pods that stay on the nodes that changed since the last report."""
+        done = 0
+        for state in [one for one in self._world.cluster.nodes.values() if one.staying is None]:
+            if done >= STAYING_AT_ONCE:
+                done = 0
+                yield
+            count_staying(self._world.verdicts, state)
+            done += len(state.pods)
 
     def _count(self, claims: Iterable[Claim], tallies: Mapping[str, "_Tally"], now: Instant) -> None:
         for claim in claims:
@@ -193,6 +210,7 @@ class Reports:
                 invalid_taints=tuple(
                     nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda one: (-one.pods, one.node, one.taint))
                 ),
+                staying=tally.staying_most(),
                 next_deadline=None if tally.next_deadline is None else at(tally.next_deadline),
                 limited_by=limits[0].limit if limits else None,
                 limits=limits,
@@ -239,6 +257,8 @@ class Reports:
                     if state.node.values:
                         sources = (one.source for one in policy.taints if one.source in state.node.values)
                         tally.found.update([*dict.fromkeys(sources)])
+                for (name, reason), pods in count_staying(self._world.verdicts, state).items():
+                    tallies[name].staying[reason] += pods
                 if state.reported_invalid:
                     self._count_invalid(state, state.node.name, tallies)
 
@@ -299,6 +319,8 @@ class _Tally:
         """Pods affected by an invalid value, by node and taint."""
         self.found: Counter[ValueSource | None] = Counter()
         """Selected nodes with a value, by its source."""
+        self.staying: Counter[str] = Counter()
+        """Pods by the reason why they stay on nodes with a taint."""
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()
@@ -335,6 +357,12 @@ class _Tally:
         """Those that should have ended first."""
         longest = nsmallest(MAX_STUCK, self.stuck, key=lambda one: (one.until, one.pod.uid))
         return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
+
+    def staying_most(self) -> tuple[StayingPods, ...]:
+        """The reasons for which the most pods stay."""
+        counted = ((reason, pods) for reason, pods in self.staying.items() if reason)
+        most = nsmallest(MAX_STAYING, counted, key=lambda one: (-one[1], one[0]))
+        return tuple(StayingPods(*one) for one in most)
 
     def limits_at(self, now: Instant) -> tuple[LimitStatus, ...]:
         """The limits that refuse pods: those that refuse the most first, calls that fail before others."""

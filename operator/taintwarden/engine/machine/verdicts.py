@@ -177,6 +177,7 @@ class Verdicts:
 
         Policies that changed, and namespaces whose labels did, count when the node is evaluated again.
         """
+        state.staying = None
         if not state.pods:
             self.count_again(state)
             return

@@ -11,6 +11,7 @@ from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.guarding import guard_report
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, PlacesReport, PolicyReport, Reports
+from taintwarden.engine.machine.staying import why_staying
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 
@@ -127,6 +128,11 @@ class View:
         """The verdicts on pods of a class on a node, which need not have such a pod."""
         state = self._world.cluster.nodes.get(node)
         return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
+
+    def why_staying(self, node: str, pod_class: PodClass, policy: Policy) -> str:
+        """Why a policy does not evict pods of a class on a node with a taint that it names; empty: it has none."""
+        state = self._world.cluster.nodes.get(node)
+        return "" if state is None else why_staying(self._world.verdicts, state, pod_class, policy)
 
     def budgets_of(self, pod_class: PodClass) -> tuple[Budget, ...]:
         """The PodDisruptionBudgets that select pods of a class, by name."""

@@ -17,7 +17,7 @@ from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, taught
 from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying, why_staying
+from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
@@ -75,7 +75,7 @@ def _staying(explained: Iterable[PodExplanation], known: Rehearsal, node: NodeVi
         if one.fate is Fate.WOULD_LEAVE:
             why = f"policy {one.policy} does not enforce"
         elif one.fate is Fate.STAYS and pod is not None:
-            reasons = (why_staying(known.view, node, pod, policy) for policy in known.policies)
+            reasons = (known.view.why_staying(node.node.name, pod.shared, policy) for policy in known.policies)
             why = next(filter(None, reasons), NO_POLICY if node.taints else NO_TAINT)
         if why:
             found.setdefault(why, []).append(f"{one.pod.namespace}/{one.pod.name}")

@@ -13,7 +13,7 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
-from taintwarden.engine.machine import NodeView
+from taintwarden.engine.machine import NodeView, named_taints
 from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
 from taintwarden.kube.wire.resources import PODS
 from taintwarden_cli.rehearsal.ideal import Assumptions
@@ -26,7 +26,7 @@ from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
-from taintwarden_cli.rehearsal.staying import Staying, named_taints, why_staying
+from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.status.event_timeline import policy_of, read_events
 from taintwarden_cli.status.findings import Missed, PolicyLook, Removal, end_of, in_words, of_removals
 from taintwarden_cli.status.lasting import absent, why_none
@@ -141,7 +141,9 @@ class _Looker:
     def _tainted(self, policy: Policy) -> Iterator[NodeView]:
         """The nodes that a policy selects, or that opt out of it, with a taint that it names."""
         for node in self._nodes:
-            if policy.node_selector.selects(node.node.labels) and named_taints(policy, node):
+            if policy.node_selector.selects(node.node.labels) and named_taints(
+                policy, (taint for taint, _ in node.taints)
+            ):
                 yield node
 
     async def _with_pods(self, names: list[str]) -> Snapshot:
@@ -169,7 +171,7 @@ class _Looker:
                 claims = view.claims(pod.uid)
                 if any(one.policy == policy or one.policy.mode is Mode.ENFORCE for one in claims):
                     continue
-                if why := why_staying(view, node, pod, policy):
+                if why := view.why_staying(node.node.name, pod.shared, policy):
                     names.setdefault(why, []).append(str(pod))
         for why, listed in sorted(names.items(), key=lambda one: (-len(one[1]), one[0])):
             yield Staying(why, len(listed), sorted(listed)[: None if self._most is None else NAMED])

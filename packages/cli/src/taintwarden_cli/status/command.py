@@ -20,7 +20,8 @@ named. To get the operator's Lease: a dead or frozen operator is noticed after 1
 then takes up to 5 s longer, as clocks may differ. To list Deployments in its namespace: a webhook without a ready
 replica. To list nodes, pods, namespaces, tolerationprofiles, poddisruptionbudgets and events: pods that stay, nodes
 that are removed, keys that no node has, budgets that never allow an eviction or wait for a Pending pod. Pods of at most
-100 tainted nodes are counted, those of nodes that are removed first; --all counts and names all.
+100 tainted nodes are counted, those of nodes that are removed first; --all counts and names all. Otherwise the number
+of those that stay is the operator's.
 
 \b
 Examples:

@@ -16,6 +16,7 @@ from taintwarden.engine.model import Mode, OnInvalidValue
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
+from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.status.findings import PolicyLook
 from taintwarden_cli.status.problems import (
     Problem,
@@ -62,6 +63,12 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
         """The taints whose values cannot be compared, and what that means for pods."""
         taints = self.status.invalid_taints
         return [wording.not_comparable(one, self.mode, self.on_invalid_value) for one in taints]
+
+    @property
+    def stays(self) -> list[Staying]:
+        """Pods that stay on tainted nodes, as a close look has counted them, else the operator, which names none."""
+        reported = [Staying(one.reason, one.pods, []) for one in self.status.staying]
+        return reported if self.staying is None else self.staying
 
     def add(self, *problems: Problem) -> None:
         """Add problems."""

@@ -88,7 +88,7 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
         _number(status.blocked),
         f"{status.evicted}{f' ({status.past_budgets} past budgets)' if status.past_budgets else ''}",
         Text(str(status.leaving), style="bold red") if status.stuck else _number(status.leaving),
-        "-" if policy.staying is None else str(sum(one.pods for one in policy.staying)),
+        "-" if policy.staying is None and not policy.stays else str(sum(one.pods for one in policy.stays)),
         Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
         status.limited_by or "-",
     )
@@ -114,7 +114,7 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
         lines.add("Removed", f"{several(more, 'more node')}: -o json has them", "yellow")
     missed = "" if policy.missed.recent else in_words(policy.missed)
     lines.add("Missed", missed, "yellow")
-    for text in _staying(policy.staying or [], details=details):
+    for text in _staying(policy.stays, details=details):
         lines.add("Staying", text)
     return lines
 
@@ -126,7 +126,7 @@ def _staying(found: Sequence[Staying], *, details: bool) -> Iterator[str]:
         yield f"{pods(sum(one.pods for one in found))} on tainted nodes: {counted}"
     for one in found if details else ():
         more = f" and {one.pods - len(one.names)} more" if one.pods > len(one.names) else ""
-        yield f"{pods(one.pods)} on tainted nodes: {one.reason} ({', '.join(one.names)}{more})"
+        yield f"{pods(one.pods)} on tainted nodes: {one.reason}" + f" ({', '.join(one.names)}{more})" * bool(one.names)
 
 
 def _now(policy: PolicySummary, times: Times) -> str:

@@ -1,0 +1,98 @@
+"""Why pods stay on a node with a taint that a policy names, in a few words, so that they can be counted."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from taintwarden.engine.evaluate import Kind, exclusion
+from taintwarden.engine.machine.cluster import NodeState
+from taintwarden.engine.machine.verdicts import Verdicts
+from taintwarden.engine.model import Mode, PodClass, Policy, Taint, TaintSelector
+
+PROFILE = "profile"
+"""Begins the reason of pods that tolerate by a profile. Counts name none: there may be many."""
+_EXCLUDED = {
+    "the pod opts out with": "opted out",
+    "the pod opts out of": "do not disrupt",
+    "exclude.namespaces": "excluded namespace",
+    "its priority": "priority",
+    "it has no controller": "no controller",
+    "it has an emptyDir": "local storage",
+    "it belongs to a DaemonSet": "DaemonSet",
+    "podSelector": "not selected",
+    "namespaceSelector": "not selected",
+}
+"""How the engine's sentences about excluded pods begin -> the same in short."""
+
+
+def in_short(sentence: str) -> str:
+    """Why a policy does not evict a pod, in a few words."""
+    return next((short for begin, short in _EXCLUDED.items() if sentence.startswith(begin)), sentence)
+
+
+def named_taints(policy: Policy, taints: Iterable[Taint]) -> list[Taint]:
+    """Those of these taints of a node with a key that the policy names, whatever their effect."""
+    return [one for one in taints if one.origin is None and any(_names(selector, one) for selector in policy.taints)]
+
+
+def _names(selector: TaintSelector, taint: Taint) -> bool:
+    return bool(replace(selector, effects=(taint.effect,)).specificity(taint))
+
+
+def count_staying(verdicts: Verdicts, state: NodeState) -> Counter[tuple[str, str]]:
+    """How many pods of a node stay, by policy that names a taint of it and reason; kept until something changes."""
+    if state.staying is None:
+        found = state.staying = Counter[tuple[str, str]]()
+        named = {policy: taints for policy in verdicts.policies if (taints := _named(policy, state))}
+        for pod_class, pods in Counter(pod.shared for pod in state.pods.values()).items() if named else ():
+            grounds = verdicts.of(state, pod_class)[1]
+            if not any(one.policy.mode is Mode.ENFORCE for one in grounds):
+                for policy, taints in named.items():
+                    if all(one.policy is not policy for one in grounds):
+                        why = _why(verdicts, state, pod_class, policy, taints)
+                        found[policy.name, PROFILE if why.startswith(PROFILE) else why] += pods
+    return state.staying
+
+
+def why_staying(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy) -> str:
+    """Why a policy that names a taint of the node does not evict the pod. Empty: it does, or has no such node or taint.
+
+    The pod has neither an enforced claim nor one of this policy.
+    """
+    named = _named(policy, state)
+    return _why(verdicts, state, pod_class, policy, named) if named else ""
+
+
+def _named(policy: Policy, state: NodeState) -> list[Taint]:
+    return named_taints(policy, [taint for taint, _ in state.taints() if not taint.source])
+
+
+def _why(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy, named: list[Taint]) -> str:
+    if policy not in verdicts.select(state):
+        opts_out = state.do_not_evict and policy.exclude.respect_do_not_evict
+        return "node opted out" if opts_out and policy.node_selector.selects(state.labels) else ""
+    if policy not in verdicts.selecting(pod_class):
+        return in_short(exclusion(policy, pod_class, verdicts.namespace_labels(pod_class.namespace)) or "")
+    selected = [one for one in named if policy.selector_for(one)]
+    return next(_reasons(verdicts, state, pod_class, policy, selected), "") if selected else "other effect"
+
+
+def _reasons(
+    verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy, taints: list[Taint]
+) -> Iterator[str]:
+    """What each taint that the policy selects means for pods of a class, if it evicts none."""
+    for verdict in verdicts.of(state, pod_class)[0]:
+        if verdict.taint not in taints:
+            continue
+        if verdict.policy != policy:
+            yield f"shadowed by policy {verdict.policy.name}"
+        elif verdict.evicts:
+            continue
+        elif verdict.kind is Kind.HELD:
+            yield "value cannot be compared"
+        else:
+            own = verdict.toleration in (*verdict.tolerations.native, *verdict.tolerations.annotated)
+            named = (one for one in verdicts.profiles_of(pod_class) if verdict.toleration in one.tolerations)
+            profile = None if own else next(named, None)
+            yield "tolerates" if profile is None else f"{PROFILE} {profile.name}"
