@@ -310,8 +310,14 @@ class OrderBy(StrEnum):
     TOPOLOGY_SPREAD = "TopologySpread"
 
 
+class ReplaceFirst(Spec, frozen=True):
+    """How long a pod waits for a replacement that its Deployment starts before it is evicted as any other."""
+
+    timeout_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 300
+
+
 class EvictionSettings(Spec, frozen=True):
-    """How a pod is evicted. ``grace_period_seconds`` None keeps the pod's own."""
+    """How a pod is evicted. ``grace_period_seconds`` None keeps the pod's own; ``replace_first`` None asks for none."""
 
     method: Method = Method.EVICT
     pdb_timeout_seconds: Seconds = 600
@@ -320,6 +326,7 @@ class EvictionSettings(Spec, frozen=True):
         OrderBy.PRIORITY,
         OrderBy.TOPOLOGY_SPREAD,
     )
+    replace_first: ReplaceFirst | None = None
 
 
 ALL_PERCENT = 100
@@ -564,6 +571,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     rehearses: bool = False
     """It is in DryRun, also while it is paused: then it places no pods. Who is placed during another pause stays."""
 
+    @property
+    def replacement_seconds(self) -> float:
+        """Seconds that a pod waits for a replacement that its Deployment was asked for."""
+        settings = self.eviction.replace_first
+        return 0.0 if settings is None else float(settings.timeout_seconds)
+
     def selector_for(self, taint: Taint) -> AnySelector | None:
         """The most specific of this policy's selectors for ``taint``, if any selects it.
 
@@ -579,6 +592,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 def labels_of(policies: Iterable[Policy]) -> tuple[str, ...]:
     """The keys in ``perWorkload.label`` of these policies, in order."""
     return tuple(sorted({key for one in policies if (key := one.limits.per_workload.label) is not None}))
+
+
+def ask_replacements(policies: Iterable[Policy]) -> bool:
+    """Return True if one of these policies asks Deployments for replacements of pods."""
+    return any(one.eviction.replace_first is not None for one in policies)
 
 
 class SharedTolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
@@ -729,6 +747,27 @@ class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     def __str__(self) -> str:
         return f"{self.shared.namespace}/{self.name}"
+
+
+class Revision(NamedTuple):
+    """The Deployment that controls a ReplicaSet, by UID, and ``restartedAt`` in the ReplicaSet's pod template."""
+
+    deployment: str
+    restarted_at: str
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """A Deployment as ``eviction.replaceFirst`` needs it."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str = ""
+    """Its resourceVersion."""
+    can_replace: bool = False
+    """True if a restart starts its only pod's replacement before it removes the pod, and none is in progress."""
+    restarted_at: str = ""
+    """The annotation ``kubectl.kubernetes.io/restartedAt`` of its pod template."""
 
 
 class Budget(msgspec.Struct, frozen=True):

@@ -15,6 +15,10 @@ class Outcome(StrEnum):
     """2xx. Whether the pod leaves is seen, not answered."""
     WITHOUT_EFFECT = "without-effect"
     """2xx, and a read shows that the pod runs on: an admission webhook made a dry run of it, or takes the pod over."""
+    ASKED = "asked"
+    """2xx: the Deployment of the pod was asked for a replacement, and removes the pod when that is Ready."""
+    NOT_REPLACED = "not-replaced"
+    """The request for a replacement was refused: the pod is evicted as any other."""
     GONE = "gone"
     """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
     BLOCKED = "blocked"
@@ -88,6 +92,8 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
         POD_SECONDS,
         kept_by_webhook=True,
     ),
+    Outcome.ASKED: OutcomeRow("its Deployment was asked for a replacement"),
+    Outcome.NOT_REPLACED: OutcomeRow("the API server refuses to ask its Deployment for a replacement", stays=True),
     Outcome.GONE: OutcomeRow(stays=True),
     Outcome.BLOCKED: OutcomeRow(
         "a PodDisruptionBudget allows no disruption now", POD_SECONDS, by_budget=True, stays=True

@@ -137,8 +137,13 @@ class Bounces(Limit):
 
 
 def _workload(pod: Pod) -> str:
-    """Namespace and UID of its controller; the namespace alone stands for those of its pods that have none."""
-    owner = pod.shared.owner
+    """Namespace, and the UID of its controller or the name of its Deployment, of which each restart has a ReplicaSet.
+
+    The namespace alone stands for those of its pods that have no controller.
+    """
+    owner, revision = pod.shared.owner, pod.shared.labels.get("pod-template-hash", "")
+    if owner is not None and owner.kind == "ReplicaSet" and revision and owner.name.endswith(f"-{revision}"):
+        return f"{pod.shared.namespace}/{owner.name.removesuffix(f'-{revision}')}"
     return f"{pod.shared.namespace}/{owner.uid if owner is not None else ''}"
 
 

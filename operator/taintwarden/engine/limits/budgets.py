@@ -117,6 +117,11 @@ class Budgets(Limit):
         since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
         return None if since is None else max(since, known_since)
 
+    def release_namespace(self, namespace: str) -> None:
+        """Retry the pods of a namespace that budgets block: a Deployment may replace them by now."""
+        for name in self._budgets.get(namespace, ()):
+            self._release_budget((namespace, name))
+
     def _release_budget(self, key: tuple[str, str]) -> None:
         for ready in (True, False):
             self._freed.add(_key("/".join(key), ready=ready))
@@ -157,8 +162,8 @@ class Budgets(Limit):
         return sys.maxsize if unready else self._accounts[budget.namespace, budget.name].left(budget)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Check the status of the budgets. They do not apply to a pod that is deleted."""
-        return None if request.deletes else self.refuse(request.pod, request.now.monotonic)
+        """Check the status of the budgets. They do not apply to a pod that is deleted, or that is replaced first."""
+        return None if request.deletes or request.replacement else self.refuse(request.pod, request.now.monotonic)
 
     def violated(self, request: EvictionRequest) -> tuple[str, ...]:
         """The budgets that do not allow a pod which is deleted in spite of them; empty for one that is evicted."""
@@ -169,7 +174,8 @@ class Budgets(Limit):
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the request against the budget until its status includes it."""
-        self.leave(request.pod)
+        if request.replacement is None:
+            self.leave(request.pod)
 
     def evaluate(self, pod: Pod, now: MonotonicTime) -> list[tuple[Budget, Refusal | None]]:
         """The budgets that the API server checks for a pod, by name, each with its own refusal."""

@@ -12,6 +12,7 @@ from taintwarden.engine.limits.places import Places
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
 from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import Refusal
+from taintwarden.engine.limits.replacements import Replacements
 from taintwarden.engine.limits.windows import EvictionWindows
 from taintwarden.engine.limits.workloads import Workloads
 from taintwarden.engine.limits.zones import Zones
@@ -38,6 +39,7 @@ class Limiter:
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
         self.places = Places(freed)
+        self.replacements = Replacements(freed)
         # In the order of evaluation: what holds a policy or a lane decides for all its pods, and what costs something
         # (a place in the guard's record) comes last. A token is taken only when the call is made.
         self._limits: tuple[Limit, ...] = (
@@ -45,6 +47,7 @@ class Limiter:
             self.zones,
             self.guards,
             self.calls,
+            self.replacements,
             self.budgets,
             self.bounces,
             self.workloads,
@@ -65,7 +68,8 @@ class Limiter:
         for limit in self._limits:
             limit.configure(policies, now)
         # These count nothing without a policy that uses them; all others count also what they do not limit.
-        unused = [one for one in (self.guards, self.bounces, self.places) if not any(map(one.concerns, policies))]
+        optional = (self.guards, self.bounces, self.places, self.replacements)
+        unused = [one for one in optional if not any(map(one.concerns, policies))]
         used = [one for one in self._limits if one not in unused]
         self._settling, self._staying, self._losing = (_defining(one, used) for one in ("settle", "stay", "gone"))
         concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}

@@ -17,15 +17,23 @@ import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.limits.refusal import Refusal
-from taintwarden.engine.model import ROUNDING_SECONDS, Instant, Mode, Pod, Policy
+from taintwarden.engine.model import ROUNDING_SECONDS, Deployment, Instant, Mode, MonotonicTime, Pod, Policy
+
+
+class Replacement(msgspec.Struct, frozen=True, gc=False):
+    """The Deployment of a pod. ``until``: when its time is over, if it was asked; None: it is to be asked."""
+
+    deployment: Deployment
+    until: MonotonicTime | None = None
 
 
 class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     """The question whether a pod may be evicted now.
 
     ``due``: the verdicts whose time has come. ``labels``: the node's. ``deletes``: the pod is deleted, so no
-    PodDisruptionBudget applies. ``released``: a person reset the guard, and this pod is one of those that were
-    released. ``others_could_go``: pods of another lane could be evicted instead.
+    PodDisruptionBudget applies. ``replacement``: a Deployment is asked for one instead, or was, so that none applies,
+    either. ``released``: a person reset the guard, and this pod is one of those that were released.
+    ``others_could_go``: pods of another lane could be evicted instead.
     """
 
     pod: Pod
@@ -34,6 +42,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
     now: Instant
     deletes: bool = False
+    replacement: Replacement | None = None
     released: bool = False
     others_could_go: bool = False
 

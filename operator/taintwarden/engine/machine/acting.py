@@ -3,8 +3,12 @@
 import math
 from collections.abc import Iterator
 
+from msgspec import structs
+
+from taintwarden.engine import rfc3339
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
+from taintwarden.engine.limits.protocol import Replacement
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, GUARD, VIEW, Whom
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.backlog import Backlog
@@ -14,7 +18,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.source import BLIND_KEY
 from taintwarden.engine.machine.waiting import LaneGroup
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, MonotonicTime, Pod, later
+from taintwarden.engine.model import Deployment, Instant, Mode, MonotonicTime, Pod, later
 from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
@@ -130,10 +134,10 @@ class Acting:
                 self._refuse(claim, pod, unsure)
                 continue
             lane = world.queues.lane_of(claim)
-            if self._judging.waits_for_deletion(claim, pod):
+            request = self._request(claim, pod, others_could_go=world.queues.number_of_turns(refused) > 1)
+            if request.replacement is None and self._judging.waits_for_deletion(claim, pod):
                 world.queues.wait(claim)
                 continue
-            request = self._request(claim, pod, others_could_go=world.queues.number_of_turns(refused) > 1)
             refusal = world.limiter.admit(request)
             if refusal is None:
                 self._evict(claim, pod, request)
@@ -169,14 +173,15 @@ class Acting:
         return all(one.taint.origin is not None for one in claim.grounds.due(pod.bound_at, self._world.now.wall))
 
     def _request(self, claim: Claim, pod: Pod, *, others_could_go: bool) -> EvictionRequest:
-        world, policy = self._world, claim.policy
+        world, policy, replacement = self._world, claim.policy, self._judging.replacement(claim, pod)
         return EvictionRequest(
             pod,
             policy,
             tuple(claim.grounds.due(pod.bound_at, world.now.wall)),
             world.cluster.labels(claim.node),
             world.now,
-            deletes=self._judging.deletes(claim, pod),
+            deletes=replacement is None and self._judging.deletes(claim, pod),
+            replacement=replacement,
             released=world.is_released(policy.name, claim.uid),
             others_could_go=others_could_go,
         )
@@ -227,11 +232,18 @@ class Acting:
             waited = world.now.monotonic - claim.waits_since(claim.waited_for, world.now.monotonic)
             world.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
         grace = self._grace_of(claim, pod)
+        deployment = self._restarted(request.replacement)
         as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
-        order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets)
+        order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets, deployment)
         world.claims.evictees[claim.uid].call = Call(claim, order)
         world.evictions.begin(order, claim.due_at, world.now)
         world.command(order)
+
+    def _restarted(self, replacement: Replacement | None) -> Deployment | None:
+        """The Deployment to ask, with the annotation that asks it; None: the pod is evicted."""
+        if replacement is None:
+            return None
+        return structs.replace(replacement.deployment, restarted_at=rfc3339.until(self._world.now.wall))
 
     def _grace_of(self, claim: Claim, pod: Pod) -> int | None:
         """Seconds that the pod gets to stop, None for its own: fewer than those if its node is removed before."""
@@ -290,22 +302,25 @@ class Acting:
         world.evictions.settle(pod.uid, stays=row.stays)
         world.queues.failing_changed((call.claim.policy.name, pod.namespace))
 
-    def _note_effect(self, evictee: Evictee, outcome: Outcome) -> None:
+    def _note_effect(self, evictee: Evictee, outcome: Outcome, claim: Claim) -> None:
         """A call ended, and its pod is still there: it may leave because of the call, and counts as missing until then.
 
-        A webhook that keeps the pod from being evicted may move it; a call without an answer may have been carried out.
+        A webhook that keeps the pod from being evicted may move it, and a Deployment that was asked for a replacement
+        removes it; a call without an answer may have been carried out.
         """
         now, timings, until = self._world.now.monotonic, self._world.timings, evictee.missing_until
         if outcome.row.kept_by_webhook and evictee.kept_until is None:
             evictee.kept_until = later(now, timings.kept_by_webhook)
         if outcome is not Outcome.NOT_SENT:
             until = evictee.kept_until
+        if outcome is Outcome.ASKED:
+            until = later(now, claim.policy.replacement_seconds)
         if outcome is Outcome.FAILED:
             until = max(until or now, later(now, timings.doubt))
         if until is not None and until > now:
             self._count_missing(evictee, until)
-            if until == evictee.kept_until and outcome is not Outcome.FAILED:
-                # A webhook must not use up the limit of a node.
+            if outcome is Outcome.ASKED or (until == evictee.kept_until and outcome is not Outcome.FAILED):
+                # A webhook or a Deployment must not use up the limit of a node.
                 self._world.limiter.departures.stay(evictee.uid)
         else:
             evictee.missing_until = None
@@ -343,16 +358,33 @@ class Acting:
         pod = state.pods[event.uid]
         evictee.call = None
         world.limiter.freed.add(_call_key(event.uid))
-        self._note_effect(evictee, event.outcome)
+        self._note_replacement(call, event)
+        self._note_effect(evictee, event.outcome, claim)
         self._retry_later(claim, pod, event)
         world.queues.back_off(claim)
         # What the claims are by now: some may have been withdrawn meanwhile.
         self._judging.judge(state, pod)
         is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
-        if is_retried and event.outcome is not Outcome.NOT_SENT:
+        if is_retried and event.outcome not in (Outcome.NOT_SENT, Outcome.ASKED):
             retry_at = world.now.wall_at(claim.not_before)
             details = (event.outcome, event.message, claim.attempts, retry_at)
             world.report(commands.Hindered(pod, claim.verdict, *details))
+
+    def _note_replacement(self, call: Call, event: events.Settled) -> None:
+        """Note that a Deployment was asked for a replacement, or that it refuses. There is one such request for a pod.
+
+        A request without an answer counts as one that was carried out.
+        """
+        replacements, pod, deployment = self._world.limiter.replacements, call.order.pod, call.order.deployment
+        if deployment is None or event.outcome in (Outcome.NOT_SENT, Outcome.THROTTLED):
+            return
+        if event.outcome is Outcome.NOT_REPLACED:
+            replacements.note_refused(pod, event.message)
+            return
+        replacements.note_asked(pod, self._world.now)
+        if event.outcome is Outcome.ASKED:
+            until = self._world.now.wall + call.claim.policy.replacement_seconds
+            self._world.report(commands.ReplacementAsked(pod, call.claim.verdict, deployment.name, until))
 
     # -- accepted evictions ---------------------------------------------------------------------------------------
 
@@ -389,7 +421,7 @@ class Acting:
         if back_off[1]:
             delay = retry_delay(back_off, claim.attempts + 1, claim.uid)
             retry_at = later(now, max(delay, self._asked(event)))
-        if event.outcome is Outcome.NOT_SENT:
+        if event.outcome in (Outcome.NOT_SENT, Outcome.ASKED, Outcome.NOT_REPLACED):
             claim.retry(event.outcome, event.outcome.row.why, retry_at)
             return
         if event.outcome.row.by_budget:

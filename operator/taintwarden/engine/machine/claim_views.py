@@ -36,6 +36,8 @@ class ClaimView(msgspec.Struct, frozen=True):
     attempts: int = 0
     """Calls that did not evict the pod."""
     grounds: Grounds | None = None
+    deployment: str = ""
+    """The Deployment that is asked for a replacement first, or was; empty: the pod is evicted."""
 
     @property
     def policy(self) -> Policy:
@@ -89,7 +91,14 @@ class ClaimViews:
             outcome=claim.outcome,
             attempts=claim.attempts,
             grounds=claim.grounds,
+            deployment=self._deployment(claim, pod),
         )
+
+    def _deployment(self, claim: Claim, pod: Pod) -> str:
+        if claim.policy.eviction.replace_first is None:
+            return ""
+        found = self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
+        return "" if found is None else found.deployment.name
 
     def holding(self, claim: Claim) -> Refusal | None:
         """What refuses a due claim, and until when; None if nothing does. The first second of a call is no limit."""

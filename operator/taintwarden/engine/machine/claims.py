@@ -29,7 +29,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, VIEW, Whom
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, VIEW, WORKLOAD, Whom
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
@@ -317,6 +317,8 @@ def limit_of(outcome: Outcome) -> str:
         return BUDGET
     if outcome is Outcome.NOT_SENT:
         return VIEW
+    if outcome in (Outcome.ASKED, Outcome.NOT_REPLACED):
+        return WORKLOAD
     return CALLS if outcome.row.pauses or outcome.row.back_off[1] else FAILING
 
 

@@ -9,7 +9,7 @@ import msgspec
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.guard import GuardRecord, Pace
 from taintwarden.engine.limits.places import Place
-from taintwarden.engine.model import Pod, Policy, Taint
+from taintwarden.engine.model import Deployment, Pod, Policy, Taint
 from taintwarden.engine.outcomes import Outcome
 
 
@@ -18,7 +18,8 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
 
     ``delete`` uses DELETE instead of the Eviction API, in spite of ``past_budgets``: the PodDisruptionBudgets
     (namespace/name) that do not allow it. ``grace_period_seconds`` None keeps the pod's own. ``as_seen``: only if the
-    pod has not changed since: it was not Ready, so its workload loses nothing by it.
+    pod has not changed since: it was not Ready, so its workload loses nothing by it. ``deployment``: ask it for a
+    replacement instead, after which it removes the pod itself.
     """
 
     pod: Pod
@@ -28,6 +29,7 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     term: int = 0
     as_seen: bool = False
     past_budgets: tuple[str, ...] = ()
+    deployment: Deployment | None = None
 
 
 class CheckPod(msgspec.Struct, frozen=True):
@@ -132,6 +134,15 @@ class Evicted(msgspec.Struct, frozen=True, gc=False):
     verdict: TaintVerdict
     lateness: float
     past_budgets: tuple[str, ...] = ()
+
+
+class ReplacementAsked(msgspec.Struct, frozen=True, gc=False):
+    """Notice: a Deployment was asked to start the pod's replacement. The pod is evicted ``until`` then if it runs."""
+
+    pod: Pod
+    verdict: TaintVerdict
+    deployment: str
+    until: float
 
 
 class Hindered(msgspec.Struct, frozen=True, gc=False):
@@ -262,6 +273,7 @@ Notice = (
     | Decided
     | Rehearsed
     | Evicted
+    | ReplacementAsked
     | Hindered
     | Left
     | InvalidValue

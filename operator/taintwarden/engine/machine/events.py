@@ -8,7 +8,7 @@ import msgspec
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.limits.places import Place
 from taintwarden.engine.machine.commands import FindWriter, Write
-from taintwarden.engine.model import Budget, Node, Pod, Policy, Profile, WorkloadKey
+from taintwarden.engine.model import Budget, Deployment, Node, Pod, Policy, Profile, Revision, WorkloadKey
 from taintwarden.engine.outcomes import Outcome
 
 
@@ -124,11 +124,33 @@ class WorkloadSeen(msgspec.Struct, frozen=True):
     """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: it was deleted.
 
     ``labels``: those of its pod template that policies name in ``perWorkload.label``, with their values.
+    ``revision``: of a ReplicaSet that a Deployment controls, if a policy asks Deployments for replacements.
     """
 
     workload: WorkloadKey
     replicas: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    revision: Revision | None = None
+
+
+class DeploymentSeen(msgspec.Struct, frozen=True):
+    """A Deployment was listed, added or modified."""
+
+    deployment: Deployment
+
+
+class DeploymentGone(msgspec.Struct, frozen=True):
+    """A Deployment was deleted."""
+
+    namespace: str
+    uid: str
+
+
+class DeploymentsKnown(msgspec.Struct, frozen=True):
+    """Whether the stream of Deployments has delivered all that the API server had. ``problem``: why it never will."""
+
+    is_known: bool
+    problem: str = ""
 
 
 class BudgetSeen(msgspec.Struct, frozen=True):
@@ -273,6 +295,9 @@ Event = (
     | PodsListed
     | NamespaceSeen
     | WorkloadSeen
+    | DeploymentSeen
+    | DeploymentGone
+    | DeploymentsKnown
     | BudgetSeen
     | BudgetGone
     | SourceEvent

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
+from taintwarden.engine.limits.protocol import Replacement
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import QUEUED, Claim, Evictee, Phase
@@ -220,8 +221,15 @@ class Judging:
         """Inform the guard of the policy, unless a call is in progress, or was accepted."""
         if self._is_being_evicted(pod):
             return
-        budget = None if self.deletes(claim, pod) else self._world.limiter.budgets.key_of(pod)
+        ends_anyway = self.deletes(claim, pod) or self.replacement(claim, pod) is not None
+        budget = None if ends_anyway else self._world.limiter.budgets.key_of(pod)
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
+
+    def replacement(self, claim: Claim, pod: Pod) -> Replacement | None:
+        """The Deployment that is asked for a replacement of the pod, or was; None: the pod is evicted."""
+        if claim.policy.eviction.replace_first is None:
+            return None
+        return self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
 
     def deletes(self, claim: Claim, pod: Pod) -> bool:
         """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""

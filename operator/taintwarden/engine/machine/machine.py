@@ -139,8 +139,16 @@ class Machine:
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
                 intake.set_namespace(name, labels)
-            case events.WorkloadSeen(workload, replicas, labels):
+            case events.WorkloadSeen(workload, replicas, labels, revision):
                 limiter.workloads.want(workload, replicas, labels)
+                limiter.replacements.set_revision(workload, revision)
+            case events.DeploymentSeen(deployment):
+                intake.see_deployment(deployment)
+            case events.DeploymentGone(namespace, uid):
+                limiter.replacements.drop(namespace, uid)
+            case events.DeploymentsKnown(is_known, problem):
+                limiter.replacements.set_known(problem, is_known=is_known)
+                self._backlog.add_all()
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
                     self._backlog.add_namespace(budget.namespace)

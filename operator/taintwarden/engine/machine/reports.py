@@ -27,6 +27,7 @@ from taintwarden.engine.model import (
     Policy,
     ValueSource,
     WallTime,
+    ask_replacements,
 )
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.reported_status import (
@@ -112,6 +113,8 @@ class PolicyReport(msgspec.Struct, frozen=True):
     """None if the policy limits no nodes."""
     blind: tuple[str, ...] = ()
     """The streams that are cut off."""
+    replacement_problem: str | None = None
+    """Why Deployments are not asked for replacements; empty if they are, None if the policy asks for none."""
     devices: DevicesReport | None = None
     """None if the policy selects no taints of devices."""
 
@@ -233,6 +236,7 @@ class Reports:
             guard=guard_report(self._world, name),
             places=self.places(name),
             blind=tuple(sorted(self._world.blind)),
+            replacement_problem=self._world.limiter.replacements.why_not() if ask_replacements([policy]) else None,
             devices=self._devices() if policy.devices else None,
         )
 

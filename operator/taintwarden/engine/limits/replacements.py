@@ -1,0 +1,184 @@
+"""Replacements that a Deployment starts before its only pod is removed (``eviction.replaceFirst``).
+
+An eviction of the only pod of a Deployment is an outage, or a PodDisruptionBudget blocks it forever. Instead, the
+operator sets the annotation ``kubectl.kubernetes.io/restartedAt`` of the pod template, as ``kubectl rollout restart``
+does, and the Deployment removes the pod when its replacement is Ready. A pod that still runs after the timeout is
+evicted as any other.
+
+The annotation is the memory: a pod was asked for if the pod template of its Deployment has another value than that of
+its ReplicaSet. A process asks once for each pod, whatever the answer was. The first time that it sees counts, so a
+client that writes the annotation repeatedly keeps no pod.
+"""
+
+import math
+from collections.abc import Iterable
+
+from taintwarden.engine.evaluate import Grounds, TaintVerdict
+from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Replacement
+from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, Whom
+from taintwarden.engine.model import (
+    Deployment,
+    Effect,
+    Instant,
+    MonotonicTime,
+    Pod,
+    Policy,
+    Revision,
+    TaintSelector,
+    WorkloadKey,
+    ask_replacements,
+    later,
+)
+from taintwarden.engine.operators import Match, match
+from taintwarden.engine.rfc3339 import at, read_time
+
+UNKNOWN_KEY = "deployments"
+"""The key of the refusal of all pods while Deployments are not listed."""
+
+
+class Replacements(Limit):
+    """Deployments, and the pods for which they were asked.
+
+    Args:
+        freed: receives the key of a Deployment that changed.
+
+    """
+
+    def __init__(self, freed: Freed) -> None:
+        self._freed = freed
+        self.is_known = False
+        """True if the stream of Deployments has delivered all of them."""
+        self.problem = ""
+        """Why Deployments cannot be read, such as a missing right: their pods are evicted as any other."""
+        self.last_refusal = ""
+        """Why the API server refused the last request for a replacement; empty if it did not."""
+        self._deployments: dict[tuple[str, str], Deployment] = {}
+        """By namespace and UID."""
+        self._revisions: dict[WorkloadKey, Revision] = {}
+        """By ReplicaSet."""
+        self._asked: dict[str, MonotonicTime] = {}
+        """UIDs of pods -> when their Deployments were asked; the past: they cannot be."""
+
+    def configure(self, policies: Iterable[Policy], now: Instant) -> None:
+        """Forget pods that no policy asks for any more."""
+        del now
+        if not ask_replacements(policies):
+            self._asked.clear()
+
+    def concerns(self, policy: Policy) -> bool:
+        """Return True if the policy asks for replacements."""
+        return policy.eviction.replace_first is not None
+
+    def why_not(self) -> str:
+        """Why Deployments are not asked; empty if they are."""
+        return self.problem or self.last_refusal
+
+    # -- what streams deliver -------------------------------------------------------------------------------------
+
+    def set_known(self, problem: str, *, is_known: bool) -> None:
+        """Note whether all Deployments are known, or why they cannot be read."""
+        self.is_known, self.problem = is_known, problem
+        self._freed.add(UNKNOWN_KEY)
+
+    def put(self, deployment: Deployment) -> bool:
+        """Store a Deployment. Returns True if its pods may be treated in another way than before."""
+        key = deployment.namespace, deployment.uid
+        before, self._deployments[key] = self._deployments.get(key), deployment
+        self._freed.add(_key(deployment))
+        return before is None or _essence(before) != _essence(deployment)
+
+    def drop(self, namespace: str, uid: str) -> None:
+        """Forget a Deployment that was deleted."""
+        deployment = self._deployments.pop((namespace, uid), None)
+        if deployment is not None:
+            self._freed.add(_key(deployment))
+
+    def set_revision(self, replica_set: WorkloadKey, revision: Revision | None) -> None:
+        """Store which Deployment controls a ReplicaSet; None: none does, or no policy needs it."""
+        if revision is not None:
+            self._revisions[replica_set] = revision
+        else:
+            self._revisions.pop(replica_set, None)
+
+    # -- which pods are replaced ----------------------------------------------------------------------------------
+
+    def of(self, grounds: Grounds, pod: Pod, now: Instant) -> Replacement | None:
+        """The Deployment that is to be asked for a replacement of the pod, or was; None: the pod is evicted."""
+        policy, key = grounds.policy, pod.shared.workload
+        revision = self._revisions.get(key) if key is not None and self.concerns(policy) else None
+        if revision is None:
+            return None
+        deployment = self._deployments.get((pod.namespace, revision.deployment))
+        if deployment is None:
+            return None
+        asked_at = self._asked.get(pod.uid)
+        if asked_at is None and deployment.restarted_at != revision.restarted_at:
+            asked_at = _when_asked(deployment.restarted_at, now)
+        if asked_at is not None:
+            until = later(asked_at, policy.replacement_seconds)
+            return Replacement(deployment, until) if now.monotonic < until else None
+        is_asked = deployment.can_replace and pod.ready and not self.problem and _fits(grounds, pod, now)
+        return Replacement(deployment) if is_asked and any(_keeps_away(one, pod) for one in grounds.verdicts) else None
+
+    def note_asked(self, pod: Pod, now: Instant) -> None:
+        """Count the time of a pod from now on: its Deployment was asked, or the request has no answer."""
+        self._asked[pod.uid], self.last_refusal = now.monotonic, ""
+
+    def note_refused(self, pod: Pod, reason: str) -> None:
+        """Evict a pod as any other, since the API server refuses the request for a replacement."""
+        self._asked[pod.uid], self.last_refusal = MonotonicTime(-math.inf), reason
+
+    def gone(self, pod: Pod, now: Instant) -> None:
+        """Forget a pod that is gone or terminates."""
+        del now
+        self._asked.pop(pod.uid, None)
+
+    # -- the limit ------------------------------------------------------------------------------------------------
+
+    def admit(self, request: EvictionRequest) -> Refusal | None:
+        """Refuse a pod for whose replacement its Deployment was asked, until the time for that is over.
+
+        The first time that a due pod waits is kept: a later annotation does not prolong it.
+        """
+        if not self.is_known and not self.problem:
+            return Refusal(VIEW, None, Whom.PODS, UNKNOWN_KEY, "Deployments are not listed yet", is_brief=True)
+        found = request.replacement
+        if found is None or found.until is None:
+            return None
+        self._asked.setdefault(request.pod.uid, later(found.until, -request.policy.replacement_seconds))
+        until, name = request.now.wall_at(found.until), found.deployment.name
+        asked_at = at(until - request.policy.replacement_seconds)
+        detail = f"asked Deployment {name} for a replacement at {asked_at}, waits for it until {at(until)}"
+        return Refusal(WORKLOAD, found.until, Whom.PODS, _key(found.deployment), detail)
+
+
+def _when_asked(restarted_at: str, now: Instant) -> MonotonicTime:
+    """When an annotation was written; now if it is unreadable or in the future."""
+    written_at = read_time(restarted_at)
+    return now.monotonic if written_at is None else min(now.monotonic, now.monotonic_at(written_at))
+
+
+def _fits(grounds: Grounds, pod: Pod, now: Instant) -> bool:
+    """Return True if the node is not removed before the timeout has passed and the pod has stopped."""
+    hard_at = grounds.hard_at
+    return hard_at is None or now.wall + grounds.policy.replacement_seconds + pod.shared.grace_seconds <= hard_at
+
+
+def _keeps_away(verdict: TaintVerdict, pod: Pod) -> bool:
+    """Return True if the scheduler does not bind the replacement to the node, which the taint would evict again."""
+    taint = verdict.taint
+    selector = verdict.policy.selector_for(taint)
+    if taint.origin is not None or (isinstance(selector, TaintSelector) and selector.placement):
+        return True
+    is_seen = not taint.source and taint.effect != Effect.PREFER_NO_SCHEDULE
+    return is_seen and not any(match(one, taint) is Match.HOLDS for one in pod.shared.tolerations.native)
+
+
+def _essence(deployment: Deployment) -> tuple[bool, str]:
+    """The fields on which it depends how its pods are treated."""
+    return deployment.can_replace, deployment.restarted_at
+
+
+def _key(deployment: Deployment) -> str:
+    """The key of a refusal, shared by the pods of the Deployment."""
+    return f"replacement/{deployment.namespace}/{deployment.uid}"
