@@ -18,7 +18,12 @@ from taintwarden.controller.clock import CheckedClock, Clock, system_clock
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.effector import Effector
 from taintwarden.controller.handlers.following import Following
-from taintwarden.controller.handlers.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.keyed_handlers import (
+    BudgetHandler,
+    DeploymentHandler,
+    NamespaceHandler,
+    WorkloadHandler,
+)
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.controller.loop import Loop
@@ -31,7 +36,7 @@ from taintwarden.controller.words.notifier import Notifier
 from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine.limits.calls import MAX_SLOW
 from taintwarden.engine.machine import Machine, Timings, events
-from taintwarden.engine.model import Policy
+from taintwarden.engine.model import Policy, ask_replacements
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
@@ -41,7 +46,7 @@ from taintwarden.kube.errors import ApiError, Unreachable, Untrusted
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import CustomObject
-from taintwarden.kube.wire.resources import BUDGETS, CONTROLLERS, NAMESPACES, NODES, PODS, Resource
+from taintwarden.kube.wire.resources import BUDGETS, CONTROLLERS, DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
 from taintwarden.plugin import LABELLER, TAINT_SOURCE, LabellerPlugin, SourcePlugin, installed
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
@@ -172,6 +177,7 @@ class App:
             PODS: PodHandler(PODS.name, *parts, decoder),
             NAMESPACES: NamespaceHandler(NAMESPACES.name, *parts),
             BUDGETS: BudgetHandler(BUDGETS.name, *parts),
+            DEPLOYMENTS: DeploymentHandler(DEPLOYMENTS.name, *parts),
             **{resource: WorkloadHandler(resource.name, *parts) for resource in CONTROLLERS},
         }
         self.following = Following(self.client, handlers, timings.streams, self._task)
@@ -257,6 +263,8 @@ class App:
             handler = self.following.handlers[resource]
             if isinstance(handler, WorkloadHandler) and handler.follow(policies):
                 self.following.list_again(resource, is_stale=True)
+        if ask_replacements(policies):
+            self.following.follow(DEPLOYMENTS)
         self._feed(events.PoliciesChanged(policies))
         if self._source is not None:
             self._source.policies_changed(policies)

@@ -123,6 +123,10 @@ GOOD: dict[str, Json] = {
     "timing": _with(timing={"violationGraceSeconds": 0, "stabilizationWindowSeconds": 2**31 - 1}),
     "timing_modes": _with(timing={"tolerationSecondsMode": "Kubernetes", "onInvalidValue": "Evict"}),
     "eviction": _with(eviction={"method": "EvictThenDelete", "pdbTimeoutSeconds": 0, "gracePeriodSeconds": 0}),
+    "replace_first": _with(eviction={"replaceFirst": {}}),
+    "replace_first_within_the_window": _with(
+        eviction={"replaceFirst": {"timeoutSeconds": 60}}, limits={"guard": {"windowSeconds": 60}}
+    ),
     "fraction": _with(limits={"evictionsPerSecond": 0.5, "burst": 1}),
     "slowest": _with(limits={"evictionsPerSecond": 0.00001}),
     "fastest": _with(limits={"evictionsPerSecond": 10_000, "burst": 1_000_000}),
@@ -305,6 +309,16 @@ BAD: dict[str, Bad] = {
     "method": Bad("spec.eviction.method", _with(eviction={"method": "Drain"})),
     "pdb_timeout": Bad("spec.eviction.pdbTimeoutSeconds", _with(eviction={"pdbTimeoutSeconds": -5})),
     "pod_grace": Bad("spec.eviction.gracePeriodSeconds", _with(eviction={"gracePeriodSeconds": -1})),
+    "replace_first_never": Bad(
+        "spec.eviction.replaceFirst.timeoutSeconds", _with(eviction={"replaceFirst": {"timeoutSeconds": 0}})
+    ),
+    "replace_first_beyond_the_window": Bad(
+        "spec.eviction.replaceFirst.timeoutSeconds",
+        _with(eviction={"replaceFirst": {"timeoutSeconds": 61}}, limits={"guard": {"windowSeconds": 60}}),
+    ),
+    "replace_first_beyond_the_default_window": Bad(
+        "spec.eviction.replaceFirst.timeoutSeconds", _with(eviction={"replaceFirst": {"timeoutSeconds": 601}})
+    ),
     "base": Bad("spec.limits.base", _with(limits={"base": "None"})),
     "rate_zero": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": 0})),
     "rate_negative": Bad("spec.limits.evictionsPerSecond", _with(limits={"evictionsPerSecond": -1})),

@@ -11,8 +11,8 @@ from kube import wire
 from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
 from taintwarden.engine.machine import Outcome
-from taintwarden.engine.model import Pod, PodClass, Tolerations
-from taintwarden.kube.calls.evictor import Result, delete_pod, evict_pod, outcome_of
+from taintwarden.engine.model import Deployment, Pod, PodClass, Tolerations
+from taintwarden.kube.calls.evictor import Result, ask_replacement, delete_pod, evict_pod, outcome_of
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.wire.answers import read_refusal
 
@@ -291,3 +291,38 @@ async def test_a_pod_leaves_and_a_namesake_does_not(delete: bool, namesake: bool
     stored = [one for one in cluster.store.list("pods", "default") if "deletionTimestamp" not in one["metadata"]]
     assert len(stored) == namesake
     assert not [one for one in stored if "DisruptionTarget" in str(one["status"])]
+
+
+DEPLOYMENT = Deployment("shop", "web", "uid-9", "7", restarted_at="2026-01-02T03:04:05Z")
+
+
+async def test_a_restart_names_the_version_that_was_seen_and_changes_one_annotation() -> None:
+    client = ScriptedClient({})
+    assert (await ask_replacement(client, DEPLOYMENT, standing)).outcome is Outcome.ASKED
+    [call] = client.calls
+    assert (call.method, call.path) == ("PATCH", "/apis/apps/v1/namespaces/shop/deployments/web")
+    assert call.body["metadata"] == {"uid": "uid-9", "resourceVersion": "7"}
+    annotations = {"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"}
+    assert call.body["spec"] == {"template": {"metadata": {"annotations": annotations}}}
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "outcome"),
+    [
+        (404, "not found", Outcome.NOT_SENT),
+        (409, MODIFIED, Outcome.NOT_SENT),
+        (403, "forbidden", Outcome.NOT_REPLACED),
+        (422, "invalid", Outcome.NOT_REPLACED),
+        (403, DENIES, Outcome.NOT_REPLACED),
+        (500, WEBHOOK_FAILS, Outcome.NOT_REPLACED),
+        (429, "too many requests", Outcome.THROTTLED),
+    ],
+)
+async def test_the_outcome_of_a_request_for_a_replacement(code: int, message: str, outcome: Outcome) -> None:
+    client = ScriptedClient(refusal(code, message))
+    assert (await ask_replacement(client, DEPLOYMENT, standing)).outcome is outcome
+
+
+async def test_a_request_for_a_replacement_without_an_answer_fails() -> None:
+    client = ScriptedClient(Unreachable("gone"))
+    assert (await ask_replacement(client, DEPLOYMENT, standing)).outcome is Outcome.FAILED

@@ -15,13 +15,14 @@ from taintwarden import app
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
 from taintwarden.engine.machine.commands import SaveHistory
+from taintwarden.engine.model import Deployment
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource
 from taintwarden.kube.calls import node_calls, own_kinds
-from taintwarden.kube.calls.evictor import delete_pod, evict_pod
+from taintwarden.kube.calls.evictor import ask_replacement, delete_pod, evict_pod
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
 from taintwarden.kube.calls.recorder import NORMAL, EventSubject, Message, Recorder
-from taintwarden.kube.wire.resources import Resource
+from taintwarden.kube.wire.resources import DEPLOYMENTS, Resource
 from taintwarden.settings import Settings
 from taintwarden_placement import extender_process, webhook_process
 from taintwarden_placement.settings import ExtenderSettings, WebhookSettings
@@ -109,7 +110,14 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     await own_kinds.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]
     operator = app.App(Settings(identity="me"), Connection(SOURCE), system_clock)
-    assert used(calls) | followed(operator.following.handlers) == shipped("rbac.yaml", "taintwarden")
+    followed_always = [one for one in operator.following.handlers if one is not DEPLOYMENTS]
+    assert used(calls) | followed(followed_always) == shipped("rbac.yaml", "taintwarden")
+
+
+async def test_asking_for_replacements_uses_the_rights_of_its_role_and_no_other():
+    client = ScriptedClient({})
+    await ask_replacement(client, Deployment("shop", "web", "u", "1", restarted_at="now"), standing)
+    assert used(client.calls) | followed([DEPLOYMENTS]) == shipped("rbac.yaml", "taintwarden-replace")
 
 
 async def test_deleting_uses_the_rights_of_its_role_and_no_other():

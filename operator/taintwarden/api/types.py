@@ -212,6 +212,10 @@ def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
     if spec.quarantine and spec.pod_selector != LabelSelectorSpec():
         reason = "compares labels that the owners of pods write, which a quarantine does not"
         yield FieldError("podSelector", "a selector", reason, "use namespaceSelector or nodeSelector")
+    replace_first, window = spec.eviction.replace_first, spec.limits.guard.window_seconds
+    if replace_first is not None and replace_first.timeout_seconds > window:
+        reason = f"must be no more than limits.guard.windowSeconds, {window}"
+        yield FieldError("eviction.replaceFirst.timeoutSeconds", replace_first.timeout_seconds, reason)
     if spec.reclaim is None:
         return
     if spec.windows:

@@ -16,7 +16,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
-from taintwarden.kube.calls.evictor import delete_pod, evict_pod, runs_still
+from taintwarden.kube.calls.evictor import ask_replacement, delete_pod, evict_pod, runs_still
 from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.node_calls import last_writer, read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_record
@@ -93,7 +93,9 @@ class Effector:
     async def _evict(self, command: commands.Evict) -> None:
         pod, grace, fence = command.pod, command.grace_period_seconds, self._fence(command)
         with self._metrics.request_duration.time():
-            if command.delete:
+            if command.deployment is not None:
+                result = await ask_replacement(self._client, command.deployment, fence)
+            elif command.delete:
                 reason = f"Taintwarden: {wording.why(command.verdict)}"
                 result = await delete_pod(self._client, pod, grace, reason, fence, as_seen=command.as_seen)
             else:

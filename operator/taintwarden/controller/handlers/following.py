@@ -9,7 +9,7 @@ from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.watch.watching import StreamTimings
-from taintwarden.kube.wire.resources import NODES, Resource
+from taintwarden.kube.wire.resources import DEPLOYMENTS, NODES, Resource
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 """Starts a task that the caller ends."""
@@ -40,18 +40,19 @@ class Following:
         self._streams: dict[Resource[Any], Stream[Any]] = {}
 
     def start(self) -> None:
-        """Begin with a list of every kind but nodes: policies say what is read of these."""
+        """Begin with a list of every kind, but of nodes and Deployments: policies say what is read of these."""
         for resource, handler in self.handlers.items():
-            if resource is not NODES:
-                self._follow(resource)
+            if resource not in (NODES, DEPLOYMENTS):
+                self.follow(resource)
             self._spawn(handler.run())
 
     async def all_listed(self) -> None:
-        """Wait until every kind was listed once."""
+        """Wait until every kind was listed once, but Deployments, which the operator may have no right to read."""
         await self._streams[POLICIES].listed.wait()
-        self._follow(NODES)
-        for stream in self._streams.values():
-            await stream.listed.wait()
+        self.follow(NODES)
+        for resource, stream in [*self._streams.items()]:
+            if resource is not DEPLOYMENTS:
+                await stream.listed.wait()
 
     def list_again(self, resource: Resource[Any], *, is_stale: bool = False) -> None:
         """Have a kind listed once more, if it is followed already; what ``is_stale`` is not up to date until then."""
@@ -68,6 +69,8 @@ class Following:
         """The kinds of which what was delivered is not up to date."""
         return [resource.name for resource, handler in self.handlers.items() if not handler.is_live]
 
-    def _follow(self, resource: Resource[Any]) -> None:
-        self._streams[resource] = Stream(self._client, resource, self.handlers[resource], self._timings)
-        self._spawn(self._streams[resource].run())
+    def follow(self, resource: Resource[Any]) -> None:
+        """Follow a kind from now on, if it is not followed already."""
+        if resource not in self._streams:
+            self._streams[resource] = Stream(self._client, resource, self.handlers[resource], self._timings)
+            self._spawn(self._streams[resource].run())

@@ -1,15 +1,23 @@
 """Handlers that compare lists themselves, and pass existing and deleted objects to the machine one by one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from sys import intern
 from typing import Any, Generic
 
-from taintwarden.controller.decoding import decoding
+from taintwarden.controller.decoding import decoding, deployments
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.controller.loop import Feed
 from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import Budget, Policy, WorkloadKey, labels_of
-from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, Object, WorkloadObject
+from taintwarden.engine.model import Budget, Policy, WorkloadKey, ask_replacements, labels_of
+from taintwarden.kube.wire.kinds import (
+    BudgetObject,
+    DeploymentObject,
+    Identity,
+    NamespaceObject,
+    Object,
+    WorkloadObject,
+)
+from taintwarden.kube.wire.resources import REPLICA_SETS
 from taintwarden.telemetry.metrics import Metrics
 
 
@@ -71,14 +79,18 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         self._desired = DESIRED[resource]
         self._labels: tuple[str, ...] = ()
         """The keys of labels of pods that policies name."""
+        self._reads_revisions = False
+        """True if a policy asks Deployments for replacements."""
 
-    def follow(self, policies: Iterable[Policy]) -> bool:
-        """Read from now on the labels that these policies name. Returns True if all objects have to be read again."""
-        before, self._labels = self._labels, labels_of(policies)
-        if before == self._labels:
+    def follow(self, policies: Collection[Policy]) -> bool:
+        """Read from now on what these policies need. Returns True if all objects have to be read again."""
+        before = self._labels, self._reads_revisions
+        self._labels = labels_of(policies)
+        self._reads_revisions = self.resource == REPLICA_SETS.name and ask_replacements(policies)
+        if before == (self._labels, self._reads_revisions):
             return False
         self._passed_on = dict.fromkeys(self._passed_on)
-        return bool(self._labels)
+        return bool(self._labels) or self._reads_revisions
 
     def key(self, obj: WorkloadObject) -> WorkloadKey:
         """Namespace, and the UID by which pods name their controller. The machine keeps the same object."""
@@ -89,16 +101,56 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         return (what.namespace, what.uid) if what.namespace and what.uid else None
 
     def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
-        """Pass on the number and the labels if they changed: most changes are of the status."""
+        """Pass on what is read if it changed: most changes are of the status."""
         labels = tuple([(name, value) for name in self._labels if (value := obj.template_label(name))])
-        seen = events.WorkloadSeen(key, self._desired(obj), labels)
-        passed_on = (seen.replicas, labels) if labels else seen.replicas
+        revision = deployments.revision(obj) if self._reads_revisions else None
+        seen = events.WorkloadSeen(key, self._desired(obj), labels, revision)
+        passed_on = (seen.replicas, labels, revision) if labels or revision else seen.replicas
         if self._passed_on.get(key) != passed_on:
             self._passed_on[key] = passed_on
             self.feed(seen)
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Its number is not known any more, and an old one must not count."""
+        self.lose(self.key_of(what))
+        super().undecodable(what, reason)
+
+
+class DeploymentHandler(KeyedHandler[DeploymentObject]):
+    """Receives the stream of Deployments, which is followed while a policy asks them for replacements.
+
+    Without it pods are evicted as any other: it makes no other pod wait, and needs a right that not every operator has.
+    """
+
+    def key(self, obj: DeploymentObject) -> tuple[str, str]:
+        """Namespace and UID."""
+        return obj.metadata.namespace, obj.metadata.uid
+
+    def key_of(self, what: Identity) -> tuple[str, str] | None:
+        """Namespace and UID."""
+        return (what.namespace, what.uid) if what.namespace and what.uid else None
+
+    def see(self, key: tuple[str, str], obj: DeploymentObject) -> None:
+        """Pass on each version: a request names the one that was seen."""
+        self._passed_on[key] = None
+        self.feed(events.DeploymentSeen(deployments.deployment(obj)))
+
+    def gone(self, key: tuple[str, str]) -> Event:
+        """The Deployment is gone."""
+        return events.DeploymentGone(*key)
+
+    def live(self, *, live: bool) -> None:
+        """Only pods of policies that ask for replacements wait."""
+        self.feed(events.DeploymentsKnown(live))
+
+    def restarted(self, reason: str, detail: str) -> None:
+        """Report why Deployments cannot be read."""
+        super().restarted(reason, detail)
+        if reason == "refused":
+            self.feed(events.DeploymentsKnown(is_known=False, problem=detail))
+
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """An old version must not count."""
         self.lose(self.key_of(what))
         super().undecodable(what, reason)
 

@@ -30,6 +30,7 @@ def conditions(
         ("GuardTripped", *_guard_tripped(entry)),
         *_sources(entry),
         *_devices(entry),
+        *_replacements(entry),
     ]
 
 
@@ -76,6 +77,16 @@ def _devices(entry: PolicyReport) -> list[ConditionRow]:
     if devices.blind:
         return [("DevicesKnown", "False", "Stale", wording.devices_unknown(wording.no_changes(devices.blind)))]
     return [("DevicesKnown", "True", "Followed", f"{wording.pods(devices.pods)} with devices")]
+
+
+def _replacements(entry: PolicyReport) -> list[ConditionRow]:
+    """Whether Deployments are asked for replacements; nothing for a policy that asks for none."""
+    if entry.replacement_problem is None:
+        return []
+    if entry.replacement_problem:
+        message = wording.not_replaced(entry.replacement_problem)
+        return [("ReplacesFirst", "False", "Refused", message)]
+    return [("ReplacesFirst", "True", "Asks", "")]
 
 
 def _enforcing(entry: PolicyReport, *, dry_run: bool) -> tuple[str, str, str]:

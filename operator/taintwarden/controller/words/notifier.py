@@ -12,6 +12,7 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import commands
 from taintwarden.engine.model import Gates, Mode, Policy, Taint
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message, Recorder
 from taintwarden.telemetry.metrics import Metrics
@@ -177,6 +178,14 @@ def _evicted(to: Notifier, n: commands.Evicted) -> Report:
     done = f"Deleted {wording.in_spite_of(n.past_budgets)}" if n.past_budgets else "Evicted"
     note = to.late("{} from {}: {} ({})", n.verdict, done, n.pod.node)
     return Report({"outcome": outcome, "lateness": round(n.lateness, 3)}, note)
+
+
+@row(commands.ReplacementAsked, POD, "info", "replacement-asked", NORMAL, "ReplacementAsked", "Evict")
+def _replacement_asked(to: Notifier, n: commands.ReplacementAsked) -> Report:
+    to.metrics.evictions.labels(n.verdict.policy.name, Outcome.ASKED).inc()
+    until = rfc3339.until(n.until)
+    text = f"Asked Deployment {n.deployment} for a replacement. If it still runs on {{}} at {until}, it is evicted: "
+    return Report({"deployment": n.deployment, "until": until}, to.late(text + "{} ({})", n.verdict, n.pod.node))
 
 
 @row(

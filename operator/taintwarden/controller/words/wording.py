@@ -149,6 +149,11 @@ def devices_unknown(why: str) -> str:
     return f"no taint of a device evicts a pod: {why}"
 
 
+def not_replaced(why: str) -> str:
+    """The effect of a refused request for a replacement, and the reason."""
+    return f"pods are evicted without a replacement first: {why}"
+
+
 def would_be_due(due: int, later: int) -> str:
     """What would follow without a pause: so many pods whose deadline has passed, and so many with one ahead."""
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")

@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.machine import Outcome
-from taintwarden.engine.model import Pod
+from taintwarden.engine.model import Deployment, Pod
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import STRATEGIC_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.kinds import FINISHED, PodObject
+
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""The annotation that kubectl rollout restart writes."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -66,6 +69,29 @@ async def delete_pod(
         return Result(Outcome.FAILED, "the answer is no pod: it has no resourceVersion")
     options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
     return await _result(client.request("DELETE", _path(pod), body=options, fence=fence))
+
+
+async def ask_replacement(client: Client, deployment: Deployment, fence: Fence) -> Result:
+    """Set ``restartedAt`` in the pod template of a Deployment, which then replaces its pods.
+
+    ``deployment`` has the annotation as it is to be. The version has to be the one that was seen, so that no rollout is
+    in progress, and no request is carried out twice. Any other answer says that it is not replaced, never why the
+    lane of the pod should wait: the pod is evicted as any other.
+    """
+    change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: deployment.restarted_at}}}}}
+    path = f"/apis/apps/v1/namespaces/{deployment.namespace}/deployments/{deployment.name}"
+    try:
+        await patch(client, path, change, fence, uid=deployment.uid, version=deployment.version)
+    except ApiError as error:
+        outcome = outcome_of(error).outcome
+        if error.code in (404, 409) or error.is_about_another:
+            outcome = Outcome.NOT_SENT
+        elif outcome is not Outcome.THROTTLED:
+            outcome = Outcome.NOT_REPLACED
+        return Result(outcome, error.message, error.retry_after)
+    except KubeError as error:
+        return _failed(error)
+    return Result(Outcome.ASKED)
 
 
 class _PodList(msgspec.Struct):

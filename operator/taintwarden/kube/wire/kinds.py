@@ -195,10 +195,14 @@ class ShapedPod(PodObject, gc=False):
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
 
-class NodeMeta(Metadata, rename="camel"):
-    """``metadata`` of a node."""
+class AnnotatedMeta(Metadata, rename="camel"):
+    """``metadata`` with its annotations."""
 
     annotations: Mapping[str, str] = {}
+
+
+class NodeMeta(AnnotatedMeta, rename="camel"):
+    """``metadata`` of a node."""
 
     def annotation(self, name: str) -> str | None:
         """The text of one."""
@@ -270,12 +274,13 @@ class WorkloadMeta(msgspec.Struct, gc=False, rename="camel"):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    owner_references: list[OwnerReference] = []
 
 
 class TemplateObject(msgspec.Struct, gc=False):
     """``spec.template`` of a controller of pods."""
 
-    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    metadata: AnnotatedMeta = msgspec.field(default_factory=AnnotatedMeta)
 
 
 class WorkloadSpec(msgspec.Struct, gc=False, rename="camel"):
@@ -311,6 +316,54 @@ class WorkloadObject(msgspec.Struct, gc=False):
     def template_label(self, key: str) -> str:
         """The value of a label of its pods; empty if they have none."""
         return "" if self.spec.template is None else self.spec.template.metadata.labels.get(key, "")
+
+    def template_annotation(self, key: str) -> str:
+        """The value of an annotation of its pods; empty if they have none."""
+        return "" if self.spec.template is None else self.spec.template.metadata.annotations.get(key, "")
+
+    def controller(self) -> OwnerReference | None:
+        """The object that controls it; None: no other does."""
+        return next((one for one in self.metadata.owner_references if one.controller), None)
+
+
+class RollingUpdate(msgspec.Struct, rename="camel"):
+    """``spec.strategy.rollingUpdate`` of a Deployment."""
+
+    max_surge: Int64 | str | None = None
+    max_unavailable: Int64 | str | None = None
+
+
+class StrategyObject(msgspec.Struct, rename="camel"):
+    """``spec.strategy`` of a Deployment."""
+
+    type: str = ""
+    rolling_update: RollingUpdate = msgspec.field(default_factory=RollingUpdate)
+
+
+class DeploymentSpec(msgspec.Struct):
+    """``spec`` of a Deployment."""
+
+    replicas: Int64 = 1
+    paused: bool = False
+    strategy: StrategyObject = msgspec.field(default_factory=StrategyObject)
+    template: TemplateObject = msgspec.field(default_factory=TemplateObject)
+
+
+class DeploymentStatus(msgspec.Struct, rename="camel"):
+    """``status`` of a Deployment."""
+
+    observed_generation: Int64 = 0
+    replicas: Int64 = 0
+    updated_replicas: Int64 = 0
+    available_replicas: Int64 = 0
+
+
+class DeploymentObject(msgspec.Struct):
+    """A Deployment: how it replaces its pods, and whether it does so now."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
+    status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):

@@ -132,10 +132,16 @@ SCHEMA: Mapping[str, Fields] = {
     },
     "core.v1.NodeSpec": {"taints": (5, "repeated core.v1.Taint")},
     "core.v1.Taint": {"key": (1, "string"), "value": (2, "string"), "effect": (3, "string"), "timeAdded": (4, "bytes")},
-    "apps.v1.ReplicaSet": {"metadata": (1, META), "spec": (2, "apps.v1.ReplicaSetSpec")},
+    "apps.v1.ReplicaSet": {"metadata": (1, "meta.v1.ObjectMeta.Owned"), "spec": (2, "apps.v1.ReplicaSetSpec")},
     "apps.v1.ReplicaSetSpec": {"replicas": (1, "int32 = 1"), "template": (3, "core.v1.PodTemplateSpec")},
     "core.v1.PodTemplateSpec": {"metadata": (1, "meta.v1.ObjectMeta.Labels")},
-    "meta.v1.ObjectMeta.Labels": {"labels": (11, "map")},
+    "meta.v1.ObjectMeta.Labels": {"labels": (11, "map"), "annotations": (12, "map")},
+    "meta.v1.ObjectMeta.Owned": {
+        "namespace": (3, "string"),
+        "uid": (5, "string"),
+        "resourceVersion": (6, "string"),
+        "ownerReferences": (13, "repeated bytes"),
+    },
     **{f"runtime.Unknown.{kind}List": {"raw": (2, f"{kind}List")} for kind in LISTED},
     **{f"{kind}List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, f"repeated {kind}")} for kind in LISTED},
 }

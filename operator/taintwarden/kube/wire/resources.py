@@ -7,6 +7,7 @@ import msgspec
 from taintwarden.kube.errors import ApiError
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
+    DeploymentObject,
     NamespaceObject,
     NodeObject,
     Object,
@@ -63,6 +64,7 @@ REPLICA_SETS = Resource("replicasets", "/apis/apps/v1/replicasets", WorkloadObje
 STATEFUL_SETS = Resource("statefulsets", "/apis/apps/v1/statefulsets", WorkloadObject)
 DAEMON_SETS = Resource("daemonsets", "/apis/apps/v1/daemonsets", WorkloadObject)
 REPLICATION_CONTROLLERS = Resource("replicationcontrollers", "/api/v1/replicationcontrollers", WorkloadObject)
+DEPLOYMENTS = Resource("deployments", "/apis/apps/v1/deployments", DeploymentObject)
 JOBS = Resource("jobs", "/apis/batch/v1/jobs", WorkloadObject)
 CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
     REPLICA_SETS,

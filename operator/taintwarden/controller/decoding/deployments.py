@@ -1,0 +1,49 @@
+"""Deployments, and the ReplicaSets that they control, as ``eviction.replaceFirst`` needs them."""
+
+from taintwarden.engine.model import ALL_PERCENT, Deployment, Revision
+from taintwarden.kube.calls.evictor import RESTARTED_AT
+from taintwarden.kube.wire.kinds import DeploymentObject, WorkloadObject
+
+MAX_RESTARTED_AT_LENGTH = 64
+"""Maximum characters that are kept of an annotation. A time has 25, and a tenant may write 256 KiB."""
+DEFAULT_SHARE = "25%"
+"""``maxSurge`` and ``maxUnavailable`` where a Deployment has none."""
+
+
+def deployment(obj: DeploymentObject) -> Deployment:
+    """The Deployment, with whether a restart starts the replacement of its only pod before it removes that."""
+    meta, spec, status = obj.metadata, obj.spec, obj.status
+    rolling, kind = spec.strategy.rolling_update, spec.strategy.type
+    counts = (spec.replicas, status.replicas, status.updated_replicas, status.available_replicas)
+    is_complete = status.observed_generation >= meta.generation and counts == (1, 1, 1, 1)
+    surges = kind in ("", "RollingUpdate") and _is_one(rolling.max_surge, is_rounded_up=True)
+    keeps = not _is_one(rolling.max_unavailable, is_rounded_up=False)
+    return Deployment(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        meta.resource_version,
+        is_complete and surges and keeps and not spec.paused,
+        _restarted_at(spec.template.metadata.annotations.get(RESTARTED_AT)),
+    )
+
+
+def revision(obj: WorkloadObject) -> Revision | None:
+    """The Deployment of a ReplicaSet; None if it has no such controller."""
+    owner = obj.controller()
+    if owner is None or owner.kind != "Deployment":
+        return None
+    return Revision(owner.uid, _restarted_at(obj.template_annotation(RESTARTED_AT)))
+
+
+def _is_one(given: int | str | None, *, is_rounded_up: bool) -> bool:
+    """Return True if a number, or a percentage of one pod, is at least one."""
+    share = DEFAULT_SHARE if given is None else given
+    if isinstance(share, int):
+        return share >= 1
+    percent = share.removesuffix("%")
+    return percent.isdecimal() and int(percent) >= (1 if is_rounded_up else ALL_PERCENT)
+
+
+def _restarted_at(text: str | None) -> str:
+    return (text or "")[:MAX_RESTARTED_AT_LENGTH]
