@@ -18,7 +18,8 @@ Json = dict[str, Any]
 HEARD_SECONDS = 30
 POLICY = policy({"mode": "DryRun", "taints": [{"key": "tried"}]}, "tried")
 POLICY["metadata"]["annotations"] = {"taintwarden.io/guard-reset": "1", "who": "me"}
-NODE, POD = "tried", "tried"
+NODE, POD, DEPLOYMENT = "tried", "tried", "tried"
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
 class Tried:
@@ -47,11 +48,16 @@ def tried(own_control_plane: ControlPlane) -> Iterator[Tried]:
     admin.patch("nodes", NODE, {"metadata": {"annotations": {"who": "me"}, "labels": {"who": "me"}}})
     admin.create("taintevictionpolicies", POLICY)
     admin.create_pod(POD, "default", node=NODE)
+    own = {"app": DEPLOYMENT}
+    pods = {"metadata": {"labels": own}, "spec": {"containers": [{"name": "main", "image": "main"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": own}, "template": pods}
+    admin.create("deployments", {"metadata": {"name": DEPLOYMENT}, "spec": spec}, "default")
     webhook_setup.install(admin, 1)
     wait_until(lambda: refused_now(made) == set(REFUSED), HEARD_SECONDS, "the admission policies to be heard of")
     yield made
     webhook_setup.remove(admin)
     admin.delete("taintevictionpolicies", "tried")
+    admin.delete("deployments", DEPLOYMENT, "default")
     admin.delete("pods", POD, "default", grace_seconds=0)
     admin.delete("nodes", NODE)
     made.close()
@@ -79,6 +85,10 @@ def metadata(**fields: object) -> Json:
     return {"metadata": fields}
 
 
+def template(**fields: object) -> Json:
+    return {"spec": {"template": {"metadata": fields}}}
+
+
 def condition(kind: str) -> Json:
     return {"type": kind, "status": "True", "reason": "DeletionByTaintwarden", "message": "tried"}
 
@@ -97,6 +107,7 @@ ALLOWED = {
     "the status of a policy": dry(
         "taintevictionpolicies", "tried", {"status": {"observedGeneration": 1}}, subresource="status"
     ),
+    "a restart of a Deployment": dry("deployments", DEPLOYMENT, template(annotations={RESTARTED_AT: "now"}), "default"),
     "the condition DisruptionTarget": dry(
         "pods",
         POD,
@@ -127,6 +138,19 @@ REFUSED = {
     "the address of a pod": dry("pods", POD, {"status": {"podIP": "10.9.9.9"}}, "default", subresource="status"),
     "a label of a pod": dry("pods", POD, metadata(labels={"app": "evil"}), "default", subresource="status"),
     "an annotation of a pod": dry("pods", POD, metadata(annotations={"a": "b"}), "default", subresource="status"),
+    "the image of a Deployment": dry(
+        "deployments",
+        DEPLOYMENT,
+        {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "evil"}]}}}},
+        "default",
+        kind="strategic",
+    ),
+    "the replicas of a Deployment": dry("deployments", DEPLOYMENT, {"spec": {"replicas": 9}}, "default"),
+    "another annotation of a Deployment's pods": dry(
+        "deployments", DEPLOYMENT, template(annotations={"a": "b"}), "default"
+    ),
+    "a label of a Deployment's pods": dry("deployments", DEPLOYMENT, template(labels={"a": "b"}), "default"),
+    "a label of a Deployment": dry("deployments", DEPLOYMENT, metadata(labels={"a": "b"}), "default"),
     "another condition of a pod": dry(
         "pods", POD, {"status": {"conditions": [condition("Ready")]}}, "default", subresource="status", kind="strategic"
     ),
