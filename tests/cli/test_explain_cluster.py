@@ -174,3 +174,31 @@ async def test_wrong_kubeconfig_or_context(explain, flag, value):
     result = await explain("a/b", flag, value)
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert result.stderr.startswith("taintwarden: cannot use ")
+
+
+@pytest.fixture
+def replaced(cluster: LocalCluster) -> LocalCluster:
+    """Deployment web of one replica is asked for a replacement first, whatever its budget allows."""
+    owner = {"kind": "Deployment", "name": "web", "uid": "d-web", "controller": True}
+    sets = {"name": "web-1", "namespace": "shop", "uid": "rs-web", "ownerReferences": [owner]}
+    cluster.store.create("replicasets", {"metadata": sets, "spec": {"replicas": 1}})
+    counts = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    stored = {"metadata": {"name": "web", "namespace": "shop", "uid": "d-web"}, "spec": {"replicas": 1}}
+    cluster.store.create("deployments", stored | {"status": counts})
+    cluster.store.create("poddisruptionbudgets", budget())
+    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "rs-web", "controller": True}
+    cluster.store.delete("pods", "web", "shop")
+    cluster.store.create("pods", pod(GRACE, metadata={"ownerReferences": [controller]}))
+    cluster.create("taintevictionpolicies", policy(eviction={"replaceFirst": {}}))
+    return cluster
+
+
+async def test_a_pod_that_is_replaced_first_names_its_deployment_and_no_budget(replaced, explain):
+    waits = json.loads((await explain("shop/web", "-o", "json")).stdout)["waitsFor"]
+    assert waits == "for its deadline, in 5m; then for Deployment web, which starts the replacement first (5m at most)"
+
+
+async def test_deployments_that_may_not_be_read_are_said(replaced, explain):
+    replaced.faults.answer(403, path="deployments$", times=5)
+    result = await explain("shop/web")
+    assert "not known whether its Deployment replaces it first" in result.stdout

@@ -704,3 +704,32 @@ async def test_one_node_after_the_other_is_planned(cluster, run):
     assert {one["limit"] for one in found["pods"] if one["node"] != order[0]} == {"place"}
     assert [one["fate"] for one in found["pods"]] == ["Leaves"] * 7
     assert found["endedAfterSeconds"] < 60
+
+
+@pytest.fixture
+def single(cluster: LocalCluster) -> LocalCluster:
+    """Deployment web has one replica and a budget that never allows an eviction."""
+    for number in range(3):
+        cluster.store.delete("pods", f"web-{number}", "shop")
+    owner = {"kind": "Deployment", "name": "web", "uid": "d-web", "controller": True}
+    sets = {"name": "web-1", "namespace": "shop", "uid": "rs-web-1", "ownerReferences": [owner]}
+    cluster.store.create("replicasets", {"metadata": sets, "spec": {"replicas": 1}})
+    counts = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    stored = {"metadata": {"name": "web", "namespace": "shop", "uid": "d-web"}, "spec": {"replicas": 1}}
+    cluster.store.create("deployments", stored | {"status": counts})
+    add_pod(cluster, "web-0", owner="web-1")
+    cluster.store.create("poddisruptionbudgets", budget())
+    replace_policy(cluster, limits=NO_LIMITS, eviction={"replaceFirst": {"timeoutSeconds": 60}})
+    return cluster
+
+
+async def test_a_pod_that_is_replaced_first_leaves_when_its_replacement_is_ready(single, run):
+    plan = await planned(run, "--node", "a1", *DROP)
+    [one] = plan["pods"]
+    assert (one["fate"], round(one["afterSeconds"]), one["replacedOn"]) == ("Leaves", 30, "b1")
+
+
+async def test_a_pod_whose_replacement_takes_too_long_waits_for_its_budget_after_the_timeout(single, run):
+    plan = await planned(run, "--node", "a1", "--replacement-seconds", "90", *DROP)
+    [one] = plan["pods"]
+    assert (one["fate"], one["limit"]) == ("Held", "budget")

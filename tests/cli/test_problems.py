@@ -44,6 +44,12 @@ def test_devices_that_are_not_known():
     assert problems(conditions=[unknown]) == [("403", "no taint of a device evicts a pod", runbook)]
 
 
+def test_replacements_that_cannot_be_asked_for():
+    refused = condition("ReplacesFirst", "False", wording.not_replaced("403"))
+    effect = "pods are evicted without a replacement first"
+    assert problems(conditions=[refused]) == [("403", effect, "taintwarden doctor")]
+
+
 def test_a_source_that_no_node_has():
     missing = condition("SourcesFound", "False", wording.no_value("condition X", "x", 3))
     effect = "so none has the taint x and no pod is evicted by it".removeprefix("so ")

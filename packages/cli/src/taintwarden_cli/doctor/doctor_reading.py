@@ -46,6 +46,8 @@ async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnap
 
 
 class _DoctorReader(Reader):
+    after_policies = DEVICES  # the templates of Deployments are examined always
+
     def __init__(self, session: Session, found: DoctorSnapshot) -> None:
         super().__init__(session, found)
         self.inventory = Inventory(found.now)

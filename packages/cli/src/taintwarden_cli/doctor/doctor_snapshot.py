@@ -69,7 +69,8 @@ DELETING = (Right("", "pods", "delete"), Right("", "pods/status", "patch"))
 OF_DEVICES = tuple(
     Right("resource.k8s.io", one, "list") for one in ("resourceclaims", "resourceslices", "devicetaintrules")
 )
-RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES)
+REPLACING = tuple(Right("apps", "deployments", verb) for verb in ("list", "patch"))
+RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES, *REPLACING)
 """Those that evictions need. Without others of ``deploy/base/rbac.yaml`` the operator does not become ready."""
 
 

@@ -76,6 +76,8 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
     answer.pod.bound_at = rfc3339.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
+    if problem := snapshot.problems.get(Source.DEPLOYMENTS):
+        answer.notes.append(f"not known whether its Deployment replaces it first: {problem}")
     answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
     claims = evaluation.claims()
     answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
@@ -154,10 +156,14 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.rehearsed_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-    found = waiting(claim.pod, policy, status, answer.budgets, evaluation.now)
+    budgets = [] if claim.deployment else answer.budgets
+    found = waiting(claim.pod, policy, status, budgets, evaluation.now)
     if claim.due_at > evaluation.now:
         deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
-        found = [deadline, *filter(None, [tripped(policy, status), blocked_by(answer.budgets, policy)])]
+        found = [deadline, *filter(None, [tripped(policy, status), blocked_by(budgets, policy)])]
+    if claim.deployment and not any("asked Deployment" in one for one in found):
+        most = wording.duration(policy.replacement_seconds)
+        found.append(f"for Deployment {claim.deployment}, which starts the replacement first ({most} at most)")
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 

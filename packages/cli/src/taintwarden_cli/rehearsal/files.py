@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
-from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject, PodObject
+from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
 from taintwarden_cli.rehearsal.places import PlacedPod
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
@@ -44,6 +44,8 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
         slices=[_convert(one, SliceObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceSlice")],
         device_claims=[_convert(one, DeviceClaimObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceClaim")],
         taint_rules=[_convert(one, TaintRuleObject) for one in _of_kind(documents, DEVICES_GROUP, "DeviceTaintRule")],
+        deployments=[_convert(one, DeploymentObject) for one in _of_kind(documents, "apps", "Deployment")],
+        workloads={"replicasets": [_convert(one, WorkloadObject) for one in _of_kind(documents, "apps", "ReplicaSet")]},
         profiles=list(_profiles(documents, namespace)),
         problems={} if namespaces else {Source.NAMESPACES: missing},
     )

@@ -33,6 +33,7 @@ from taintwarden_cli.rehearsal.recording import Recording, is_replaced
 from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
 from taintwarden_cli.rehearsal.returning import Returning
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
+from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_placement.admission.own_objects import INJECT
 
 MONOTONIC = 1_000_000.0
@@ -161,6 +162,8 @@ class Play:
             yield self._snapshot.operator_problem
         if known.slices is not None and self._snapshot.devices_problem:
             yield wording.devices_unknown(self._snapshot.devices_problem)
+        if problem := self._snapshot.problems.get(Source.DEPLOYMENTS):
+            yield wording.not_replaced(problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
         reported = {named(one)[1]: status_of(one) for one in self._snapshot.policies}
@@ -214,6 +217,9 @@ class Play:
         if pod.uid in self._ended:
             self._rehearsal.feed(events.Settled(pod.uid, Outcome.GONE))
             return
+        if command.deployment is not None:
+            self._replace_first(command)
+            return
         if not command.delete:
             outcome, why = self._allowances.judge(pod)
             if outcome is not Outcome.ACCEPTED:
@@ -222,9 +228,18 @@ class Play:
         self._leave(command)
         self._rehearsal.feed(events.Settled(pod.uid, Outcome.ACCEPTED))
 
-    def _leave(self, command: commands.Evict) -> None:
-        """The API server accepts the eviction: the pod stops, and its controller makes a replacement."""
+    def _replace_first(self, command: commands.Evict) -> None:
+        """A Deployment starts the replacement of its pod, and removes the pod when that is Ready."""
+        self._rehearsal.feed(events.Settled(command.pod.uid, Outcome.ASKED))
+        needs, has = self._assumptions.replacement_seconds, command.verdict.policy.replacement_seconds
+        if needs < has and self._places.fitting(command.pod):
+            self._later(needs, lambda: self._leave(command, replaced_in=0.0))
+
+    def _leave(self, command: commands.Evict, replaced_in: float | None = None) -> None:
+        """The pod stops, and its controller makes a replacement: before, if that is Ready in no time."""
         pod = command.pod
+        if pod.uid in self._ended:
+            return
         self.gone += 1
         planned = self._recording.leave(command, self.instant, self.at, self.gone)
         self._has_left_devices |= command.verdict.taint.origin is not None
@@ -234,7 +249,7 @@ class Play:
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
         if stop:
             self._later(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
-        self._replace_elsewhere(pod, planned)
+        self._replace_elsewhere(pod, planned, replaced_in)
 
     def _end_with_node(self, pod: Pod) -> None:
         """The node of a pod is removed."""
@@ -245,7 +260,7 @@ class Play:
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node))
         self._replace_elsewhere(pod, planned)
 
-    def _replace_elsewhere(self, pod: Pod, planned: PlannedPod) -> None:
+    def _replace_elsewhere(self, pod: Pod, planned: PlannedPod, ready_in: float | None = None) -> None:
         """A pod has left: its budgets count that, and its controller makes a replacement."""
         for budget in self._allowances.move(pod.shared, -1 if pod.ready else 0):
             self._rehearsal.feed(events.BudgetSeen(budget))
@@ -255,9 +270,9 @@ class Play:
             planned.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
             planned.replaced_on, planned.returns_to = node, self._places.returns_to(pod)
             if node is not None:
-                self._replace(pod, node)
+                self._replace(pod, node, self._assumptions.replacement_seconds if ready_in is None else ready_in)
 
-    def _replace(self, pod: Pod, node: str) -> None:
+    def _replace(self, pod: Pod, node: str, ready_in: float) -> None:
         shared = pod.shared
         if shared.devices:
             without = msgspec.structs.replace(shared, devices=())
@@ -273,7 +288,7 @@ class Play:
             ready=False,
         )
         self._rehearsal.feed(events.PodSeen(new))
-        self._later(self._assumptions.replacement_seconds, lambda: self._ready(new))
+        self._later(ready_in, lambda: self._ready(new))
 
     def _ready(self, pod: Pod) -> None:
         self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))

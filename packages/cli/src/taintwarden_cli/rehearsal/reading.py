@@ -10,7 +10,7 @@ import msgspec
 
 from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
-from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject, WorkloadObject
+from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
@@ -22,15 +22,18 @@ from taintwarden_cli.rehearsal.sources import (
     DEVICES,
     FOLLOWED,
     OBJECTS,
+    REPLACING,
     UNREADABLE,
     WORKLOADS,
     Listing,
     Source,
     identity,
 )
-from taintwarden_devices.objects import DEVICES_PATH, DeviceClaimObject, SliceObject, TaintRuleObject
+from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
 MAX_BUDGETS = 500
+AFTER_POLICIES: tuple[Source, ...] = (*DEVICES, Source.DEPLOYMENTS)
+"""Sources that are read only if a policy needs them."""
 _FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.NODES: ("nodes", NodeObject),
     Source.PODS: ("pods", PlacedPod),
@@ -39,6 +42,7 @@ _FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.SLICES: ("slices", SliceObject),
     Source.DEVICE_CLAIMS: ("device_claims", DeviceClaimObject),
     Source.TAINT_RULES: ("taint_rules", TaintRuleObject),
+    Source.DEPLOYMENTS: ("deployments", DeploymentObject),
 }
 """The field of a snapshot for each source, and the type of its objects."""
 T = TypeVar("T")
@@ -50,10 +54,12 @@ class Reader:
     Args:
         session: the cluster.
         found: receives what is read.
-        space: the namespace whose ResourceClaims are read; empty: all.
+        space: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty: all.
         node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
 
     """
+
+    after_policies: tuple[Source, ...] = AFTER_POLICIES
 
     def __init__(self, session: Session, found: Snapshot, space: str = "", node: str = "") -> None:
         self._session = session
@@ -64,7 +70,7 @@ class Reader:
         found.server = session.server
 
     async def read(self, wanted: Iterable[Source]) -> None:
-        """Read these sources concurrently; those of devices after the policies, and only if one selects them."""
+        """Read these sources concurrently; some after the policies, and only if one needs them."""
         wanted, problems = frozenset(wanted), dict[Source, str]()
 
         async def attempt(source: Source) -> None:
@@ -76,9 +82,10 @@ class Reader:
                     self._undefined.add(source)
 
         sources = [source for source in Source if source in wanted]
-        await asyncio.gather(*(attempt(source) for source in sources if source not in DEVICES))
-        if self._found.selects_devices:
-            await asyncio.gather(*(attempt(source) for source in sources if source in DEVICES))
+        await asyncio.gather(*(attempt(source) for source in sources if source not in self.after_policies))
+        needed = [*DEVICES] * self._found.selects_devices + [Source.DEPLOYMENTS] * self._found.asks_replacements
+        late = [source for source in sources if source in needed and source in self.after_policies]
+        await asyncio.gather(*map(attempt, late))
         # In the order of the sources, not of the responses.
         self._found.problems = {source: problems[source] for source in sources if source in problems}
         self._found.undefined = [source for source in sources if source in self._undefined]
@@ -113,8 +120,9 @@ class Reader:
         """The objects of a list that can be decoded; the others are recorded as unreadable."""
         listing = OBJECTS.get(source) or WORKLOADS[source]
         listings = [listing]
-        if source is Source.DEVICE_CLAIMS and self._space:
-            path = f"{DEVICES_PATH}/namespaces/{quote(self._space, safe='')}/{source}"
+        if source in (Source.DEVICE_CLAIMS, *REPLACING) and self._space:
+            group, _, plural = listing.path.rpartition("/")
+            path = f"{group}/namespaces/{quote(self._space, safe='')}/{plural}"
             listings = [Listing(path, listing.group, listing.kind)]
         if source is Source.SLICES and self._node:
             selectors = [f"spec.nodeName={node}" for node in ("", self._node)]
@@ -144,7 +152,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
     found = Snapshot(now)
     await Reader(session, found).read(FOLLOWED)
     for source, problem in found.problems.items():
-        if source not in DEVICES:
+        if source not in AFTER_POLICIES:
             raise ClusterError(problem)
     for subject, why in found.unreadable:
         raise ClusterError(f"cannot read {subject}: {why}")
@@ -218,7 +226,8 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     found.profiles = profiles or []
     # By the clock: ``now`` may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
-    await Reader(session, found, space=namespace, node=pod.spec.node_name).read(DEVICES)
+    wanted = (*DEVICES, *REPLACING) if found.asks_replacements else DEVICES
+    await Reader(session, found, space=namespace, node=pod.spec.node_name).read(wanted)
     found.problems = {**problems, **found.problems}
     return found
 

@@ -6,16 +6,22 @@ from functools import cache
 from typing import Any
 
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
-from taintwarden.controller.handlers.keyed_handlers import BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.keyed_handlers import (
+    BudgetHandler,
+    DeploymentHandler,
+    NamespaceHandler,
+    WorkloadHandler,
+)
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.engine.machine import Command, Event, Machine, Timings, events
-from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime
-from taintwarden.kube.wire.resources import BUDGETS, NAMESPACES, NODES, PODS
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime, ask_replacements
+from taintwarden.kube.wire.resources import BUDGETS, DEPLOYMENTS, NAMESPACES, NODES, PODS
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices import events as device_events
 from taintwarden_devices.handlers import (
     ClaimHandler,
@@ -96,11 +102,18 @@ class Rehearsal:
             handler.follow(self.policies)
             self._list(handler, workloads)
         self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
+        if ask_replacements(self.policies):
+            self._teach_deployments()
         self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
         if any(policy.devices for policy in self.policies):
             self._teach_devices()
         self.feed(events.NodesReached(NEWEST))
         self.feed(events.Synced())
+
+    def _teach_deployments(self) -> None:
+        self._list(DeploymentHandler(DEPLOYMENTS.name, self.feed, _metrics()), self._snapshot.deployments)
+        problem = self._snapshot.problems.get(Source.DEPLOYMENTS, "")
+        self.feed(events.DeploymentsKnown(is_known=not problem, problem=problem))
 
     def _teach_devices(self) -> None:
         snapshot, metrics, problem = self._snapshot, _metrics(), self._snapshot.devices_problem

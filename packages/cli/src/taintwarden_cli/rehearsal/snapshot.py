@@ -10,6 +10,7 @@ from taintwarden.kube.wire.kinds import (
     BudgetObject,
     BudgetSpec,
     BudgetStatus,
+    DeploymentObject,
     NamespaceObject,
     NodeObject,
     WorkloadObject,
@@ -64,6 +65,8 @@ class Snapshot(msgspec.Struct):
     slices: Sequence[SliceObject] = ()
     device_claims: Sequence[DeviceClaimObject] = ()
     taint_rules: Sequence[TaintRuleObject] = ()
+    deployments: Sequence[DeploymentObject] = ()
+    """Read only if a stored policy asks for replacements."""
     devices_unserved: str = ""
     """Which objects about devices the cluster does not serve, although a policy needs them."""
 
@@ -78,9 +81,18 @@ class Snapshot(msgspec.Struct):
 
     @property
     def selects_devices(self) -> bool:
-        """Whether a stored policy selects taints of devices."""
-        specs = (one.get("spec") for one in self.policies)
-        return any(isinstance(spec, Mapping) and spec.get("devices") for spec in specs)
+        """True if a stored policy selects taints of devices."""
+        return any(spec.get("devices") for spec in self._specs)
+
+    @property
+    def asks_replacements(self) -> bool:
+        """True if a stored policy asks Deployments for replacements."""
+        given = (spec.get("eviction") for spec in self._specs)
+        return any(isinstance(one, Mapping) and "replaceFirst" in one for one in given)
+
+    @property
+    def _specs(self) -> list[Mapping[str, Any]]:
+        return [spec for one in self.policies if isinstance(spec := one.get("spec"), Mapping)]
 
 
 def status_of(stored: Mapping[str, Any]) -> PolicyStatus:

@@ -112,5 +112,7 @@ EVALUATION = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.NODES,
 """Sources that the engine needs for the verdicts on pods."""
 DEVICES = (Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES)
 """Sources that are read only if a stored policy selects taints of devices."""
-FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED, *DEVICES)
+REPLACING = (Source.DEPLOYMENTS, Source.REPLICA_SETS)
+"""Sources that tell which Deployments can replace their pods."""
+FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED, Source.DEPLOYMENTS, *DEVICES)
 """Sources that the operator itself watches."""

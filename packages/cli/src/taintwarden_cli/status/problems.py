@@ -41,6 +41,7 @@ class ProblemKind(StrEnum):
     VIEW = "View"
     INVALID = "InvalidValue"
     DEVICES = "DevicesNotKnown"
+    REPLACEMENTS = "NotReplacedFirst"
     SOURCES = "SourcesNotFound"
     NO_NODE = "NoNode"
     WEBHOOK = "Webhook"
@@ -98,6 +99,9 @@ def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) ->
     if unknown := status.says("DevicesKnown", "False"):
         effect, _, cause = unknown.partition(": ")
         yield Problem(ProblemKind.DEVICES, cause, effect, "docs/runbooks/devices-not-known.md")
+    if refused := status.says("ReplacesFirst", "False"):
+        effect, _, cause = refused.partition(": ")
+        yield Problem(ProblemKind.REPLACEMENTS, cause, effect, "taintwarden doctor")
     if missing := status.says("SourcesFound", "False"):
         cause, _, effect = missing.partition(", so ")
         yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")

@@ -13,6 +13,7 @@ from taintwarden.engine.model import (
     Policy,
     Taint,
     TolerationSecondsMode,
+    ask_replacements,
     cannot_compute,
     several_budgets,
 )
@@ -141,9 +142,9 @@ def unplaced(context: Context) -> Iterator[Found]:
             continue  # they are not replaced on another node
         if keys := returning.keys(group.pod_class, group.shape.place):
             named_keys = ", ".join(keys)
-            yield about(
-                group, f"the scheduler does not compare {named_keys}: evicted pods may come back to the same node"
-            )
+            none_first = ", so no replacement is asked for first" * ask_replacements(context.policies)
+            effect = f"evicted pods may come back to the same node{none_first}"
+            yield about(group, f"the scheduler does not compare {named_keys}: {effect}")
 
 
 # -- the built-in controllers -----------------------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from taintwarden.engine.model import Method
+from taintwarden.engine.model import Method, ask_replacements
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.context import Context, is_ours
-from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES, Right
+from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES, REPLACING, Right
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
 from taintwarden_cli.status.problems import ProblemKind
@@ -70,7 +70,8 @@ def policy_problem(context: Context) -> Iterator[Found]:
 @check(
     "rights-missing",
     Severity.ERROR,
-    "rights to evict, or those that policies with devices or with a method that deletes need, which the operator lacks",
+    "rights to evict, or those that policies with devices, replaceFirst or a method that deletes need, which the "
+    "operator lacks",
     "grant them to its ServiceAccount",
     needs=(Source.POLICIES, Source.RIGHTS),
 )
@@ -78,15 +79,19 @@ def rights_missing(context: Context) -> Iterator[Found]:
     """Before the first eviction that needs them fails."""
     rights = context.snapshot.rights
     namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
-    deletes = any(policy.eviction.method is not Method.EVICT for policy in context.policies)
-    devices = any(policy.devices for policy in context.policies)
+    policies = context.policies
+    optional = (
+        (DELETING, any(one.eviction.method is not Method.EVICT for one in policies), "allow-delete", "allowDelete"),
+        (OF_DEVICES, any(one.devices for one in policies), "devices", "devices"),
+        (REPLACING, ask_replacements(policies), "replace-first", "replaceFirst"),
+    )
     for right in rights.missing if rights is not None else ():
-        remedy = _granted(right, namespace, name)
-        if right in DELETING:
-            remedy = "add deploy/components/allow-delete to your overlay, or set rbac.allowDelete=true in the chart"
-        elif right in OF_DEVICES:
-            remedy = "add deploy/components/devices to your overlay, or set rbac.devices=true in the chart"
-        if (deletes or right not in DELETING) and (devices or right not in OF_DEVICES):
+        is_needed, remedy = True, _granted(right, namespace, name)
+        for group, is_used, component, value in optional:
+            if right in group:
+                is_needed = is_used
+                remedy = f"add deploy/components/{component} to your overlay, or set rbac.{value}=true in the chart"
+        if is_needed:
             yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
 
