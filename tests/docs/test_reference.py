@@ -23,6 +23,7 @@ POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
 PACKAGE = ROOT / "operator" / "taintwarden"
 CONDITION_TYPES = (
     "Accepted", "Ready", "Stalled", "Enforcing", "Progressing", "GuardTripped", "SourcesFound", "DevicesKnown",
+    "ReplacesFirst",
 )  # fmt: skip
 LIMIT_NAMES = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
 

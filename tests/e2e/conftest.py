@@ -33,7 +33,7 @@ from e2e.stories import Told, telling
 # Without it the server refuses Gt and Lt in spec.tolerations.
 FEATURE_GATES = known_gates()
 # Modules that share the working cluster, by the beginning of their names.
-SHARING = ("test_limits", "test_placement_requirements")
+SHARING = ("test_limits", "test_placement_requirements", "test_replace_first")
 SHARED: pytest.StashKey[ExitStack] = pytest.StashKey()
 """What ends with the last of them."""
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
