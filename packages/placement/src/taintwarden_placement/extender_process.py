@@ -1,7 +1,7 @@
-"""The composition root of ``taintwarden scheduler-extender``: answers schedulers, in a process of its own.
+"""The composition root of ``taintwarden scheduler-extender``, a separate process that answers schedulers.
 
-It reads nodes, policies and profiles, and manages its own certificate. It can change nothing else in the
-cluster, and without it schedulers schedule as before.
+It reads nodes, policies and profiles, and manages its own certificate. It can change nothing else in the cluster.
+Schedulers continue without it.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from taintwarden.kube.wire.resources import NODES
 from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.mirror import Mirror
-from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
-from taintwarden_placement.served import Followed, ServedApp, serve, unreported
+from taintwarden_placement.scheduling.node_filters import NodeFacts, NodeFilters, NodeReader
+from taintwarden_placement.served import Followed, ServedApp, ignore_fault, serve
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.settings import ExtenderSettings
@@ -35,7 +35,7 @@ class ExtenderApp(ServedApp):
     Args:
         settings: process settings.
         connection: the cluster.
-        clock: both clocks.
+        clock: wall and monotonic time.
 
     """
 
@@ -45,25 +45,25 @@ class ExtenderApp(ServedApp):
         super().__init__(Process.EXTENDER, settings, connection, clock)
 
     def follow(self) -> Followed:
-        """Nodes, policies and profiles."""
+        """Follow nodes, policies and profiles."""
         feed = self.known.feed
         self._reader = NodeReader()
-        self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
+        self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.notify)
         return {
-            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, unreported)),
+            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, ignore_fault)),
             NODES: self._nodes,
-            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, ProfileStore(feed, unreported)),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, ProfileStore(feed, ignore_fault)),
         }
 
     def serve(self) -> HttpsServer:
-        """Requests of schedulers."""
+        """Create the server for the requests of schedulers."""
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.known.profiles)
         extender = SchedulerExtender(
             self._nodes.get,
             demands,
-            Decisions(self.settings.gates),
+            NodeFilters(self.settings.gates),
             self._node_changes,
             lambda reason, nodes: self.metrics.extender_refusals.labels(reason).inc(nodes),
             derived=lambda: self._reader.derived,
@@ -74,12 +74,12 @@ class ExtenderApp(ServedApp):
             self.settings,
             self.client,
             partial(extender_app, extender, observe),
-            expires=self.metrics.extender_certificate_expiry.set,
+            report_expiry=self.metrics.extender_certificate_expiry.set,
             clock=self._clock,
         )
 
     def _derive(self, policies: Sequence[Policy]) -> None:
-        """Policies are in force. If they derive other taints than those before, nodes are read again."""
+        """Put policies in force. If they derive other taints than the policies before, list the nodes again."""
         if self._reader.follow(policies):
             for stream in self._streams:
                 if stream.name == NODES.name:
@@ -87,7 +87,7 @@ class ExtenderApp(ServedApp):
 
 
 async def run(settings: ExtenderSettings) -> BaseException | None:
-    """Serve until told to stop; what made it fail, if anything.
+    """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
         ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.

@@ -1,7 +1,7 @@
-"""The composition root of ``taintwarden webhook``: the admission webhooks, in a process of their own.
+"""The composition root of ``taintwarden webhook``, a separate process with the admission webhooks.
 
-It answers API servers and manages its own certificate. It cannot evict pods, reads neither pods nor nodes, and its
-account can change nothing else. A flood of requests, or an attacker who controls it, therefore stops no eviction.
+It answers API servers and manages its own certificate. It reads neither pods nor nodes, and its account can change
+nothing else. A flood of requests, or an attacker who controls the process, therefore stops no eviction.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionWebhooks
 from taintwarden_placement.scheduling.demands import Demands
-from taintwarden_placement.served import Followed, ServedApp, serve, unreported
+from taintwarden_placement.served import Followed, ServedApp, ignore_fault, serve
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.serving.reviews import RESULTS, review_app
 from taintwarden_placement.settings import WebhookSettings
@@ -34,7 +34,7 @@ class WebhookApp(ServedApp):
     Args:
         settings: process settings.
         connection: the cluster.
-        clock: both clocks.
+        clock: wall and monotonic time.
 
     """
 
@@ -44,10 +44,10 @@ class WebhookApp(ServedApp):
         super().__init__(Process.WEBHOOK, settings, connection, clock)
 
     def follow(self) -> Followed:
-        """Policies, profiles and namespaces."""
+        """Follow policies, profiles and namespaces."""
         feed = self.known.feed
-        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), unreported)
-        profiles = ProfileStore(feed, unreported)
+        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), ignore_fault)
+        profiles = ProfileStore(feed, ignore_fault)
         return {
             POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, policies),
             PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
@@ -55,34 +55,34 @@ class WebhookApp(ServedApp):
         }
 
     def serve(self) -> HttpsServer:
-        """Reviews of the API server."""
+        """Create the server for the reviews of API servers."""
         gates = self.settings.gates
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
-        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
-        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)
-        make_app = partial(review_app, judges, observe)
+        webhooks = {"validate": webhook.validate, "mutate": webhook.mutate}
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, webhooks, RESULTS)
+        make_app = partial(review_app, webhooks, observe)
         return HttpsServer(
             self.settings,
             self.client,
             make_app,
-            expires=self.metrics.webhook_certificate_expiry.set,
+            report_expiry=self.metrics.webhook_certificate_expiry.set,
             clock=self._clock,
             kinds=tuple(ConfigurationKind),
-            configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
-            trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
+            report_configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+            report_trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
         )
 
 
 def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:
-    """What answers from ``known``."""
+    """Create the webhooks that answer from the state in ``known``."""
     decoder = Decoder(clock)
-    # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
+    # Node affinity of volumes is not part of the demand: the scheduler evaluates it.
     demands = Demands(decoder, known.profiles)
     return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
 
 
 async def run(settings: WebhookSettings) -> BaseException | None:
-    """Serve until told to stop; what made it fail, if anything.
+    """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
         ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.

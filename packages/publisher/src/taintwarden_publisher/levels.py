@@ -1,4 +1,4 @@
-"""From a measured value to the number that a taint has: steps, and what keeps a value that jitters from flapping."""
+"""Conversion of a measured value to the number in a taint: steps or rounding, with hysteresis against flapping."""
 
 import math
 from bisect import bisect_right
@@ -6,19 +6,19 @@ from bisect import bisect_right
 from taintwarden_publisher.spec import PublisherSpec
 
 Interval = tuple[float, float]
-"""From its first number, inclusive, to its second, exclusive."""
+"""Lower bound, inclusive, and upper bound, exclusive."""
 
 
 def level(spec: PublisherSpec, value: float) -> int:
-    """The largest step that is not above ``value``; or the nearest multiple of ``round``, the higher of two."""
+    """Return the largest step that is not above ``value``; or the nearest multiple of ``round``, of two the higher."""
     if spec.steps:
         return spec.steps[bisect_right(spec.steps, value) - 1]
     assert spec.round is not None  # noqa: S101 - checked with the spec
     return math.floor(value / spec.round + 0.5) * spec.round
 
 
-def values_of(spec: PublisherSpec, number: int) -> Interval | None:
-    """The values whose level is ``number``; None if no value has it."""
+def level_interval(spec: PublisherSpec, number: int) -> Interval | None:
+    """Return the interval of values whose level is ``number``; None if no value has this level."""
     if spec.steps:
         if number not in spec.steps:
             return None
@@ -28,18 +28,18 @@ def values_of(spec: PublisherSpec, number: int) -> Interval | None:
     return None if number % spec.round else (number - spec.round / 2, number + spec.round / 2)
 
 
-def keeping(spec: PublisherSpec, number: int) -> Interval | None:
-    """The values for which a taint that has ``number`` keeps it: those of the level, and ``hysteresis`` around them."""
-    values = values_of(spec, number)
+def kept_interval(spec: PublisherSpec, number: int) -> Interval | None:
+    """Return the values for which a taint keeps ``number``: its interval, extended by ``hysteresis`` on both sides."""
+    values = level_interval(spec, number)
     return None if values is None else (values[0] - spec.hysteresis, values[1] + spec.hysteresis)
 
 
 def next_level(spec: PublisherSpec, current: int | None, value: float) -> int:
-    """What the taint of a node should have, whose taint has ``current``.
+    """Return the number for the taint of a node, whose taint has ``current`` now (None: no taint).
 
     A value returns to the level that it left only after it has moved by twice ``hysteresis``.
     """
-    kept = None if current is None else keeping(spec, current)
+    kept = None if current is None else kept_interval(spec, current)
     if current is not None and kept is not None and kept[0] <= value < kept[1]:
         return current
     return level(spec, value)

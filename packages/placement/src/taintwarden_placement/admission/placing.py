@@ -1,4 +1,4 @@
-"""What keeps a pod off nodes that it does not tolerate: requirements and preferences about labels of nodes."""
+"""Requirements and preferences about node labels that keep a pod off nodes that it does not tolerate."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Toleration
 from taintwarden_placement.admission import merged_affinity as merging
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, requirements
 from taintwarden_placement.node_labels.wanted import placed_keys
-from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+from taintwarden_placement.scheduling.feasibility import Demand, SourcedAffinity
 
 
 class ConcerningPolicies(NamedTuple):
@@ -20,13 +20,13 @@ class ConcerningPolicies(NamedTuple):
     evicting: tuple[Policy, ...] = ()
 
 
-def acting(
+def concerning_policies(
     policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Mapping[str, str] | None
 ) -> ConcerningPolicies:
-    """Those of ``policies`` that place pods of a class, and those that evict them.
+    """Return which of ``policies`` place pods of a class, and which may evict them.
 
-    What opts out of evictions is placed all the same, and so are pods of a DaemonSet: nothing would evict them from a
-    node that they do not tolerate.
+    Pods that opt out of evictions and pods of a DaemonSet are placed, too: no policy would evict them from a node that
+    they do not tolerate.
     """
     placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False, daemon_set=False)
     enforced = [policy for policy in policies if not policy.rehearses]
@@ -37,41 +37,41 @@ def acting(
 
 
 class Restrictions(msgspec.Struct):
-    """What restricts a pod to nodes, before it is merged with what the pod brings."""
+    """Restrictions of a pod to nodes, before they are merged with the pod's own affinity."""
 
     taints: list[Alternatives] = []
-    """By the taints that policies place by."""
+    """Restrictions because of taints, one for each key by which policies place pods."""
     affinities: list[Alternatives] = []
-    """By node affinity with versions."""
+    """Restrictions because of node affinity with versions."""
     preferred: list[list[dict[str, Any]]] = []
     impossible: bool = False
-    """No node meets it."""
+    """True if no node can match."""
     warnings: list[str] = []
 
     @property
     def required(self) -> list[Alternatives]:
-        """All that has to be met."""
+        """All restrictions that a node must meet."""
         return [*self.taints, *self.affinities]
 
     def warn(self, source: str, faults: Iterable[str]) -> None:
-        """Report what could not be expressed, each fault once."""
+        """Add a warning for each fault that is not reported yet."""
         self.warnings += [text for fault in faults if (text := f"{source}: {fault}") not in self.warnings]
 
 
 def restrictions(demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates) -> Restrictions:
-    """What a pod that demands this gets. ``policies`` place it; ``published``: labels whose versions are repeated."""
+    """Return the restrictions for a pod. ``policies`` place it; ``published`` labels are repeated as numbers."""
     found = Restrictions()
     for key in placed_keys(policies):
         entered = [one for one in REQUIRED_EFFECTS if _may_enter(key, one, demand.tolerations)]
         found.taints.append(requirements(key, demand.tolerations.extended, gates, entered))
         found.warn("placement", found.taints[-1].faults)
     for sourced in demand.affinities:
-        _by_affinity(found, sourced, published, gates)
+        _add_affinity(found, sourced, published, gates)
     return found
 
 
-def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:
-    """Add what one source of node affinity demands."""
+def _add_affinity(found: Restrictions, sourced: SourcedAffinity, published: Collection[str], gates: Gates) -> None:
+    """Add the restrictions and preferences of one node affinity."""
     source, native = f"node affinity of {sourced.source}", native_affinity(sourced.affinity, published, gates)
     found.warn(source, [sourced.fault] if sourced.fault else native.faults)
     if native.required == ():
@@ -83,6 +83,6 @@ def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[st
 
 
 def _may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
-    """Whether the pod has a native toleration for some such taint, or gets one."""
+    """True if the pod has, or will get, a native toleration for some taint with this key and effect."""
     named = (entry for entry in tolerations.extended if entry.key)
     return any(entry.key in ("", key) and entry.effect in ("", effect) for entry in (*named, *tolerations.native))

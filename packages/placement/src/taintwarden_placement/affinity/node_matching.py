@@ -1,7 +1,7 @@
-"""The comparison of node affinity with the labels of a node.
+"""Comparison of node affinity with the labels of a node.
 
-As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity`` and ``k8s.io/apimachinery/pkg/labels``, and KEP-5721 for
-versions: the label is on the left, and a label that cannot be compared does not match.
+Rules: ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``, ``k8s.io/apimachinery/pkg/labels``, and KEP-5721
+for versions. The label is the left operand. A label that cannot be compared does not match.
 """
 
 import re
@@ -17,7 +17,7 @@ from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.versions import parse_version
 
 MAX_KNOWN = 64
-"""Results of one requirement that are remembered: few labels have more versions at a time."""
+"""Maximum number of cached results of one requirement. Few labels have more values in a cluster."""
 _COMPARE = {
     NodeOperator.GT: gt,
     NodeOperator.LT: lt,
@@ -28,11 +28,11 @@ _COMPARE = {
 _GO_INTEGER = re.compile(r"[-+]?[0-9]{1,63}")
 
 Check = Callable[[str | None], bool]
-"""Whether a requirement holds for the value of its label; None: the node has none."""
+"""Returns True if a requirement holds for the value of its label, which is None if the node has no such label."""
 
 
 def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
-    """A check for many nodes: values of the requirement are read once.
+    """Return a check for many nodes. The values of the requirement are parsed once.
 
     ``NotIn`` and ``DoesNotExist`` also hold for an absent label, as in Kubernetes.
     """
@@ -46,7 +46,7 @@ def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
             return lambda label: label not in values
         case NodeOperator.IN:
             return lambda label: label in values
-    read, wanted = _reader(requirement), _wanted(requirement)
+    read, wanted = _reader(requirement), _operand(requirement)
     if wanted is None or _is_switched_off(requirement, gates):
         return lambda _: False
     compare = _COMPARE[operator]
@@ -60,7 +60,7 @@ def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
 
 
 def describe(requirement: NodeRequirement, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> str:
-    """Why a requirement does not hold, with the value of the label."""
+    """Return why a requirement does not hold, with the value of the label."""
     label = labels.get(requirement.key)
     if label is None:
         return f"{requirement}: the node has no such label"
@@ -68,7 +68,7 @@ def describe(requirement: NodeRequirement, labels: Mapping[str, str], gates: Gat
     if requirement.operator in _COMPARE:
         if _is_switched_off(requirement, gates):
             answer = "uses an operator that is switched off"
-        elif _wanted(requirement) is None:
+        elif _operand(requirement) is None:
             answer = "has a value that cannot be compared"
         elif _reader(requirement)(label) is None:
             kind = "version" if requirement.operator in SEMVER_NODE_OPERATORS else "integer"
@@ -80,8 +80,8 @@ def _reader(requirement: NodeRequirement) -> Callable[[str], Any]:
     return parse_version if requirement.operator in SEMVER_NODE_OPERATORS else _go_integer
 
 
-def _wanted(requirement: NodeRequirement) -> Any:
-    """What labels are compared with; None if they cannot be."""
+def _operand(requirement: NodeRequirement) -> Any:
+    """Return the parsed value of a comparison; None if it cannot be parsed."""
     return _reader(requirement)(requirement.values[0]) if len(requirement.values) == 1 else None
 
 
@@ -90,7 +90,7 @@ def _is_switched_off(requirement: NodeRequirement, gates: Gates) -> bool:
 
 
 def _go_integer(text: str) -> int | None:
-    """As Go's ``strconv.ParseInt`` in base ten, with which the scheduler reads labels: 0950 is 950."""
+    """Parse an integer as the scheduler does, with Go's ``strconv.ParseInt`` in base ten: 0950 is 950."""
     if not _GO_INTEGER.fullmatch(text):
         return None
     value = int(text)

@@ -1,4 +1,4 @@
-"""What a pod demands of a node, from all sources: its tolerations, its annotation, its profiles."""
+"""The demand of a pod on nodes, from all sources: its tolerations, its annotation, its profiles."""
 
 from collections.abc import Iterator
 
@@ -8,22 +8,22 @@ from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodObject
-from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+from taintwarden_placement.scheduling.feasibility import Demand, SourcedAffinity
 
 MAX_FAULT_CHARACTERS = 400
-"""Of the errors of one affinity: an Event has 1,024 characters."""
+"""Maximum length of the errors of one affinity. An Event has 1,024 characters."""
 
 
 class UnboundPod(PodObject):
-    """A v1 Pod that is to be scheduled. It is never streamed: schedulers send it."""
+    """A v1 Pod that is not scheduled yet. Schedulers and API servers send it; no stream delivers it."""
 
 
 class Demands:
-    """Reads pods.
+    """Reads the demands of pods.
 
     Args:
-        decoder: makes engine values of pods.
-        profiles: those of all namespaces.
+        decoder: decodes pods into engine values.
+        profiles: the profiles of all namespaces.
 
     """
 
@@ -33,16 +33,18 @@ class Demands:
         self._parse = remembered(parse_node_affinity)
 
     def of(self, pod: UnboundPod) -> Demand:
-        """All that the pod demands."""
+        """Return the demand of a pod."""
         pod_class = self._decoder.pod_class(pod)
         profiles = self._profiles.of(pod_class)
         affinities = list(self._annotated(pod))
-        affinities += [Sourced(f"profile {one.name}", one.affinity) for one in profiles if one.affinity is not None]
+        affinities += [
+            SourcedAffinity(f"profile {one.name}", one.affinity) for one in profiles if one.affinity is not None
+        ]
         return Demand(self._profiles.tolerations(pod_class), tuple(affinities))
 
-    def _annotated(self, pod: UnboundPod) -> Iterator[Sourced]:
+    def _annotated(self, pod: UnboundPod) -> Iterator[SourcedAffinity]:
         annotations = pod.metadata.annotations
         if annotations is not None and annotations.node_affinity is not None:
             affinity, errors = self._parse(annotations.node_affinity)
             fault = printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS)
-            yield Sourced(f"annotation {AFFINITY_ANNOTATION}", affinity, fault)
+            yield SourcedAffinity(f"annotation {AFFINITY_ANNOTATION}", affinity, fault)

@@ -1,4 +1,4 @@
-"""The requests of schedulers over HTTP: decoded, passed on, answered.
+"""The web application for the requests of schedulers to the extender.
 
 A scheduler whose configuration says ``ignorable: true`` schedules without the extender when it gets another status
 than 200, so an error here never stops scheduling.
@@ -16,7 +16,7 @@ from aiohttp import web
 from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
-from taintwarden_placement.scheduling.extender import Args, PreemptionArgs, SchedulerExtender
+from taintwarden_placement.scheduling.extender import ExtenderArgs, PreemptionArgs, SchedulerExtender
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
 VERBS = ("filter", "prioritize", "preempt")
@@ -24,7 +24,7 @@ VERBS = ("filter", "prioritize", "preempt")
 RESULTS = ("answered", "failed", "malformed", "stranger", "too-large", "late", "broken-off")
 
 MAX_BODY_BYTES = 3 * 2**20
-"""Of a pod, and the names of all nodes."""
+"""Maximum size of a request, which contains a pod and the names of all nodes."""
 _ENCODER = msgspec.json.Encoder()
 
 log = structlog.get_logger()
@@ -39,14 +39,14 @@ def extender_app(
     """Build the web application.
 
     Args:
-        extender: answers.
-        observe: told of each request: verb, result, seconds.
-        refuse: says which callers are not answered.
-        answered: told of each request that could be answered.
+        extender: computes the answers.
+        observe: called with verb, result and seconds of each request.
+        refuse: returns why a caller gets no answer.
+        answered: called with each request that got status 200.
 
     """
     is_logged = Seldom()
-    args, preemption = msgspec.json.Decoder(Args), msgspec.json.Decoder(PreemptionArgs)
+    args, preemption = msgspec.json.Decoder(ExtenderArgs), msgspec.json.Decoder(PreemptionArgs)
     answers = {
         "filter": partial(_answer, "filter", is_logged, args, extender.filter),
         "prioritize": partial(_answer, "prioritize", is_logged, args, extender.prioritize),
