@@ -9,7 +9,7 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates
-from taintwarden.kube.wire.kinds import MAX_OF_A_POD
+from taintwarden.kube.wire.kinds import MAX_POD_ENTRIES
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden_placement.admission.checking import mapping, sequence, value_at
 from taintwarden_placement.admission.injection import Additions, additions, native_additions
@@ -147,7 +147,7 @@ def _decode_pod(pod: object, namespace: str) -> UnboundPod | None:
 def _too_large(pod: object) -> AdmissionResponse | None:
     """Return a response that allows a pod with too many tolerations without reading it; None for any other pod."""
     native = len(sequence(value_at(pod, "spec", "tolerations")))
-    if native <= MAX_OF_A_POD:
+    if native <= MAX_POD_ENTRIES:
         return None
-    text = f"spec.tolerations has {native} items, more than {MAX_OF_A_POD}: the pod is too large to be looked at"
+    text = f"spec.tolerations has {native} items, more than {MAX_POD_ENTRIES}: the pod is too large to be looked at"
     return AdmissionResponse(warnings=(text,))

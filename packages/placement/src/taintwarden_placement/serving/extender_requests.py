@@ -15,7 +15,7 @@ from aiohttp import web
 
 from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
-from taintwarden.serving.seldom import Seldom
+from taintwarden.serving.log_limiter import LogLimiter
 from taintwarden_placement.scheduling.extender import ExtenderArgs, PreemptionArgs, SchedulerExtender
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
@@ -45,7 +45,7 @@ def extender_app(
         answered: called with each request that got status 200.
 
     """
-    is_logged = Seldom()
+    is_logged = LogLimiter()
     args, preemption = msgspec.json.Decoder(ExtenderArgs), msgspec.json.Decoder(PreemptionArgs)
     answers = {
         "filter": partial(_answer, "filter", is_logged, args, extender.filter),
@@ -56,7 +56,11 @@ def extender_app(
 
 
 async def _answer(
-    verb: str, is_logged: Seldom, decoder: "msgspec.json.Decoder[Any]", answer: Callable[[Any], Any], body: bytearray
+    verb: str,
+    is_logged: LogLimiter,
+    decoder: "msgspec.json.Decoder[Any]",
+    answer: Callable[[Any], Any],
+    body: bytearray,
 ) -> tuple[web.Response, str]:
     try:
         given = decoder.decode(body)

@@ -14,7 +14,7 @@ from aiohttp import web
 from taintwarden.fields.field_errors import MAX_LISTED, FieldError, InvalidObject
 from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
-from taintwarden.serving.seldom import Seldom
+from taintwarden.serving.log_limiter import LogLimiter
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
@@ -64,12 +64,12 @@ def review_app(
         answered: called with each request that got status 200.
 
     """
-    is_logged = Seldom()
+    is_logged = LogLimiter()
     answers = {name: partial(_answer, name, decide, is_logged) for name, decide in webhooks.items()}
     return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
-async def _answer(name: str, decide: Decide, is_logged: Seldom, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, decide: Decide, is_logged: LogLimiter, body: bytearray) -> tuple[web.Response, str]:
     try:
         request = _DECODER.decode(body).request
     except NOT_JSON as error:
@@ -79,7 +79,9 @@ async def _answer(name: str, decide: Decide, is_logged: Seldom, body: bytearray)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _review(name: str, decide: Decide, is_logged: Seldom, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
+def _review(
+    name: str, decide: Decide, is_logged: LogLimiter, request: AdmissionRequest
+) -> tuple[AdmissionResponse, str]:
     try:
         response = decide(request)
     except Exception as error:
