@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 
-from msgspec import UNSET
-
 from taintwarden.api.types import GROUP
 from taintwarden.fields.field_errors import MAX_LISTED, FieldError
 
@@ -36,7 +34,7 @@ def check_annotation_names(obj: object, known: Sequence[str]) -> Faults:
     for name in unknown:
         near = get_close_matches(name, known, n=1, cutoff=0.6)
         remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-        yield FaultSeverity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
+        yield FaultSeverity.WARNING, FieldError(annotation_path(name), names[name], "unknown annotation", remedy)
 
 
 def value_at(value: object, *names: str) -> object:

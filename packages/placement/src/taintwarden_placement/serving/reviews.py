@@ -122,7 +122,7 @@ def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict
     causes = [
         {
             "field": refusal.path,
-            "reason": "FieldValueRequired" if refusal.is_missing else "FieldValueInvalid",
+            "reason": refusal.error_type.cause,
             "message": refusal.detail,
         }
         for refusal in refusals[:MAX_LISTED]
