@@ -90,7 +90,7 @@ def snapshot(*objects: Json | list[Json], now: float = NOON, **more: Any) -> Doc
         else:
             field, wanted = Taking[kind]
             setattr(found, field, [*getattr(found, field), msgspec.convert(one, wanted)])
-    found.take(inventory)
+    found.add_inventory(inventory)
     for field, value in more.items():
         setattr(found, field, value)
     return found

@@ -16,16 +16,16 @@ from click.shell_completion import CompletionItem
 from taintwarden_cli.output import fail
 
 
-def imported(place: str, *, with_rich: bool = True) -> Any:
+def imported(target: str, *, with_rich: bool = True) -> Any:
     """What stands at ``module:attribute``; its module is imported now.
 
     Args:
-        place: the full name of the module, and an attribute of it.
+        target: the full name of the module, and an attribute of it.
         with_rich: False: hide rich from what is imported. structlog imports it, if it is installed, for tracebacks that
             we do not use: a sixth of the imports of the operator.
 
     """
-    module, _, attribute = place.partition(":")
+    module, _, attribute = target.partition(":")
     with nullcontext() if with_rich else _rich_hidden():
         return getattr(import_module(module), attribute)
 
@@ -46,7 +46,7 @@ def _rich_hidden() -> Iterator[None]:
 class CommandEntry(NamedTuple):
     """The location of a command, and its line in the help of its group: its own ``short_help``."""
 
-    place: str
+    target: str
     """``module:attribute``."""
     short_help: str
     install: str = ""
@@ -70,9 +70,9 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         try:
-            command: click.Command = imported(entry.place)
+            command: click.Command = imported(entry.target)
         except ModuleNotFoundError as error:
-            if not entry.install or error.name != entry.place.partition(".")[0]:
+            if not entry.install or error.name != entry.target.partition(".")[0]:
                 raise
             return _missing(cmd_name, entry)
         return command

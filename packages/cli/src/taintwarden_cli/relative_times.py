@@ -6,7 +6,7 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import ago, duration, relative
 from taintwarden.engine.rfc3339 import read_time
 
-_WITHIN = re.compile(
+_TIME = re.compile(
     r"(?:(?P<next>; the next (?:may be evicted|call is made)) at |(?P<word>since|at) )?"
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?P<bound> at the latest)?"
 )
@@ -39,9 +39,9 @@ class Times:
         age = self.age(deadline)
         return f"overdue for {duration(age)}" if age >= 1 else f"due {relative(-age, 0.0)}"
 
-    def within(self, text: str) -> str:
+    def rewrite(self, text: str) -> str:
         """A text with every time in it replaced. When the next pod may leave is left out if that is past."""
-        return _WITHIN.sub(self._replaced, text)
+        return _TIME.sub(self._replaced, text)
 
     def _replaced(self, found: re.Match[str]) -> str:
         age = self.age(found["time"])

@@ -15,7 +15,7 @@ from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settin
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec
+from taintwarden_cli.rehearsal.node_requirements import FullPod, FullPodSpec
 from taintwarden_cli.rehearsal.rehearsal import named
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
@@ -88,9 +88,9 @@ class Uses:
         if self._are_in(node.metadata.labels):
             self.nodes.add(node.metadata.name)
 
-    def add_pod(self, pod: PlacedPod) -> None:
+    def add_pod(self, pod: FullPod) -> None:
         """A pod that has not finished."""
-        if self._are_in(pod.spec.place.labels):
+        if self._are_in(pod.spec.node_requirements.labels):
             self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
@@ -100,7 +100,7 @@ class Uses:
         if any(look(one, "controller") is True for one in owners):
             return
         template = pod_in(workload, listing.group, listing.kind)
-        if self._are_in(msgspec.convert(look(template, "spec") or {}, PlacedSpec).place.labels):
+        if self._are_in(msgspec.convert(look(template, "spec") or {}, FullPodSpec).node_requirements.labels):
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
     def _are_in(self, labels: Iterable[str]) -> bool:
@@ -126,7 +126,7 @@ async def read_uses(session: Session, key: str) -> Uses:
     stored, *_ = await asyncio.gather(
         session.policies(dict[str, Any]),
         read(NODES.path, NodeObject, NODES.name, found.add_node),
-        read(PODS.path, PlacedPod, PODS.name, found.add_pod, NOT_FINISHED),
+        read(PODS.path, FullPod, PODS.name, found.add_pod, NOT_FINISHED),
         *templates,
     )
     for policy in stored:

@@ -74,7 +74,7 @@ async def read_policy(session: Session, name: str) -> StoredPolicy:
     return found
 
 
-async def change(
+async def patch_policy(
     session: Session,
     name: str,
     attempt: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]],
@@ -98,7 +98,7 @@ async def change(
     except ChangedMeanwhileError:
         if tries == 1:
             raise
-        return await change(session, name, attempt, manager, tries - 1)
+        return await patch_policy(session, name, attempt, manager, tries - 1)
     return text
 
 
@@ -119,7 +119,7 @@ def switch_policies(
         raise click.UsageError("name policies, or pass --all")
     settings, verb = settings_of(flags), "resume" if resume else "pause"
     if every:
-        cluster, stored = ask(settings, _look)
+        cluster, stored = ask(settings, _list_policies)
         policies = tuple(sorted(one.metadata.name for one in stored if one.spec.paused is resume))
         write(printable(f"Policies to {verb} in {cluster}: {', '.join(policies) or 'none'}"))
         if not policies:
@@ -129,7 +129,7 @@ def switch_policies(
         sys.exit(REFUSED)
 
 
-async def _look(session: Session) -> tuple[str, list[StoredPolicy]]:
+async def _list_policies(session: Session) -> tuple[str, list[StoredPolicy]]:
     return session.cluster, await session.policies(StoredPolicy)
 
 
@@ -138,7 +138,9 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
     by, found = "" if resume else await _author(session, reason), []
     for name in names:
         try:
-            text = await change(session, name, _resumed if resume else lambda one: _paused(one, by), FIELD_MANAGER)
+            text = await patch_policy(
+                session, name, _resumed if resume else lambda one: _paused(one, by), FIELD_MANAGER
+            )
             write(printable(f"{text} (cluster {session.cluster})"))
             found.append(True)
         except ClusterError as error:
@@ -204,27 +206,30 @@ async def _author(session: Session, reason: str) -> str:
 def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     """Carry out ``taintwarden guard reset``: show what is held, ask, and request its release."""
     settings = settings_of(flags)
-    cluster, found = ask(settings, lambda session: look(session, policy))
+    cluster, found = ask(settings, lambda session: read_halted_policy(session, policy))
     write(_shown(cluster, found))
     confirm("Release them?", "release them", yes=yes)
 
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
-        if halt(stored) != halt(found):
+        if check_halted(stored) != check_halted(found):
             raise ClusterError(f"what holds policy {policy} is not what was shown any more: look again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
         return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(stored.metadata.generation)}}}, text
 
-    write(printable(ask(settings, lambda session: change(session, policy, attempt, "taintwarden"))))
+    write(printable(ask(settings, lambda session: patch_policy(session, policy, attempt, "taintwarden"))))
 
 
-async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
-    """The cluster, and a policy that something stops. Raises ClusterError as :func:`halt`."""
+async def read_halted_policy(session: Session, name: str) -> tuple[str, StoredPolicy]:
+    """The cluster, and a policy that something stops.
+
+    Raises ClusterError if the policy does not exist, nothing is held, or the operator has not read its newest version.
+    """
     stored = await read_policy(session, name)
-    halt(stored)
+    check_halted(stored)
     return session.cluster, stored
 
 
-def halt(stored: StoredPolicy) -> tuple[int, str | None]:
+def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
     """The generation of a policy and when its guard tripped; None: it is armed, and all nodes are unhealthy.
 
     Raises ClusterError if nothing does, or the operator has not read its newest version.
@@ -243,7 +248,7 @@ def halt(stored: StoredPolicy) -> tuple[int, str | None]:
 
 def _shown(cluster: str, found: StoredPolicy) -> str:
     """What you review before you confirm the evictions. Pods that are not due yet are released, too."""
-    (generation, tripped_at), status, lines = halt(found), found.status, Lines()
+    (generation, tripped_at), status, lines = check_halted(found), found.status, Lines()
     held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # a zone holds before the guard does
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")

@@ -51,7 +51,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
 
 
-MADE: list[Check] = []
+REGISTERED: list[Check] = []
 """Every check that a module has added."""
 
 
@@ -61,7 +61,9 @@ def check(
     """Make the decorated function a check."""
 
     def add(run: Run) -> Run:
-        MADE.append(Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run))
+        REGISTERED.append(
+            Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run)
+        )
         return run
 
     return add
@@ -117,7 +119,7 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
         self.warnings = len(self.findings) - self.errors
 
     @property
-    def is_blind(self) -> bool:
+    def is_mostly_unchecked(self) -> bool:
         """Whether more checks could not be made than were made: no finding means little then."""
         left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
         return len(left_out) > self.checks

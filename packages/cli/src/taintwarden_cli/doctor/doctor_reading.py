@@ -16,14 +16,14 @@ from taintwarden_cli.doctor.doctor_snapshot import (
     WebhookConfiguration,
 )
 from taintwarden_cli.doctor.inventory import Inventory
-from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, unready
+from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, webhook_problem
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
 from taintwarden_cli.rehearsal.reading import Reader
 from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
-from taintwarden_cli.status.close_look import look_closely
 from taintwarden_cli.status.event_timeline import read_events
+from taintwarden_cli.status.inspection import inspect_cluster
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
@@ -33,16 +33,16 @@ CANCELLED, CANCELLED_SECONDS = "EvictionCancelled", 3_600.0
 _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
+async def read_sources(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
     """Read these sources concurrently. Raises ClusterError if none of them can be read."""
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found)
     await reader.read(wanted)
-    if wanted and found.problems.keys() >= wanted - {*DEVICES, Source.LOOK}:  # these come after the policies
+    if wanted and found.problems.keys() >= wanted - {*DEVICES, Source.INSPECTION}:  # these come after the policies
         raise ClusterError(next(iter(found.problems.values())))
-    found.take(reader.inventory)
-    if Source.LOOK in wanted:
-        found.looks = (await look_closely(session, found.policies, Gates(), found.now)).by_policy
+    found.add_inventory(reader.inventory)
+    if Source.INSPECTION in wanted:
+        found.findings = (await inspect_cluster(session, found.policies, Gates(), found.now)).by_policy
 
 
 class _DoctorReader(Reader):
@@ -73,11 +73,13 @@ class _DoctorReader(Reader):
             case Source.OPERATOR:
                 deployments = await read_deployments(session, found.namespace)
                 found.operator = operator_in(deployments)
-                found.has_extender = any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)
-                found.webhook_problem = unready(deployments, found.namespace)
+                found.has_extender = any(
+                    one.spec.replicas and any(one.containers_running(EXTENDER)) for one in deployments
+                )
+                found.webhook_problem = webhook_problem(deployments, found.namespace)
             case Source.BUILT_IN:
                 found.built_in, found.built_in_for_devices = await read_built_in(session, found.now)
-            case Source.LOOK:
+            case Source.INSPECTION:
                 pass  # after the policies
             case Source.RIGHTS:
                 found.rights = await read_rights(session, found.namespace)
@@ -90,7 +92,7 @@ class _DoctorReader(Reader):
 
 def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
     """The operator's settings in its Deployment; None if there is none."""
-    found = next(((one, container) for one in deployments for container in one.running("run")), None)
+    found = next(((one, container) for one in deployments for container in one.containers_running("run")), None)
     if found is None:
         return None
     deployment, container = found

@@ -11,7 +11,7 @@ from taintwarden_cli.doctor.inventory import Inventory, PodGroup
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.status.event_timeline import Happening
-from taintwarden_cli.status.findings import PolicyLook
+from taintwarden_cli.status.findings import PolicyFindings
 
 
 class ClientConfig(msgspec.Struct, rename="camel"):
@@ -100,10 +100,10 @@ class DoctorSnapshot(Snapshot):
     webhook_problem: str = ""
     """Why no webhook answers, if that is known."""
     rights: Rights | None = None
-    looks: Mapping[str, PolicyLook] = {}
+    findings: Mapping[str, PolicyFindings] = {}
     """What a close look adds to the status of each policy."""
 
-    def take(self, inventory: Inventory) -> None:
+    def add_inventory(self, inventory: Inventory) -> None:
         """All pods and templates are read."""
         inventory.close()
         self.groups = inventory.groups

@@ -12,14 +12,14 @@ from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotCh
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.command import SHOWN_OBJECTS
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.doctor.doctor_reading import read_for
+from taintwarden_cli.doctor.doctor_reading import read_sources
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot
 from taintwarden_cli.doctor.findings_table import parts
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rendering import render
 
-BLIND = 11
+MOSTLY_UNCHECKED = 11
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -31,10 +31,10 @@ def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object)
         fail(str(error), USAGE)
     settings = settings_of(flags)
     snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
-    ask(settings, lambda session: read_for(wanted(checks), session, snapshot))
+    ask(settings, lambda session: read_sources(wanted(checks), session, snapshot))
     answer = diagnose(snapshot, checks, settings.gates)
     write_answer(answer, output, lambda: render(*parts(answer, checks, None if show_all else SHOWN_OBJECTS)))
-    sys.exit(PERSON if answer.findings else BLIND if answer.is_blind else FINE)
+    sys.exit(PERSON if answer.findings else MOSTLY_UNCHECKED if answer.is_mostly_unchecked else FINE)
 
 
 def chosen(names: Sequence[str]) -> tuple[Check, ...]:
@@ -58,7 +58,7 @@ def wanted(checks: Iterable[Check]) -> frozenset[Source]:
 def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
     """The findings of ``checks``."""
     context = Context(snapshot, gates)
-    made = [check for check in checks if all(snapshot.knows(source) for source in check.needs)]
+    made = [check for check in checks if all(snapshot.has_read(source) for source in check.needs)]
     findings = [finding for check in made for finding in _merged(check, check.run(context))]
     findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
     return Diagnosis(

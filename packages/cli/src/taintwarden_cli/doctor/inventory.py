@@ -10,7 +10,7 @@ from taintwarden.api.types import GROUP
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.wire.kinds import OwnerReference
-from taintwarden_cli.rehearsal.places import Place, PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod, NodeRequirements
 from taintwarden_cli.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
 from taintwarden_placement.admission.checking import look, mapping, sequence
@@ -26,7 +26,7 @@ class PodShape(msgspec.Struct, frozen=True):
     """The fields of a pod that checks read. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
 
     pod_class: PodClass
-    place: Place
+    node_requirements: NodeRequirements
     annotations: tuple[tuple[str, str], ...] = ()
     tolerations: bytes = b"[]"
 
@@ -97,7 +97,7 @@ class Inventory:
         self.groups: list[PodGroup] = []
         self.unreadable: list[tuple[Subject, str]] = []
         self._decoder = Decoder(lambda: Instant(WallTime(now), MonotonicTime(now)))
-        self._pod_decoder = msgspec.json.Decoder(PlacedPod)
+        self._pod_decoder = msgspec.json.Decoder(FullPod)
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}
         """The controller of a workload, by the UID of the workload."""
@@ -174,12 +174,12 @@ class Inventory:
             group.wanted = wanted if isinstance(wanted, int) else 1
             self.groups.append(group)
 
-    def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, PlacedPod]:
+    def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, FullPod]:
         obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
+        rest = (obj.spec.node_requirements, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
         return shape, more, obj

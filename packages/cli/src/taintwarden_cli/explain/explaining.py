@@ -22,8 +22,8 @@ from taintwarden.engine.profile_selection import effective, matching
 from taintwarden_cli.explain.explanation import (
     ClaimExplanation,
     Fate,
+    InactivePolicy,
     NodeExplanation,
-    Passed,
     PodExplanation,
     PodReference,
     PolicyExplanation,
@@ -32,11 +32,11 @@ from taintwarden_cli.explain.explanation import (
     TolerationAnswer,
 )
 from taintwarden_cli.explain.waiting import blocked_by, budgets_explained, tripped, waiting
-from taintwarden_cli.rehearsal.evaluation import Evaluation, untouchable
-from taintwarden_cli.rehearsal.node_candidates import Candidates
+from taintwarden_cli.rehearsal.evaluation import Evaluation, why_not_acted_on
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.pending import diagnose
-from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, taught
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 
@@ -49,10 +49,10 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
-    return explain_pod(snapshot, gates, taught(snapshot, gates), snapshot.pods[0])
+    return explain_pod(snapshot, gates, rehearse(snapshot, gates), snapshot.pods[0])
 
 
-def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedPod) -> PodExplanation:
+def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: FullPod) -> PodExplanation:
     """The explanation of a pod by a machine that knows the snapshot.
 
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
@@ -63,7 +63,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
         at=rfc3339.at(snapshot.now),
         pod=PodReference(meta.namespace, meta.name, meta.uid, obj.spec.node_name),
         fate=Fate.NOT_ACTED_ON if obj.metadata.deletion_timestamp is None else Fate.TERMINATES,
-        reason=untouchable(obj, snapshot.now),
+        reason=why_not_acted_on(obj, snapshot.now),
         problem=snapshot.operator_problem or None,
         policies=list(_policies(evaluation)),
         profiles=list(_profiles(evaluation)),
@@ -87,7 +87,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
         return answer
     first, *others = (_claim(answer, claim, evaluation) for claim in claims)
     acting = claims[0].policy
-    is_enforced = acting.mode is Mode.ENFORCE and acting.name not in evaluation.rehearsed_policies
+    is_enforced = acting.mode is Mode.ENFORCE and acting.name not in evaluation.dry_run_policies
     answer.fate = Fate.LEAVES if is_enforced else Fate.WOULD_LEAVE
     answer.reason, answer.policy = first.reason, first.policy
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
@@ -118,8 +118,8 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehe
     """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
-    pod, candidates = evaluation.object, Candidates(evaluation.snapshot, known, evaluation.gates)
-    found, obstacles = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    pod, unscheduled_pods = evaluation.object, UnscheduledPods(evaluation.snapshot, known, evaluation.gates)
+    found, obstacles = diagnose(pod, unscheduled_pods.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
     answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in obstacles.items()]
     answer.reason, answer.remedy = found
     return answer
@@ -154,7 +154,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
         return "; then ".join(filter(None, (resume, tripped(policy, status))))
     if policy.mode is not Mode.ENFORCE:
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
-    if policy.name in evaluation.rehearsed_policies:
+    if policy.name in evaluation.dry_run_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
     budgets = [] if claim.deployment else answer.budgets
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)
@@ -217,7 +217,7 @@ def _not_selected(evaluation: Evaluation, taint: Taint) -> str:
     return "no policy acts on it for this pod"
 
 
-def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[Passed]:
+def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[InactivePolicy]:
     """The other policies that name the taint's key, each with the reason why it does not act."""
     for policy in evaluation.policies:
         selector = policy.selector_for(taint)
@@ -226,14 +226,14 @@ def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iter
         if selector is None:
             effects = _effects_for_key(policy, taint)
             if effects:
-                yield Passed(policy.name, f"it selects this key only with effect {effects}")
+                yield InactivePolicy(policy.name, f"it selects this key only with effect {effects}")
         elif why := evaluation.refusal(policy):
-            yield Passed(policy.name, why)
+            yield InactivePolicy(policy.name, why)
         elif acting is not None:
             mine, other = selector.specificity(taint), acting.selector_for(taint)
             is_closer = other is not None and other.specificity(taint) > mine
             better = "selects the key more closely" if is_closer else "is older, or comes first by its name"
-            yield Passed(policy.name, f"policy {acting.name} {better}")
+            yield InactivePolicy(policy.name, f"policy {acting.name} {better}")
 
 
 def _effects_for_key(policy: Policy, taint: Taint) -> str:

@@ -15,7 +15,7 @@ from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain_pod
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, taught
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying
 from taintwarden_cli.relative_times import Times
@@ -47,7 +47,7 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
 
 def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation:
     """Explain each pod of a node. Raises BadInput if the input is not sufficient."""
-    known = taught(snapshot, gates)
+    known = rehearse(snapshot, gates)
     found = sorted((explain_pod(snapshot, gates, known, pod) for pod in snapshot.pods), key=_rank)
     fates, node = [one.fate for one in found], known.view.node(name)
     taints = [taint for taint, _ in node.taints] if node is not None else []
@@ -98,7 +98,7 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
     for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
-        lines.add("Reclaim", Times(answer.at).within(end), "yellow")
+        lines.add("Reclaim", Times(answer.at).rewrite(end), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)

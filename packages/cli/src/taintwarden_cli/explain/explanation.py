@@ -39,7 +39,7 @@ class TolerationAnswer(msgspec.Struct, rename="camel"):
     text: str
 
 
-class Passed(msgspec.Struct, rename="camel"):
+class InactivePolicy(msgspec.Struct, rename="camel"):
     """A policy that names a taint's key and does not act on the taint here."""
 
     policy: str
@@ -63,7 +63,7 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     reason: str
     policy: str | None = None
     mode: str | None = None
-    other_policies: list[Passed] = field(default_factory=list)
+    other_policies: list[InactivePolicy] = field(default_factory=list)
     tolerations: list[TolerationAnswer] = field(default_factory=list)
     judged_value: str | None = None
     """The last valid value, if it is used because the current one cannot be compared."""

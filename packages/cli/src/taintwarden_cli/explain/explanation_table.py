@@ -59,7 +59,7 @@ def _head(answer: PodExplanation) -> Lines:
     lines.add("Scheduler", answer.scheduler)
     lines.add("Policy", answer.policy)
     lines.add("Waiting", answer.waits_for)
-    lines.add("Reclaim", answer.node_end and Times(answer.at).within(answer.node_end), "yellow")
+    lines.add("Reclaim", answer.node_end and Times(answer.at).rewrite(answer.node_end), "yellow")
     for claim in answer.claims:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")

@@ -20,18 +20,18 @@ from taintwarden.fields.text import printable
 from taintwarden_cli.cluster_session import PERSON, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden_cli.output import fail
-from taintwarden_cli.rehearsal.reading import read_for_policies
-from taintwarden_cli.rehearsal.rehearsal import taught
+from taintwarden_cli.rehearsal.reading import read_nodes_and_policies
+from taintwarden_cli.rehearsal.rehearsal import rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.status.lasting import of_system
+from taintwarden_cli.status.lasting_problems import is_system_key
 
-MOSTLY = 0.5
+MIN_SHARE = 0.5
 """Values are of a type if more than this share of the nodes has one: the rest are mistakes."""
 NAMED = 3
 """How many nodes a comment names."""
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class PolicyDraft(msgspec.Struct, frozen=True):
     """What is known of one key. ``lowest`` and ``highest`` are values that can be compared."""
 
     key: str
@@ -50,8 +50,8 @@ class Beginning(msgspec.Struct, frozen=True):
 def show(keys: tuple[str, ...], **flags: object) -> None:
     """Carry out ``taintwarden init``."""
     settings, now = settings_of(flags), time.time()
-    snapshot = ask(settings, lambda session: read_for_policies(session, now))
-    found, left_out = beginnings(snapshot, keys)
+    snapshot = ask(settings, lambda session: read_nodes_and_policies(session, now))
+    found, left_out = draft_policies(snapshot, keys)
     if not found:
         left = "; ".join(f"{printable(key)}: {why}" for key, why in left_out.items())
         named = f" (left out: {left})" if left else ""
@@ -62,19 +62,19 @@ def show(keys: tuple[str, ...], **flags: object) -> None:
     click.echo("\n".join(lines))
 
 
-def beginnings(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Beginning], dict[str, str]]:
+def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[PolicyDraft], dict[str, str]]:
     """What to write for the keys that are wanted, or for those whose values change; and why others are left out."""
-    rehearsal = taught(snapshot, Gates())
+    rehearsal = rehearse(snapshot, Gates())
     taints: dict[str, list[tuple[NodeView, Taint]]] = {}
     for node in filter(None, map(rehearsal.view.node, sorted(rehearsal.view.nodes))):
         for taint, _ in node.taints:
             taints.setdefault(taint.key, []).append((node, taint))
     known = {key: policy.name for policy in rehearsal.policies for key in (one.key for one in policy.taints)}
-    found: list[Beginning] = []
+    found: list[PolicyDraft] = []
     left_out = {key: "no node has it" for key in wanted if key not in taints}
     for key, seen in sorted(taints.items()):
         if not wanted or key in wanted:
-            one = _beginning(key, seen, taken=[beginning.name for beginning in found])
+            one = _draft(key, seen, taken=[draft.name for draft in found])
             if why := "" if wanted else _why_not(one, known):
                 left_out[key] = why
             else:
@@ -82,24 +82,24 @@ def beginnings(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Beginnin
     return found, left_out
 
 
-def _why_not(one: Beginning, known: dict[str, str]) -> str:
+def _why_not(one: PolicyDraft, known: dict[str, str]) -> str:
     if one.key in known:
         return f"policy {known[one.key]} acts on it"
     if one.key in STATIC_MARKERS:
         return "it states the class of a node, which does not change"
-    if of_system(one.key):
+    if is_system_key(one.key):
         return "a controller sets and removes it"
     return "" if one.value_type is not None else "its values are neither integers nor versions"
 
 
-def _beginning(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str]) -> Beginning:
+def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str]) -> PolicyDraft:
     effects, values = {taint.effect for _, taint in seen}, [taint.value for _, taint in seen]
     orders = ((kind, {one: at for one in values if (at := parse(one)) is not None}) for kind, parse in _ORDERS)
     kind, places = next(
-        ((kind, at) for kind, at in orders if sum(map(at.__contains__, values)) > MOSTLY * len(values)), (None, {})
+        ((kind, at) for kind, at in orders if sum(map(at.__contains__, values)) > MIN_SHARE * len(values)), (None, {})
     )
     valid = sorted(places, key=places.__getitem__)
-    return Beginning(
+    return PolicyDraft(
         key,
         _name(key, taken),
         tuple(effect.value for effect in Effect if effect.value in effects),
@@ -134,7 +134,7 @@ def _name(key: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _policy(one: Beginning) -> Iterator[str]:
+def _policy(one: PolicyDraft) -> Iterator[str]:
     have = "has" if one.nodes == 1 else "have"
     yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {have}."
     yield f"apiVersion: {GROUP}/{VERSION}"
@@ -170,7 +170,7 @@ def _policy(one: Beginning) -> Iterator[str]:
         yield f"        - {{key: {json.dumps(one.key)}, operator: Lt, value: {json.dumps(one.lowest)}}}"
 
 
-def _values(one: Beginning) -> Iterator[str]:
+def _values(one: PolicyDraft) -> Iterator[str]:
     if one.value_type is None:
         yield "      # Most values are neither integers nor versions: only Equal and Exists tolerate them."
         yield "      valueType: String"

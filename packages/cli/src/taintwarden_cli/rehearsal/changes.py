@@ -15,7 +15,7 @@ from taintwarden_cli.rehearsal.rehearsal import named
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
 
 
-class Where(msgspec.Struct, frozen=True):
+class NodeSelection(msgspec.Struct, frozen=True):
     """Selects nodes by name, by zone (its label, or its name in ``status``) and by labels; each adds nodes."""
 
     nodes: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True):
     A taint with the same key and effect is replaced, as kubectl does.
     """
 
-    where: Where
+    selection: NodeSelection
     taints: tuple[Taint, ...] = ()
     remove: tuple[tuple[str, str], ...] = ()
     """Key and effect; an empty effect matches any effect."""
@@ -63,7 +63,7 @@ class Change(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         removed = [f"{key}:{effect}" if effect else key for key, effect in self.remove]
         parts = [*(f"{taint} on" for taint in self.taints), *(f"no {one} on" for one in removed)]
-        return f"{', '.join(parts).removesuffix(' on').replace(' on,', ',')} on {self.where}"
+        return f"{', '.join(parts).removesuffix(' on').replace(' on,', ',')} on {self.selection}"
 
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -90,7 +90,7 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
     """The nodes that change. Raises BadInput if a change selects nodes that do not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:
-        current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
+        current = [changed.get(node.metadata.name, node) for node in change.selection.find(nodes)]
         _check_removals(change, [one for node in current for one in node.spec.taints])
         for node in current:
             taints = _changed_taints(change, node.spec.taints)
@@ -104,8 +104,8 @@ def _check_removals(change: Change, there: Sequence[TaintObject]) -> None:
     """Reject the removal of a taint that is nowhere: it is mistyped, and a plan without it would look harmless."""
     for key, effect in change.remove:
         if not any(one.key == key and effect in ("", one.effect) for one in there):
-            msg = f"no taint {key}:{effect} to remove on {change.where}" if effect else ""
-            raise BadInput(msg or f"no taint {key} to remove on {change.where}")
+            msg = f"no taint {key}:{effect} to remove on {change.selection}" if effect else ""
+            raise BadInput(msg or f"no taint {key} to remove on {change.selection}")
 
 
 def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[TaintObject]:

@@ -63,7 +63,7 @@ class Deployment(Named):
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
-    def running(self, command: str) -> Iterator[Container]:
+    def containers_running(self, command: str) -> Iterator[Container]:
         """The containers that run a command of ours."""
         return (one for one in self.spec.template.spec.containers if command in one.words)
 
@@ -75,10 +75,10 @@ async def read_deployments(session: Session, namespace: str) -> list[Deployment]
     return found.items if found else []
 
 
-async def unready_webhook(session: Session, namespace: str) -> str:
+async def read_webhook_problem(session: Session, namespace: str) -> str:
     """The same as :func:`unready`, where the webhook is configured. Empty if that may not be read."""
     try:
-        why = unready(await read_deployments(session, namespace), namespace)
+        why = webhook_problem(await read_deployments(session, namespace), namespace)
         if not why or WEBHOOK_DEPLOYMENT in why:
             return why
         found = await session.items(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
@@ -87,9 +87,9 @@ async def unready_webhook(session: Session, namespace: str) -> str:
         return ""
 
 
-def unready(deployments: Collection[Deployment], namespace: str) -> str:
+def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
     """Why pods that are created now are not completed, in one sentence: no replica is ready, or there is no webhook."""
-    found = [one for one in deployments if any(one.running(WEBHOOK))]
+    found = [one for one in deployments if any(one.containers_running(WEBHOOK))]
     unready = next((one.metadata.name for one in found if not one.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
     if unready is not None:
@@ -103,4 +103,4 @@ async def has_extender(session: Session, namespace: str) -> bool:
         deployments = await read_deployments(session, namespace)
     except ClusterError:
         return False
-    return any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)
+    return any(one.spec.replicas and any(one.containers_running(EXTENDER)) for one in deployments)

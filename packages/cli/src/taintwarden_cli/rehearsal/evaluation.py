@@ -15,8 +15,8 @@ from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerations
 from taintwarden.kube.wire.kinds import Timestamp
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden_cli.rehearsal.node_requirements import FullPod
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, stopped_clock
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing
 from taintwarden_cli.rehearsal.sources import Source
 
@@ -29,13 +29,13 @@ class Evaluation:
 
     """
 
-    def __init__(self, snapshot: Snapshot, gates: Gates, known: Rehearsal, pod: PlacedPod) -> None:
+    def __init__(self, snapshot: Snapshot, gates: Gates, known: Rehearsal, pod: FullPod) -> None:
         self.snapshot = snapshot
         self.gates = gates
         self.now = snapshot.now
         self.object = pod
         self.issues: list[PodIssue] = []
-        self.pod = self._translate()
+        self.pod = self._decode()
         self._view = known.view
         if self.pod is not None:  # with its devices
             uid = self.pod.uid
@@ -49,7 +49,7 @@ class Evaluation:
         self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
         """Those of the snapshot: of a pod that is not bound, all."""
         self.node = next((one for one in self.nodes if one.name == pod.spec.node_name), None)
-        self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
+        self.dry_run_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()
@@ -105,9 +105,9 @@ class Evaluation:
         """The PodDisruptionBudgets that the API server checks for the pod, by name, each with its own refusal."""
         return [] if self.pod is None else self._view.budgets(self.pod)
 
-    def _translate(self) -> Pod | None:
+    def _decode(self) -> Pod | None:
         try:
-            return Decoder(at_once(self.now), self.issues.append).pod(self.object)
+            return Decoder(stopped_clock(self.now), self.issues.append).pod(self.object)
         except ValueError as error:
             meta = self.object.metadata
             raise BadInput(f"Pod {meta.namespace}/{meta.name}: {error}") from error
@@ -129,7 +129,7 @@ class Evaluation:
         return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
 
 
-def untouchable(pod: PlacedPod, now: float) -> str:
+def why_not_acted_on(pod: FullPod, now: float) -> str:
     """Why the operator never acts on ``pod``, which the decoder has skipped."""
     if not pod.spec.node_name:
         return "it is not bound to a node"
@@ -140,7 +140,7 @@ def untouchable(pod: PlacedPod, now: float) -> str:
     return f"it has finished: its phase is {pod.status.phase}"
 
 
-def _grace_ends(pod: PlacedPod, deletion_timestamp: Timestamp, now: float) -> str:
+def _grace_ends(pod: FullPod, deletion_timestamp: Timestamp, now: float) -> str:
     """A pod's ``deletionTimestamp`` is not when it was deleted, but when the time that it gets to stop is over."""
     try:
         ends_at = moment(deletion_timestamp)

@@ -8,7 +8,7 @@ import msgspec
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
@@ -22,7 +22,7 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
 
     Raises BadInput if a required object is missing or invalid.
     """
-    pods = [_convert(one, PlacedPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
+    pods = [_convert(one, FullPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
     pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
     if not pods:
         held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"

@@ -14,13 +14,13 @@ from taintwarden_cli.rehearsal.session import ClusterError, Session
 
 OUR_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
 """Shows whether operator and webhook run, in whichever namespace."""
-CLOCKS_APART_SECONDS = 30.0
+CLOCK_SKEW_SECONDS = 30.0
 """How far the clock here may run ahead of the operator's before a live Lease looks expired."""
 SILENT_SECONDS = 60.0
 """If its Lease cannot be read, an operator without a report for so long is not running. It reports every 20 s."""
 LATE_SECONDS = 2 * RETRY_SECONDS + 1.0
 """How old a renewal may look, and how long a Lease is looked at then: two intervals of its renewal, and a second."""
-AGAIN_SECONDS = 1.0
+RECHECK_SECONDS = 1.0
 """Between two looks at a Lease that seems late."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 
@@ -52,11 +52,11 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
     renewed_at = _renewed_at(lease)
     if renewed_at is None or now - renewed_at <= LATE_SECONDS:
         return lease, False
-    if now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+    if now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS:
         return lease, True
     began = monotonic()
     while monotonic() < began + LATE_SECONDS:
-        await pause(AGAIN_SECONDS)
+        await pause(RECHECK_SECONDS)
         lease = await read_lease(session, namespace, LEASE_NAME)
         if _renewed_at(lease) != renewed_at:
             return lease, False
@@ -85,7 +85,7 @@ def liveness(
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
     seen_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
-    if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS):
+    if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS):
         return Liveness(_silent(seen_at, now), reported_at)
     if is_late and renewed_at is not None:
         late = wording.duration(now - renewed_at)

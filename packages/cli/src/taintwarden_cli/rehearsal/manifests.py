@@ -16,7 +16,7 @@ from taintwarden.fields.text import printable
 from taintwarden_cli.rehearsal.yaml_documents import Position, documents, items_of, position
 
 MAX_BYTES = 256 * 2**20
-_OF_SHELLS = ("/dev/fd/", "/proc/")
+_SHELL_PIPES = ("/dev/fd/", "/proc/")
 """Pipes that a shell has opened already, such as <(helm template). The opening of others waits for who writes."""
 _TEMPLATE = "{{"
 """Begins an action of a Helm template."""
@@ -77,7 +77,7 @@ def read_documents(name: str) -> list[Document]:
     shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)
     try:
-        found = _json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
+        found = _parse_json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
     except BadInput as error:
         raise BadInput(f"{shown}: {error}") from error
     except yaml.MarkedYAMLError as error:
@@ -90,7 +90,7 @@ def read_documents(name: str) -> list[Document]:
         raise BadInput(f"{shown}: is not YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise BadInput(f"{shown}: is nested too deeply") from error
-    return [one for document in found for one in _unfold(document)]
+    return [one for document in found for one in _expand_list(document)]
 
 
 def _read_text(name: str, shown: str) -> str:
@@ -100,7 +100,7 @@ def _read_text(name: str, shown: str) -> str:
         if name == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
-            if Path(name).is_fifo() and not name.startswith(_OF_SHELLS):
+            if Path(name).is_fifo() and not name.startswith(_SHELL_PIPES):
                 raise BadInput(f"{shown}: is a named pipe: write - for standard input")
             with Path(name).open("rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
@@ -113,17 +113,17 @@ def _read_text(name: str, shown: str) -> str:
         raise BadInput(f"{shown}: is not UTF-8 text") from error
 
 
-def _json(file: str, text: str) -> list[Document]:
+def _parse_json(file: str, text: str) -> list[Document]:
     """The one document of a JSON file. A YAML parser takes a hundred times as long."""
     if not text.lstrip().startswith("{"):
         return []
     try:
-        return [Document(file, 1, 1, json.loads(text, object_pairs_hook=_once))]
+        return [Document(file, 1, 1, json.loads(text, object_pairs_hook=_reject_duplicates))]
     except json.JSONDecodeError:
         return []  # flow-style YAML, or several documents
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -131,7 +131,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _unfold(document: Document) -> Iterator[Document]:
+def _expand_list(document: Document) -> Iterator[Document]:
     """The items of a List, as ``kubectl get -o yaml`` writes it; typed lists omit the kind of their items."""
     content = document.content
     if not document.kind.endswith("List") or not isinstance(content.get("items"), list):

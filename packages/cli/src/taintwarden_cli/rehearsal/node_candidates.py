@@ -11,7 +11,7 @@ import msgspec
 from taintwarden.engine.model import Gates, Node, PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import PodAnnotations, PodMeta
-from taintwarden_cli.rehearsal.places import Place, PlacedPod, labels_of
+from taintwarden_cli.rehearsal.node_requirements import FullPod, NodeRequirements, labels_of
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.injection import NO_NODE
@@ -58,37 +58,37 @@ _KINDS = {
 }
 
 
-class Candidate:
+class UnscheduledPod:
     """A pod that is to be scheduled.
 
     Args:
         demand: what it demands, with extended tolerations and node affinity.
         place: what the scheduler reads in its ``nodeSelector`` and node affinity.
         wanted: what placement would write now.
-        candidates: what it is one of.
+        unscheduled_pods: what it is one of.
 
     """
 
     def __init__(
         self,
         demand: Demand,
-        place: Place,
+        requirements: NodeRequirements,
         wanted: Restrictions,
-        candidates: "Candidates",
+        unscheduled_pods: "UnscheduledPods",
     ) -> None:
-        gates = candidates.gates
+        gates = unscheduled_pods.gates
         self.demand = demand
         self.wanted = wanted
-        self.is_impossible = bool(NO_NODE.items() & set(place.selector))
+        self.is_impossible = bool(NO_NODE.items() & set(requirements.selector))
         """Whether no node matches it, since its restrictions could not be written."""
-        self._candidates = candidates
+        self._unscheduled_pods = unscheduled_pods
         self._judge = Judge(demand, gates)
         self._native = Judge(Demand(Tolerations(demand.tolerations.native)), gates)
-        selector = tuple(pair for pair in place.selector if pair not in NO_NODE.items())
-        self._own = Place(selector, place.terms).without(is_mirror_label).judge(gates)
+        selector = tuple(pair for pair in requirements.selector if pair not in NO_NODE.items())
+        self._own = NodeRequirements(selector, requirements.terms).without(is_mirror_label).judge(gates)
         """Without what placement has written."""
-        self._place = place.judge(gates)
-        self._labels = place.labels
+        self._requirements = requirements.judge(gates)
+        self._labels = requirements.labels
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether the taint does not keep it off: by all its tolerations, and by those that the scheduler reads."""
@@ -111,7 +111,7 @@ class Candidate:
             yield from (Obstacle(ObstacleKind.NATIVE, f"taint {taint}: {NATIVE}") for taint in lacking)
         if own := self._own.refusal((), labels):
             yield Obstacle(ObstacleKind.AFFINITY, own.reason)
-        elif refused is None and (placed := self._place.refusal((), labels)):  # otherwise it is said already
+        elif refused is None and (placed := self._requirements.refusal((), labels)):  # otherwise it is said already
             yield self._of_placement(node, placed.reason)
 
     def preferences(self, node: Node) -> Preferences:
@@ -123,8 +123,8 @@ class Candidate:
         if self.is_impossible:
             words = f"{mismatch}: what restricts it to nodes could not be written when it was created"
             return Obstacle(ObstacleKind.IMPOSSIBLE, words)
-        wanted = self._candidates.wanted(node)
-        if self._place.refusal((), wanted.on(labels_of(node))) is None:
+        wanted = self._unscheduled_pods.wanted(node)
+        if self._requirements.refusal((), wanted.on(labels_of(node))) is None:
             differing = ", ".join(
                 f"{label} is {node.labels.get(label, 'not there')} and should be {value}"
                 for label, value in wanted.labels.items()
@@ -135,56 +135,60 @@ class Candidate:
         return Obstacle(ObstacleKind.PLACEMENT, ": ".join(filter(None, (mismatch, "; ".join(faults)))))
 
 
-class Candidates:
+class UnscheduledPods:
     """Reads pods that are to be scheduled.
 
     Args:
         snapshot: the objects of the cluster.
-        taught: a machine that knows them.
+        rehearsal: a machine that knows them.
         gates: which operators are enabled.
 
     """
 
-    def __init__(self, snapshot: Snapshot, taught: Rehearsal, gates: Gates) -> None:
+    def __init__(self, snapshot: Snapshot, rehearsal: Rehearsal, gates: Gates) -> None:
         self.gates = gates
-        self._taught = taught
-        self._published = published_labels(taught.policies)
-        self._by_labels = bool(self._published or placed_keys(taught.policies))
+        self._rehearsal = rehearsal
+        self._published = published_labels(rehearsal.policies)
+        self._by_labels = bool(self._published or placed_keys(rehearsal.policies))
         profiles = Profiles()
-        for profile in taught.profiles:
+        for profile in rehearsal.profiles:
             profiles.put(profile.namespace, profile.name, profile)
-        self._demands = Demands(taught.decoder, profiles)
+        self._demands = Demands(rehearsal.decoder, profiles)
 
     def wanted(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""
-        return wanted_labels(node, self._taught.view.policies)
+        return wanted_labels(node, self._rehearsal.view.policies)
 
-    def of(self, pod: PlacedPod) -> Candidate:
+    def of(self, pod: FullPod) -> UnscheduledPod:
         """What a pod demands."""
-        pod_class = self._taught.decoder.pod_class(pod)
-        return self._candidate(self._demands.of(pod), pod.spec.place, pod_class)
+        pod_class = self._rehearsal.decoder.pod_class(pod)
+        return self._unscheduled_pod(self._demands.of(pod), pod.spec.node_requirements, pod_class)
 
     def of_class(
-        self, pod_class: PodClass, place: Place, node_affinity: str | None, natives: tuple[Toleration, ...]
-    ) -> Candidate:
+        self,
+        pod_class: PodClass,
+        requirements: NodeRequirements,
+        node_affinity: str | None,
+        natives: tuple[Toleration, ...],
+    ) -> UnscheduledPod:
         """What pods of a class demand that require these labels, with this annotation.
 
         ``natives``: native tolerations that they get in addition.
         """
         metadata = PodMeta(namespace=pod_class.namespace, labels=pod_class.labels)
         metadata.annotations = PodAnnotations(node_affinity=node_affinity)
-        own = self._taught.view.tolerations_of(pod_class)
+        own = self._rehearsal.view.tolerations_of(pod_class)
         tolerations = msgspec.structs.replace(own, native=(*own.native, *natives))
         demand = Demand(tolerations, self._demands.of(UnboundPod(metadata)).affinities)
-        return self._candidate(demand, place, pod_class)
+        return self._unscheduled_pod(demand, requirements, pod_class)
 
-    def _candidate(self, demand: Demand, place: Place, pod_class: PodClass) -> Candidate:
+    def _unscheduled_pod(self, demand: Demand, requirements: NodeRequirements, pod_class: PodClass) -> UnscheduledPod:
         policies = acting(
-            self._taught.policies, pod_class, self._taught.view.namespace_labels(pod_class.namespace)
+            self._rehearsal.policies, pod_class, self._rehearsal.view.namespace_labels(pod_class.namespace)
         ).placing
         wanted = restrictions(demand, policies, self._published, self.gates)
-        found = Candidate(demand, place, wanted, self)
-        is_written = found.is_impossible or merge(required := place.required(), wanted.affinities)[0] is required
+        found = UnscheduledPod(demand, requirements, wanted, self)
+        is_written = found.is_impossible or merge(required := requirements.required(), wanted.affinities)[0] is required
         if self._by_labels and not is_written:  # nothing evaluates its affinities then
-            return Candidate(Demand(demand.tolerations), place, wanted, self)
+            return UnscheduledPod(Demand(demand.tolerations), requirements, wanted, self)
         return found

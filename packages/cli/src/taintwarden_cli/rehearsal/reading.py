@@ -14,7 +14,7 @@ from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeO
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
 from taintwarden_cli.rehearsal.deployments import has_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import (
@@ -36,7 +36,7 @@ AFTER_POLICIES: tuple[Source, ...] = (*DEVICES, Source.DEPLOYMENTS)
 """Sources that are read only if a policy needs them."""
 _FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.NODES: ("nodes", NodeObject),
-    Source.PODS: ("pods", PlacedPod),
+    Source.PODS: ("pods", FullPod),
     Source.NAMESPACES: ("namespaces", NamespaceObject),
     Source.BUDGETS: ("budgets", FullBudget),
     Source.SLICES: ("slices", SliceObject),
@@ -161,7 +161,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
     return found
 
 
-async def read_for_policies(session: Session, now: float) -> Snapshot:
+async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
     """Nodes, and the policies that exist; their definition need not be installed.
 
     Raises ClusterError if nodes, or policies that are defined, cannot be read.
@@ -174,7 +174,7 @@ async def read_for_policies(session: Session, now: float) -> Snapshot:
     return found
 
 
-async def read_around(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
+async def read_pod(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
     """One pod, then its related objects concurrently. ``operator``: the namespace of the operator.
 
     The default namespace of the pod is that of the session.
@@ -183,7 +183,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     """
     namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
-    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PlacedPod, "pods")
+    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", FullPod, "pods")
     if pod is None:
         events = f"kubectl events -n {namespace} --for pod/{name}"
         msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}; if it is gone: {events}"
@@ -193,7 +193,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     async def nodes() -> None:
         found.nodes = await _nodes_for(session, pod)
 
-    async def of_namespace() -> None:
+    async def namespace_labels() -> None:
         """Labels of the namespace; few policies select by them."""
         try:
             one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
@@ -218,7 +218,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
     *_, found.policies, profiles = await asyncio.gather(
         nodes(),
-        of_namespace(),
+        namespace_labels(),
         budgets(),
         session.policies(dict[str, Any]),
         stored_profiles(session, PROFILES.path_in(space)),
@@ -248,13 +248,13 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
     for source in (Source.POLICIES, Source.PROFILES):
         if source in found.problems:
             raise ClusterError(found.problems[source])
-    pods = session.pages(PODS.path, PlacedPod, PODS.name, f"spec.nodeName={name}")
+    pods = session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
     found.pods = [pod async for page in pods for pod in page if pod.is_on_node]
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 
 
-async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
+async def _nodes_for(session: Session, pod: FullPod) -> list[NodeObject]:
     """The node of a pod; all nodes if it is not bound."""
     if pod.is_pending:
         return [one async for page in session.pages(NODES.path, NodeObject, NODES.name) for one in page]

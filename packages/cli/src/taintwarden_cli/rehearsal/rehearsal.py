@@ -36,10 +36,10 @@ NEWEST = 2**64
 """Everything is read at one moment: no pod is newer than what is known about its node."""
 LEADING_FOR_SECONDS = 100_000.0
 """The operator has been the leader for so long that the whole burst of its rates is available."""
-MOST_TURNS = 100_000
+MAX_WAKES = 100_000
 
 
-def at_once(now: float) -> Callable[[], Instant]:
+def stopped_clock(now: float) -> Callable[[], Instant]:
     """Both clocks, stopped at one moment."""
     instant = Instant(WallTime(now), MonotonicTime(now))
     return lambda: instant
@@ -86,54 +86,54 @@ class Rehearsal:
         self._clock = clock
         self._carry_out = carry_out
 
-    def teach(self) -> None:
+    def feed_snapshot(self) -> None:
         """Feed all of the snapshot, in the order in which the operator receives it."""
         snapshot, metrics = self._snapshot, _metrics()
-        PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
+        PolicyStore(self._set_policies, _problem_recorder(self.policy_problems)).load(snapshot.policies)
         self._restore_guards()
         self.feed(events.PoliciesChanged(self.policies))
-        profiles = ProfileStore(self.feed, _problems(self.profile_problems))
+        profiles = ProfileStore(self.feed, _problem_recorder(self.profile_problems))
         profiles.load(snapshot.profiles)
         self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))
-        self._list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
-        self._list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
+        self._feed_list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
+        self._feed_list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
         for plural, workloads in snapshot.workloads.items():
             handler = WorkloadHandler(plural, self.feed, metrics)
             handler.follow(self.policies)
-            self._list(handler, workloads)
-        self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
+            self._feed_list(handler, workloads)
+        self._feed_list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
         if ask_replacements(self.policies):
-            self._teach_deployments()
-        self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
+            self._feed_deployments()
+        self._feed_list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
         if any(policy.devices for policy in self.policies):
-            self._teach_devices()
+            self._feed_devices()
         self.feed(events.NodesReached(NEWEST))
         self.feed(events.Synced())
 
-    def _teach_deployments(self) -> None:
-        self._list(DeploymentHandler(DEPLOYMENTS.name, self.feed, _metrics()), self._snapshot.deployments)
+    def _feed_deployments(self) -> None:
+        self._feed_list(DeploymentHandler(DEPLOYMENTS.name, self.feed, _metrics()), self._snapshot.deployments)
         problem = self._snapshot.problems.get(Source.DEPLOYMENTS, "")
         self.feed(events.DeploymentsKnown(is_known=not problem, problem=problem))
 
-    def _teach_devices(self) -> None:
+    def _feed_devices(self) -> None:
         snapshot, metrics, problem = self._snapshot, _metrics(), self._snapshot.devices_problem
         drivers = named_drivers(self.policies)
         self.slices = SliceHandler(SLICES.name, self.feed, metrics, drivers)
         if not problem:
-            self._list(self.slices, snapshot.slices)
-            self._list(ClaimHandler(CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
-            self._list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
+            self._feed_list(self.slices, snapshot.slices)
+            self._feed_list(ClaimHandler(CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
+            self._feed_list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
         self.feed(device_events.DevicesKnown(known=not problem, problem=problem))
 
-    def lead(self) -> None:
+    def become_leader(self) -> None:
         """Act as an operator that has been the leader for long."""
         now = self._clock()
         before = Instant(now.wall, MonotonicTime(now.monotonic - LEADING_FOR_SECONDS))
         self.feed(events.LeadershipChanged(leading=True), before)
 
-    def rest(self) -> None:
+    def run_until_idle(self) -> None:
         """Wake the machine until it waits for a later time."""
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_WAKES):
             if self.wake_after(self._clock()) != 0.0:
                 return
             self.feed(events.Woke())
@@ -159,17 +159,17 @@ class Rehearsal:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.decoder.follow(self.policies)
 
-    def _list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
+    def _feed_list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
         handler.list_began()
         handler.listed(objects)
         handler.list_ended("")
 
 
-def taught(snapshot: Snapshot, gates: Gates) -> Rehearsal:
+def rehearse(snapshot: Snapshot, gates: Gates) -> Rehearsal:
     """A machine that knows a snapshot, at the time of the snapshot, and waits for a later one."""
-    rehearsal = Rehearsal(snapshot, gates, at_once(snapshot.now))
-    rehearsal.teach()
-    rehearsal.rest()
+    rehearsal = Rehearsal(snapshot, gates, stopped_clock(snapshot.now))
+    rehearsal.feed_snapshot()
+    rehearsal.run_until_idle()
     return rehearsal
 
 
@@ -186,7 +186,7 @@ def _metrics() -> Metrics:
     return Metrics()
 
 
-def _problems(found: dict[str, str]) -> Callable[[str, str, str], None]:
+def _problem_recorder(found: dict[str, str]) -> Callable[[str, str, str], None]:
     def note(key: str, _: str, reason: str) -> None:
         found[key] = " ".join(reason.split())
 

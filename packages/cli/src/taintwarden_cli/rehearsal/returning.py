@@ -10,7 +10,7 @@ from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Gates, PodClass, Taint, Tolerations
 from taintwarden.engine.operators import Operator
-from taintwarden_cli.rehearsal.places import Place, labels_of
+from taintwarden_cli.rehearsal.node_requirements import NodeRequirements, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels
 from taintwarden_placement.node_labels.names import Kept, keys_of
@@ -23,7 +23,7 @@ REMEDY = (
 """What keeps such pods off."""
 
 
-class Returning:
+class ReturnFinder:
     """Judges pods of a cluster.
 
     Args:
@@ -40,9 +40,9 @@ class Returning:
         self._injected = injected
         self._has_extender = has_extender
 
-    def nodes(self, pod_class: PodClass, place: Place) -> Iterator[str]:
+    def nodes(self, pod_class: PodClass, requirements: NodeRequirements) -> Iterator[str]:
         """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
-        native, judge = self._native(pod_class), place.judge(self._gates)
+        native, judge = self._native(pod_class), requirements.judge(self._gates)
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
             verdicts = self._view.verdicts(name, pod_class)
@@ -55,7 +55,7 @@ class Returning:
             if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
                 yield name
 
-    def keys(self, pod_class: PodClass, place: Place) -> list[str]:
+    def uncompared_keys(self, pod_class: PodClass, requirements: NodeRequirements) -> list[str]:
         """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
         if self._has_extender:
             return []
@@ -64,7 +64,7 @@ class Returning:
             taint.key
             for taint in compared_taints(self._view, pod_class)
             if (taint.source or native.refusal([taint], {}) is None)
-            and not _names_labels(place, taint.key)
+            and not _names_labels(requirements, taint.key)
             and not self._is_placed(pod_class, taint.key)
         }
         return sorted(found)
@@ -91,7 +91,7 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
     return [taint for taint in taints if any(policy.selector_for(taint) for policy in policies)]
 
 
-def _names_labels(place: Place, key: str) -> bool:
+def _names_labels(requirements: NodeRequirements, key: str) -> bool:
     """Whether each of the pod's terms requires something of the labels that repeat the taint."""
-    named = [keys_of(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
+    named = [keys_of(requirement.key for requirement in term.match_expressions) for term in requirements.terms or ()]
     return bool(named) and all(Kept(key) in keys for keys in named)

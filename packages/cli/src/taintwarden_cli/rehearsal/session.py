@@ -66,7 +66,7 @@ class Session:
         """One object, or one page of a list; None if it is not found. Raises ClusterError if it cannot be read."""
         try:
             body = await self._request("GET", path, f"read {what}", params=params)
-        except _NothingThereError:
+        except _NotFoundError:
             return None
         return _decoded(body, wanted, what)
 
@@ -122,7 +122,7 @@ class Session:
             asked = {"limit": str(limit.objects), **params}
             try:
                 return await self._request("GET", path, f"read {what}", params=asked, max_bytes=limit.max_bytes)
-            except _NothingThereError as error:
+            except _NotFoundError as error:
                 raise NotServedError(f"the cluster at {self.server} does not serve {path}") from error
             except _TooLongError:
                 if not limit.shrink():
@@ -150,7 +150,7 @@ class Session:
         params = {"fieldManager": manager}
         await self._request("PATCH", path, f"change {what}", body=body, params=params, content_type=MERGE_PATCH)
 
-    async def _patiently(self, method: str, path: str, **more: Any) -> bytes:
+    async def _request_with_retries(self, method: str, path: str, **more: Any) -> bytes:
         """Retries while the server asks for it, for example since its storage is initializing, as kubectl does.
 
         It has carried out nothing then.
@@ -168,10 +168,10 @@ class Session:
 
     async def _request(self, method: str, path: str, action: str, **more: Any) -> bytes:
         try:
-            return await self._patiently(method, path, **more)
+            return await self._request_with_retries(method, path, **more)
         except ApiError as error:
             if method == "GET" and error.is_unserved:
-                raise _NothingThereError from error
+                raise _NotFoundError from error
             verb = "you may not" if error.code == 403 else "cannot"
             kind = ChangedMeanwhileError if error.code == 409 else ClusterError
             who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
@@ -195,7 +195,7 @@ class Page(msgspec.Struct, Generic[T]):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
-class _NothingThereError(Exception):
+class _NotFoundError(Exception):
     """404."""
 
 

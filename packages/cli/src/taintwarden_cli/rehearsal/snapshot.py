@@ -15,7 +15,7 @@ from taintwarden.kube.wire.kinds import (
     NodeObject,
     WorkloadObject,
 )
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
@@ -57,7 +57,7 @@ class Snapshot(msgspec.Struct):
     operator_problem: str = ""
     """Why the operator is not running, if it is not."""
     nodes: Sequence[NodeObject] = ()
-    pods: Sequence[PlacedPod] = ()
+    pods: Sequence[FullPod] = ()
     namespaces: Sequence[NamespaceObject] = ()
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
@@ -70,7 +70,7 @@ class Snapshot(msgspec.Struct):
     devices_unserved: str = ""
     """Which objects about devices the cluster does not serve, although a policy needs them."""
 
-    def knows(self, source: Source) -> bool:
+    def has_read(self, source: Source) -> bool:
         """Whether the source was read."""
         return source not in self.problems
 

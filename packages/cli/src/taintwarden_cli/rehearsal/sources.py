@@ -70,7 +70,7 @@ class Source(StrEnum):
     BUILT_IN = "the kube-controller-manager"
     EVENTS = "events"
     RIGHTS = "the operator's rights"
-    LOOK = "the nodes and pods of policies"
+    INSPECTION = "the nodes and pods of policies"
 
 
 class Listing(NamedTuple):

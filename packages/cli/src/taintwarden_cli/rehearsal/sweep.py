@@ -92,7 +92,7 @@ def sweep(
     view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates, modes: Mapping[str, Mode], now: float
 ) -> Sweep:
     """Try the values on these nodes; without names, on all that carry the taint."""
-    found = _Counter(view, wanted, names, gates)
+    found = _SweptPods(view, wanted, names, gates)
     steps: list[Step] = []
     before = 0
     for value in wanted.values:
@@ -120,14 +120,14 @@ def sweep(
     )
 
 
-def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
+def _notes(found: "_SweptPods", wanted: SweptTaint) -> Iterator[str]:
     if not found.nodes:
         yield f"no node carries the taint {wanted.key}:{wanted.effect}: name nodes by --node, --zone or --selector"
     elif not found.policies:
         yield f"no policy acts on {wanted.key}:{wanted.effect} on these nodes: it is left to Kubernetes"
 
 
-class _Counter:
+class _SweptPods:
     """The pods on some nodes, and which of them would have to leave."""
 
     def __init__(self, view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates) -> None:
@@ -136,8 +136,8 @@ class _Counter:
         self._evaluator = Evaluator(gates)
         self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
         if not names:
-            self.nodes = [node for node in self.nodes if any(_same(node, wanted))]
-        self._source = next((one.source for node in self.nodes for one in _same(node, wanted)), "")
+            self.nodes = [node for node in self.nodes if any(_matching_taints(node, wanted))]
+        self._source = next((one.source for node in self.nodes for one in _matching_taints(node, wanted)), "")
         self.policies: set[str] = set()
         self.pods = 0
         self.invalid: dict[str, None] = {}
@@ -155,7 +155,7 @@ class _Counter:
         if acting is not None:
             policy, _ = acting
             self.policies.add(policy.name)
-            key = (id(pod.shared), policy.name, _workload(pod))
+            key = (id(pod.shared), policy.name, _workload_name(pod))
             first, _, number = self._groups.get(key, (pod, policy, 0))
             self._groups[key] = (first, policy, number + 1)
 
@@ -175,11 +175,11 @@ class _Counter:
         return by_policy, workloads
 
 
-def _same(node: NodeView, wanted: SweptTaint) -> Iterator[Taint]:
+def _matching_taints(node: NodeView, wanted: SweptTaint) -> Iterator[Taint]:
     return (taint for taint, _ in node.taints if (taint.key, taint.effect) == (wanted.key, wanted.effect))
 
 
-def _workload(pod: Pod) -> str:
+def _workload_name(pod: Pod) -> str:
     """As people call it: a ReplicaSet's name without the hash of its template."""
     owner = pod.shared.owner
     name = pod.name if owner is None else owner.name

@@ -42,7 +42,7 @@ def documents(text: str) -> Iterator[tuple[int, int, Any, yaml.Node]]:
             number += 1
             if node is None:
                 continue
-            if _size(node, {}) > MAX_NODES:
+            if _expanded_size(node, {}) > MAX_NODES:
                 raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
             _check_keys(node, set())
             content = loader.construct_document(node)
@@ -56,7 +56,7 @@ def position(node: yaml.Node, path: str) -> Position:
     """The position of a field such as ``spec.taints[0].key``, or of what contains it."""
     line = node.start_mark.line
     for index, name in _SEGMENT.findall(path):
-        below = _below(node, name or index)
+        below = _child(node, name or index)
         if below is None:
             return Position(line + 1)
         line, node = below
@@ -66,11 +66,11 @@ def position(node: yaml.Node, path: str) -> Position:
 
 def items_of(node: yaml.Node) -> list[yaml.Node] | None:
     """The nodes of the items of a List."""
-    below = _below(node, "items")
+    below = _child(node, "items")
     return below[1].value if below is not None and isinstance(below[1], yaml.SequenceNode) else None
 
 
-def _below(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
+def _child(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
     """The line and the value of a field or an item."""
     if isinstance(node, yaml.MappingNode):
         pairs = ((key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode) and key.value == name)
@@ -133,12 +133,12 @@ def _check_keys(node: yaml.Node, seen: set[int]) -> None:
         _check_keys(child, seen)
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
+def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
     """How many nodes this has when its aliases are expanded."""
     size = known.get(id(node))
     if size is None:
         known[id(node)] = MAX_NODES  # an alias to a node that contains it expands without end
         parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
         children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
-        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
+        size = known[id(node)] = 1 + sum(_expanded_size(child, known) for child in children)
     return size

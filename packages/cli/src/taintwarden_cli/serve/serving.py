@@ -16,17 +16,17 @@ from taintwarden_cli.output import fail
 OneOf = TypeVar("OneOf", bound=CommonSettings)
 
 
-def serve(place: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:
+def serve(target: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:
     """Run a process until a signal stops it, and exit.
 
     Args:
-        place: ``module:function`` that serves with the settings, and returns what made it fail, if anything. Each
+        target: ``module:function`` that serves with the settings, and returns what made it fail, if anything. Each
             process imports its own: the operator runs without what makes certificates.
         load: settings of the environment and of flags.
         flags: what the command line says.
 
     """
-    run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]] = imported(place, with_rich=False)
+    run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]] = imported(target, with_rich=False)
     try:
         settings = load(os.environ, **flags)
         configure_logs(settings.log_format, settings.log_level)

@@ -36,7 +36,7 @@ class Missed(msgspec.Struct, frozen=True, rename="camel"):
     """So recently that a person has to look."""
 
 
-class PolicyLook(msgspec.Struct, rename="camel"):
+class PolicyFindings(msgspec.Struct, rename="camel"):
     """What a look at the cluster adds to the status of a policy. ``staying`` None: not counted."""
 
     problems: list[Problem] = []
@@ -46,7 +46,7 @@ class PolicyLook(msgspec.Struct, rename="camel"):
     staying: list[Staying] | None = None
 
 
-def in_words(missed: Missed) -> str:
+def describe_missed(missed: Missed) -> str:
     """How many pods missed the end of their node; empty: none."""
     parts = (
         f"{pods(missed.not_evicted)} not evicted before the node was removed" if missed.not_evicted else "",
@@ -56,7 +56,7 @@ def in_words(missed: Missed) -> str:
     return f"{text}, in the last hour" if text else ""
 
 
-def end_of(policy: Policy, node: NodeView) -> float | None:
+def removal_time(policy: Policy, node: NodeView) -> float | None:
     """When a node is removed, by the taints on which the policy acts; None: it acts on none of them."""
     if policy.reclaim is None:
         return None
@@ -65,7 +65,7 @@ def end_of(policy: Policy, node: NodeView) -> float | None:
     return min((at + policy.reclaim.deadline_seconds for at in times), default=None)
 
 
-def of_removals(policy: str, failing: Sequence[Removal], now: str) -> tuple[str, str, str]:
+def describe_removals(policy: str, failing: Sequence[Removal], now: str) -> tuple[str, str, str]:
     """Cause, effect and remedy of nodes that are removed before their pods have left."""
     first, more = failing[0], len(failing) - 1
     cause = f"node {first.node} {'is removed at' if first.at > now else 'counts as removed since'} {first.at}"

@@ -17,16 +17,16 @@ from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
 from taintwarden_cli.rehearsal.staying import Staying
-from taintwarden_cli.status.findings import PolicyLook
+from taintwarden_cli.status.findings import PolicyFindings
 from taintwarden_cli.status.problems import (
     Problem,
     ProblemKind,
     by_severity,
-    of_guard,
-    of_invalid_values,
-    of_status,
-    of_zones,
-    split,
+    guard_problem,
+    invalid_values_problem,
+    split_problem,
+    status_problems,
+    zones_problem,
 )
 
 NOT_OBSERVED, OUTDATED = "no operator has looked at it yet", "the operator has not looked at its newest version yet"
@@ -36,7 +36,7 @@ TRIPPED, UNHEALTHY, ARMED = "tripped", "unhealthy", "armed"
 """What a guard does."""
 
 
-class PolicySummary(PolicyLook, rename="camel", kw_only=True):
+class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     """One policy: its status, and what that means for you."""
 
     name: str
@@ -74,12 +74,12 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
         """Add problems."""
         self.problems = by_severity([*self.problems, *problems])
 
-    def take(self, look: PolicyLook) -> None:
+    def add_findings(self, found: PolicyFindings) -> None:
         """Add what a close look has found."""
-        self.removals, self.missed, self.staying = look.removals, look.missed, look.staying
-        self.add(*look.problems)
+        self.removals, self.missed, self.staying = found.removals, found.missed, found.staying
+        self.add(*found.problems)
 
-    def has(self, *kinds: ProblemKind) -> bool:
+    def has_problem(self, *kinds: ProblemKind) -> bool:
         """Whether it has a problem of one of these kinds."""
         return any(one.kind in kinds for one in self.problems)
 
@@ -151,7 +151,7 @@ def summarize(
     answer = StatusSummary(rfc3339.at(now), [one for one in found if not names or one.name in names])
     if known is not None:
         if known.problem:
-            answer.problems = [split(ProblemKind.OPERATOR, known.problem, OUR_PODS)]
+            answer.problems = [split_problem(ProblemKind.OPERATOR, known.problem, OUR_PODS)]
         answer.reported_at = None if known.reported_at is None else rfc3339.at(known.reported_at)
         answer.leading_since = None if known.leading_since is None else rfc3339.at(known.leading_since)
     return answer
@@ -201,9 +201,9 @@ def _problems(policy: PolicySummary, now: float) -> Iterator[Problem]:
     name, status = policy.name, policy.status
     if policy.mode != Mode.DRY_RUN:
         if policy.guard == TRIPPED:
-            yield of_guard(name, status, is_paused=policy.is_paused)
+            yield guard_problem(name, status, is_paused=policy.is_paused)
         elif policy.guard == UNHEALTHY:
-            yield of_zones(name, status)
-    yield from of_status(name, status, now, enforces=policy.mode == Mode.ENFORCE)
+            yield zones_problem(name, status)
+    yield from status_problems(name, status, now, enforces=policy.mode == Mode.ENFORCE)
     if policy.invalid:
-        yield of_invalid_values(policy.invalid)
+        yield invalid_values_problem(policy.invalid)

@@ -76,18 +76,18 @@ def by_severity(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=lambda one: _RANK[one.kind])
 
 
-def split(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
+def split_problem(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
     """The problem that one sentence tells, ``CAUSE: EFFECT``."""
     cause, _, effect = sentence.partition(": ")
     return Problem(kind, cause, effect, remedy)
 
 
-def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) -> Iterator[Problem]:
+def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bool) -> Iterator[Problem]:
     """What keeps pods of a policy that is in effect from leaving, and does not pass by itself, or did not for long."""
     if blind := status.says("Progressing", "Blind"):
         effect, _, cause = blind.partition(": ")
         yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"{OUR_PODS}; {_LIMITS[VIEW][1]}")
-    yield from _stuck(status, now)
+    yield from _stuck_problem(status, now)
     for one in status.limits:
         delay = DELAYS.get(one.limit)
         if delay is None or one.limit not in _LIMITS or (delay.needs_evictions and not enforces):
@@ -107,7 +107,7 @@ def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) ->
         yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")
 
 
-def _stuck(status: PolicyStatus, now: float) -> Iterator[Problem]:
+def _stuck_problem(status: PolicyStatus, now: float) -> Iterator[Problem]:
     """Pods that should have ended long ago."""
     stuck = [one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS]
     if stuck:
@@ -130,7 +130,7 @@ def _remedy(one: LimitStatus, status: PolicyStatus) -> str:
     return waiting and f"taintwarden explain node {waiting}"
 
 
-def of_guard(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
+def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
     """The guard of a policy has tripped."""
     counted = wording.without_advice(status.says("GuardTripped", "True"), name)
     at, guard = "", status.guard
@@ -144,7 +144,7 @@ def of_guard(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
     return Problem(ProblemKind.GUARD, cause, counted, remedy + release * (not is_paused))
 
 
-def of_zones(name: str, status: PolicyStatus) -> Problem:
+def zones_problem(name: str, status: PolicyStatus) -> Problem:
     """All nodes of a policy are unhealthy."""
     says = status.says("GuardTripped", "AllNodesUnhealthy")
     cause = says.partition(". ")[0] or "all nodes are unhealthy"
@@ -155,7 +155,7 @@ def of_zones(name: str, status: PolicyStatus) -> Problem:
     )
 
 
-def of_invalid_values(values: list[str]) -> Problem:
+def invalid_values_problem(values: list[str]) -> Problem:
     """Taints whose values cannot be compared. ``values``: what each means for pods."""
     cause, _, effect = values[0].partition(" cannot be compared: ")
     more = f" (and {wording.several(len(values) - 1, 'more taint')})" if len(values) > 1 else ""

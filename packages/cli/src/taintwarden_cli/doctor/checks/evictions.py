@@ -22,12 +22,12 @@ from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
-from taintwarden_cli.rehearsal.node_candidates import Candidate
-from taintwarden_cli.rehearsal.places import labels_of
-from taintwarden_cli.rehearsal.returning import REMEDY, Returning
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod
+from taintwarden_cli.rehearsal.node_requirements import labels_of
+from taintwarden_cli.rehearsal.returning import REMEDY, ReturnFinder
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
-from taintwarden_cli.status.lasting import why_never
+from taintwarden_cli.status.lasting_problems import why_never_allows
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
@@ -53,12 +53,12 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
 def nowhere_to_go(context: Context) -> Iterator[Found]:
     """Not considered: resources, affinity to pods, topology spread, volumes, ports, nodes that do not exist yet."""
     reported: set[Subject] = set()
-    nodes = _Nodes(context)
+    nodes = _FittingNodes(context)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
         leaving = _leaving(context, group)
-        if leaving and not nodes.take(group):
+        if leaving and not nodes.any_fits(group):
             reported.add(group.subject)
             for verdict, pods in leaving:
                 enforced = verdict.policy.mode is Mode.ENFORCE
@@ -68,14 +68,14 @@ def nowhere_to_go(context: Context) -> Iterator[Found]:
     yield from (one for one in _unplaceable(context, nodes) if one.subject not in reported)
 
 
-def _unplaceable(context: Context, nodes: "_Nodes") -> Iterator[Found]:
+def _unplaceable(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
     """Workloads whose pods would fit no node, by their templates, only because of taints that policies act on."""
     for group in context.groups:
-        if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.take(group):
+        if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.any_fits(group):
             continue
-        candidate, named = context.candidate(group), group.shape.place.judge(context.gates)
+        unscheduled, named = context.unscheduled_pod(group), group.shape.node_requirements.judge(context.gates)
         there = [node for node in context.nodes.values() if named.refusal((), labels_of(node.node)) is None]
-        blocking = [_blocking(context, group, candidate, node) for node in there]
+        blocking = [_blocking(context, group, unscheduled, node) for node in there]
         if there and None not in blocking:
             different = list(dict.fromkeys(map(str, blocking)))
             taints = ", ".join(different[:_NAMED]) + (" and others" if len(different) > _NAMED else "")
@@ -95,31 +95,31 @@ def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]
     return [*found.values()]
 
 
-class _Nodes:
+class _FittingNodes:
     """The nodes, those first that fitted a pod last: they probably fit the next one, too."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._nodes = list(context.nodes.values())
 
-    def take(self, group: PodGroup) -> bool:
+    def any_fits(self, group: PodGroup) -> bool:
         """Whether the pods fit a node that would not evict them."""
-        candidate = self._context.candidate(group)
+        unscheduled = self._context.unscheduled_pod(group)
         for index, node in enumerate(self._nodes):
             verdicts = self._context.verdicts(node.node.name, group)
-            if candidate.fits(node.node) and not any(verdict.evicts for verdict in verdicts):
+            if unscheduled.fits(node.node) and not any(verdict.evicts for verdict in verdicts):
                 self._nodes.insert(0, self._nodes.pop(index))
                 return True
         return False
 
 
-def _blocking(context: Context, group: PodGroup, candidate: Candidate, node: NodeView) -> Taint | None:
+def _blocking(context: Context, group: PodGroup, unscheduled: UnscheduledPod, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
     evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
     refused = (
         taint
         for taint, _ in node.taints
-        if any(policy.selector_for(taint) for policy in node.policies) and not candidate.tolerates(taint)
+        if any(policy.selector_for(taint) for policy in node.policies) and not unscheduled.tolerates(taint)
     )
     return next(evicting, None) or next(refused, None)
 
@@ -132,15 +132,15 @@ def _blocking(context: Context, group: PodGroup, candidate: Candidate, node: Nod
     needs=EVALUATION,
     uses=(*TEMPLATES, Source.MUTATING, Source.OPERATOR),
 )
-def unplaced(context: Context) -> Iterator[Found]:
+def placement_missing(context: Context) -> Iterator[Found]:
     """The trap of a native Exists beside a comparison."""
-    is_injected = context.mutating is not None or not context.snapshot.knows(Source.MUTATING)
+    is_injected = context.mutating is not None or not context.snapshot.has_read(Source.MUTATING)
     injected = frozenset(context.opted_in if is_injected else ())
-    returning = Returning(context.view, context.gates, injected, has_extender=context.snapshot.has_extender)
+    finder = ReturnFinder(context.view, context.gates, injected, has_extender=context.snapshot.has_extender)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
-        if keys := returning.keys(group.pod_class, group.shape.place):
+        if keys := finder.uncompared_keys(group.pod_class, group.shape.node_requirements):
             named_keys = ", ".join(keys)
             none_first = ", so no replacement is asked for first" * ask_replacements(context.policies)
             effect = f"evicted pods may come back to the same node{none_first}"
@@ -174,7 +174,7 @@ def builtin_evicts(context: Context) -> Iterator[Found]:
                 message = f"policy {policy} lets them stay with {taint}, and no native toleration does: {fate}"
                 yield Found(group.subject, message, pods=pods)
     if context.snapshot.built_in_for_devices is not BuiltIn.ABSENT:
-        yield from _of_devices(context)
+        yield from _device_findings(context)
 
 
 def _lets_stay(verdict: TaintVerdict) -> bool:
@@ -189,7 +189,7 @@ def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
     return judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=context.gates).tolerated
 
 
-def _of_devices(context: Context) -> Iterator[Found]:
+def _device_findings(context: Context) -> Iterator[Found]:
     fate = "deletes" if context.snapshot.built_in_for_devices is BuiltIn.RUNS else "deletes, if it is on,"
     remedy = (
         "tolerate it in the claim with Exists and NoExecute; or run kube-controller-manager with "
@@ -243,11 +243,11 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
             message = several_budgets(one.metadata.name for one in budgets)
             remedy = "leave one budget for each pod: narrow the selectors, or remove one"
             yield Found(group.subject, message, remedy, pods=group.count)
-        for budget in budgets if _asking(context, group) else ():
+        for budget in budgets if _respecting_budgets(context, group) else ():
             found.setdefault(_budget(budget), (budget, []))[1].append(group)
     for subject, (budget, groups) in found.items():
-        if why := why_never(budget):
-            policies = dict.fromkeys(policy.name for group in groups for policy in _asking(context, group))
+        if why := why_never_allows(budget):
+            policies = dict.fromkeys(policy.name for group in groups for policy in _respecting_budgets(context, group))
             named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
             message = f"{why}, and {named} may evict pods that it selects"
             yield Found(subject, message, severity=Severity.WARNING, pods=sum(group.count for group in groups))
@@ -261,9 +261,9 @@ def _budget(budget: BudgetObject) -> Subject:
     return Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
 
 
-def _asking(context: Context, group: PodGroup) -> list[Policy]:
+def _respecting_budgets(context: Context, group: PodGroup) -> list[Policy]:
     """The policies that may evict the group's pods, and always respect budgets."""
-    return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
+    return [policy for policy in context.evicting_policies(group) if policy.eviction.method is Method.EVICT]
 
 
 # -- workloads --------------------------------------------------------------------------------------------------------
@@ -283,32 +283,32 @@ def workload_split(context: Context) -> Iterator[Found]:
     """Replicas of one database, each with a StatefulSet of its own; or several StatefulSets below one custom object."""
     split: dict[tuple[object, ...], list[PodGroup]] = {}
     for group in context.running:
-        is_limited = any(policy.limits.per_workload.is_limit for policy in context.may_leave(group))
+        is_limited = any(policy.limits.per_workload.is_limit for policy in context.evicting_policies(group))
         if is_limited and not group.pod_class.daemon_set and not context.budgets(group):
-            split.setdefault(_whole(group), []).append(group)
+            split.setdefault(_workload_key(group), []).append(group)
     for groups in split.values():
         pods = Counter[str]()
         for group in groups:
             pods[group.pod_class.owner.uid if group.pod_class.owner else ""] += group.count
         is_custom = groups[0].subject.kind not in _KINDS
-        limits = [policy.limits.per_workload for group in groups for policy in context.may_leave(group)]
-        counts_together = all(_shared(groups, (one.label,)) for one in limits if one.is_limit)
+        limits = [policy.limits.per_workload for group in groups for policy in context.evicting_policies(group)]
+        counts_together = all(_shared_label(groups, (one.label,)) for one in limits if one.is_limit)
         # StatefulSets with one label and several pods each may do different things.
         if len(pods) > 1 and (is_custom or max(pods.values()) == 1) and not counts_together:
             named = "" if is_custom else f": {named_subjects(group.subject for group in groups)}"
             message = f"its pods have {len(pods)} controllers, each a workload of its own for limits.perWorkload{named}"
-            label = _shared(groups, (_PART_LABELS[0], *APP_LABELS, *groups[0].pod_class.labels))
+            label = _shared_label(groups, (_PART_LABELS[0], *APP_LABELS, *groups[0].pod_class.labels))
             remedy = f"set limits.perWorkload.label: {label} if no other pods have its value; or {_ONE_BUDGET}"
             yield Found(groups[0].subject, message, remedy if label else _ONE_BUDGET, pods=pods.total())
 
 
-def _shared(groups: list[PodGroup], labels: Iterable[str | None]) -> str | None:
+def _shared_label(groups: list[PodGroup], labels: Iterable[str | None]) -> str | None:
     """The first of these labels that all pods have, with the same value."""
     common = set.intersection(*(set(group.pod_class.labels.items()) for group in groups))
     return next((one for one in labels if any(name == one and value for name, value in common)), None)
 
 
-def _whole(group: PodGroup) -> tuple[object, ...]:
+def _workload_key(group: PodGroup) -> tuple[object, ...]:
     """What pods of one workload have in common, whichever controllers they have."""
     subject, labels = group.subject, group.pod_class.labels
     app = next((labels[name] for name in (*APP_LABELS, _PART_LABELS[0]) if labels.get(name)), None)

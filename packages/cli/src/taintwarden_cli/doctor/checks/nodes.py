@@ -33,7 +33,7 @@ _OFTEN = 3
 )
 def value_invalid(context: Context) -> Iterator[Found]:
     """Pods are judged by the last valid value, whatever the node has become."""
-    asking = _asking(context)
+    asking = _comparisons(context)
     for name, seen in context.nodes.items():
         subject = Subject("Node", name)
         for taint, history in (*seen.taints, *seen.device_taints):
@@ -42,14 +42,14 @@ def value_invalid(context: Context) -> Iterator[Found]:
             if wrong is not None:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
-                yield Found(subject, text, _restored(name, taint, history, policy, ()))
+                yield Found(subject, text, _restoring_command(name, taint, history, policy, ()))
             elif who := [kept for one, kept in asking.items() if match(one, taint) is Match.INVALID_TAINT]:
                 asked = named_subjects(subject for subjects in who for subject in subjects)
                 text = f"{taint} cannot be compared, which {asked} ask for"
-                yield Found(subject, text, _restored(name, taint, history, None, asking))
+                yield Found(subject, text, _restoring_command(name, taint, history, None, asking))
 
 
-def _restored(
+def _restoring_command(
     node: str, taint: Taint, history: TaintHistory, policy: Policy | None, asking: Iterable[Toleration]
 ) -> str:
     """The command that sets the last value that can be compared; without such a value, what it has to look like."""
@@ -66,7 +66,7 @@ def _restored(
     return f"kubectl taint node {node} {good} --overwrite"
 
 
-def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
+def _comparisons(context: Context) -> dict[Toleration, dict[Subject, None]]:
     """Every comparison that counts, with the owners of its pods."""
     found: dict[Toleration, dict[Subject, None]] = {}
     for group in context.groups:

@@ -43,7 +43,7 @@ def not_running(context: Context) -> Iterator[Found]:
         known = liveness(snapshot.policies, snapshot.lease, snapshot.now, is_late=snapshot.lease_is_late)
         if known.problem:
             yield Found(subject, known.problem)
-        elif snapshot.lease is None and known.reported_at is None and snapshot.knows(Source.LEASE):
+        elif snapshot.lease is None and known.reported_at is None and snapshot.has_read(Source.LEASE):
             yield Found(subject, "does not exist: no operator has ever run in this namespace, so no policy acts")
 
 
@@ -53,7 +53,7 @@ def not_running(context: Context) -> Iterator[Found]:
     "policies that are not accepted, or cannot evict what they have to, as `taintwarden status` says",
     "see each line",
     needs=(Source.POLICIES,),
-    uses=(Source.LOOK,),
+    uses=(Source.INSPECTION,),
 )
 def policy_problem(context: Context) -> Iterator[Found]:
     """What ``status`` says, with its remedy."""

@@ -10,7 +10,7 @@ from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
-from taintwarden_cli.status.lasting import absent
+from taintwarden_cli.status.lasting_problems import find_absence
 
 STATIC_MARKERS = (
     "cloud.google.com/gke-spot",
@@ -45,7 +45,7 @@ def never_acts(context: Context) -> Iterator[Found]:
             continue
         for selector in policy.taints:
             is_compared = _is_compared(context, selector.key)
-            text, similar = absent(selector, carried, context.policies, is_compared=is_compared)
+            text, similar = find_absence(selector, carried, context.policies, is_compared=is_compared)
             if text:
                 remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
                 yield Found(subject, text, remedy if similar else "")

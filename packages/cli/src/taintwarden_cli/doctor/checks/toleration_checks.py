@@ -26,7 +26,7 @@ _COMPANION_PATHS = (PATH, "spec.tolerations")
     needs=(Source.PODS, Source.PROFILES),
     uses=TEMPLATES,
 )
-def invalid(context: Context) -> Iterator[Found]:
+def toleration_invalid(context: Context) -> Iterator[Found]:
     """What the webhook would have rejected."""
     for group in context.groups:
         for severity, fault in _faults(context, group):

@@ -12,7 +12,7 @@ SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains whose controllers set and remove the taint, so that its value means nothing else."""
 
 
-def why_never(budget: FullBudget) -> str:
+def why_never_allows(budget: FullBudget) -> str:
     """Why it allows no disruption even if all its pods are healthy; empty if it can allow one."""
     spec, status = budget.spec, budget.status
     if spec.max_unavailable in (0, "0%"):
@@ -24,19 +24,19 @@ def why_never(budget: FullBudget) -> str:
     return ""
 
 
-def why_none(budget: FullBudget) -> str:
+def why_allows_none(budget: FullBudget) -> str:
     """The same, and that its controller fails."""
     fails = budget.status.problem if budget.status is not None else ""
-    return cannot_compute(fails) if fails else why_never(budget)
+    return cannot_compute(fails) if fails else why_never_allows(budget)
 
 
-def of_system(key: str) -> bool:
+def is_system_key(key: str) -> bool:
     """Whether a controller of Kubernetes or of a node's provider sets and removes taints with the key."""
     domain = key.partition("/")[0] if "/" in key else ""
     return any(domain == known or domain.endswith(f".{known}") for known in SYSTEM_DOMAINS)
 
 
-def absent(
+def find_absence(
     selector: TaintSelector, carried: Mapping[Taint, int], policies: Sequence[Policy], *, is_compared: bool = False
 ) -> tuple[str, str]:
     """That no node has a taint that should be there: not a signal such as the end of a spot node. Empty: not so.
@@ -49,7 +49,7 @@ def absent(
         return "", ""
     free = Counter[str]()
     for taint, nodes in carried.items():
-        if not (taint.source or of_system(taint.key) or any(one.selector_for(taint) for one in policies)):
+        if not (taint.source or is_system_key(taint.key) or any(one.selector_for(taint) for one in policies)):
             free[taint.key] += nodes
     if similar := next(iter(get_close_matches(key, free, n=1)), ""):
         have = "has" if free[similar] == 1 else "have"

@@ -37,7 +37,7 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
         return {name: [one.as_json() for one in found] for name, found in parts if found}
 
 
-class Place(msgspec.Struct, frozen=True):
+class NodeRequirements(msgspec.Struct, frozen=True):
     """A pod's requirements on node labels. ``terms`` None: no affinity is required."""
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -64,7 +64,7 @@ class Place(msgspec.Struct, frozen=True):
         """What is required by node affinity, in the form of the API."""
         return None if self.terms is None else {"nodeSelectorTerms": [term.as_json() for term in self.terms]}
 
-    def without(self, is_left_out: Callable[[str], bool]) -> "Place":
+    def without(self, is_left_out: Callable[[str], bool]) -> "NodeRequirements":
         """The same without what it requires of these labels by node affinity."""
         if self.terms is None:
             return self
@@ -73,7 +73,7 @@ class Place(msgspec.Struct, frozen=True):
             for term in self.terms
             if term.requirements
         }
-        return Place(self.selector, None if NodeTerm() in rest else tuple(rest))
+        return NodeRequirements(self.selector, None if NodeTerm() in rest else tuple(rest))
 
 
 class _NodeSelector(msgspec.Struct, rename="camel"):
@@ -88,39 +88,39 @@ class _Affinity(msgspec.Struct, rename="camel"):
     node_affinity: _NodeAffinity | None = None
 
 
-class PlacedSpec(PodSpec, rename="camel"):
+class FullPodSpec(PodSpec, rename="camel"):
     """``spec`` of a pod, with what the scheduler reads of the labels of nodes."""
 
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     affinity: _Affinity | None = None
 
     @property
-    def place(self) -> Place:
+    def node_requirements(self) -> NodeRequirements:
         """Its requirements on node labels."""
         required = self.affinity and self.affinity.node_affinity and self.affinity.node_affinity.required
         terms = required.node_selector_terms if required else None
-        return Place(tuple(sorted(self.node_selector.items())), terms)
+        return NodeRequirements(tuple(sorted(self.node_selector.items())), terms)
 
 
-class _ToldCondition(ObjectCondition):
+class _FullCondition(ObjectCondition):
     reason: str = ""
     message: str = ""
 
 
-class _ToldStatus(PodStatus, rename="camel"):
-    conditions: list[_ToldCondition] = msgspec.field(default_factory=list)  # type: ignore[assignment] # only read
+class _FullStatus(PodStatus, rename="camel"):
+    conditions: list[_FullCondition] = msgspec.field(default_factory=list)  # type: ignore[assignment] # only read
 
 
-class _KeptMeta(PodMeta, rename="camel"):
+class _FullMeta(PodMeta, rename="camel"):
     finalizers: tuple[str, ...] = ()
 
 
-class PlacedPod(UnboundPod):
+class FullPod(UnboundPod):
     """A v1 Pod as commands read it."""
 
-    metadata: _KeptMeta = msgspec.field(default_factory=_KeptMeta)
-    spec: PlacedSpec = msgspec.field(default_factory=PlacedSpec)
-    status: _ToldStatus = msgspec.field(default_factory=_ToldStatus)
+    metadata: _FullMeta = msgspec.field(default_factory=_FullMeta)
+    spec: FullPodSpec = msgspec.field(default_factory=FullPodSpec)
+    status: _FullStatus = msgspec.field(default_factory=_FullStatus)
 
     @property
     def is_pending(self) -> bool:
