@@ -292,7 +292,7 @@ async def test_top_shows_a_look_that_fails_above_the_last_one(monkeypatch):
     shown = StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     with pytest.raises(asyncio.CancelledError):
-        await showing.show_live(None, "", (), 0.0, console, showing.InspectionCache(Gates()))
+        await showing.show_live(None, "", (), 0.0, console, showing.LastInspection(Gates()))
     assert "As of 2026-01-31T12:00:00Z: no" in shown.getvalue()
 
 

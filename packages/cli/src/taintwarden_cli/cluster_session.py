@@ -16,7 +16,7 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden_cli.output import fail
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
-FINE, REFUSED, USAGE, PERSON = 0, 1, 2, 10
+FINE, REFUSED, USAGE, ACTION_NEEDED = 0, 1, 2, 10
 """Exit codes: nothing to do; the cluster cannot be reached or refuses; wrong flags or kubeconfig; you have to act."""
 
 T = TypeVar("T")
@@ -27,10 +27,10 @@ def settings_of(flags: Mapping[str, object]) -> Settings:
 
     ``--context`` and ``--kubeconfig`` may also stand before the name of the command, as for a plugin of kubectl.
     """
-    above = click.get_current_context().find_root().params
-    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    root_flags = click.get_current_context().find_root().params
+    inherited = {name: root_flags.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
     try:
-        settings = load_settings(os.environ, **{**flags, **before})
+        settings = load_settings(os.environ, **{**flags, **inherited})
     except SettingsError as error:
         fail(str(error), USAGE)
     configure_logs("console", "error")

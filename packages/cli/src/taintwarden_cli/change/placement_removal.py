@@ -77,33 +77,33 @@ class Uses:
         """A policy as it is stored, valid or not."""
         spec, name = mapping(stored.get("spec")), named(stored)[1]
         taints, labels = spec.get("taints"), spec.get("versionLabels")
-        used = [Kept(str(look(one, "key"))) for one in _listed(taints) if look(one, "placement") is True]
-        used += [Kept(str(label), of_label=True) for label in _listed(labels)]
+        used = [Kept(str(look(one, "key"))) for one in _as_list(taints) if look(one, "placement") is True]
+        used += [Kept(str(label), of_label=True) for label in _as_list(labels)]
         if any(one in self.keys for one in used):
             mode = spec.get("mode", Mode.ENFORCE.value)
             self.policies.append(name if mode == Mode.ENFORCE else f"{name} ({mode})")
 
     def add_node(self, node: NodeObject) -> None:
         """A node."""
-        if self._are_in(node.metadata.labels):
+        if self._match_key(node.metadata.labels):
             self.nodes.add(node.metadata.name)
 
     def add_pod(self, pod: FullPod) -> None:
         """A pod that has not finished."""
-        if self._are_in(pod.spec.node_requirements.labels):
+        if self._match_key(pod.spec.node_requirements.labels):
             self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
         """An object with a pod template. One that a controller manages has the template of that."""
         namespace, name = named(workload)
-        owners = _listed(look(workload, "metadata", "ownerReferences"))
+        owners = _as_list(look(workload, "metadata", "ownerReferences"))
         if any(look(one, "controller") is True for one in owners):
             return
         template = pod_in(workload, listing.group, listing.kind)
-        if self._are_in(msgspec.convert(look(template, "spec") or {}, FullPodSpec).node_requirements.labels):
+        if self._match_key(msgspec.convert(look(template, "spec") or {}, FullPodSpec).node_requirements.labels):
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
-    def _are_in(self, labels: Iterable[str]) -> bool:
+    def _match_key(self, labels: Iterable[str]) -> bool:
         return any(one in self.keys for one in keys_of(labels))
 
 
@@ -206,5 +206,5 @@ async def _write(session: Session, nodes: dict[str, list[str]]) -> str:
     return next(filter(None, await asyncio.gather(*(one(*pair) for pair in nodes.items()))), "")
 
 
-def _listed(found: object) -> Iterator[Any]:
+def _as_list(found: object) -> Iterator[Any]:
     yield from found if isinstance(found, list) else ()

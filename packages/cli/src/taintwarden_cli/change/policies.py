@@ -207,7 +207,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     """Carry out ``taintwarden guard reset``: show what is held, ask, and request its release."""
     settings = settings_of(flags)
     cluster, found = ask(settings, lambda session: read_halted_policy(session, policy))
-    write(_shown(cluster, found))
+    write(_review_text(cluster, found))
     confirm("Release them?", "release them", yes=yes)
 
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
@@ -246,7 +246,7 @@ def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
     return generation, tripped_at
 
 
-def _shown(cluster: str, found: StoredPolicy) -> str:
+def _review_text(cluster: str, found: StoredPolicy) -> str:
     """What you review before you confirm the evictions. Pods that are not due yet are released, too."""
     (generation, tripped_at), status, lines = check_halted(found), found.status, Lines()
     held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # a zone holds before the guard does

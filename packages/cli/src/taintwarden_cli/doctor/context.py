@@ -43,7 +43,7 @@ class Context:
         self.view = rehearsal.view
         self.groups = snapshot.groups
         """Pods and templates by owner."""
-        self.unscheduled_pods = UnscheduledPods(snapshot, rehearsal, self.gates)
+        self.unscheduled_pods = UnscheduledPods(rehearsal, self.gates)
         self.policies, self.policy_problems = rehearsal.policies, rehearsal.policy_problems
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
         self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
@@ -70,7 +70,7 @@ class Context:
         return problem.kind in _CHECKED or (problem.kind is ProblemKind.BUDGET and in_vain)
 
     @property
-    def running(self) -> Iterator[PodGroup]:
+    def running_groups(self) -> Iterator[PodGroup]:
         """The groups with pods on nodes."""
         return (group for group in self.groups if not group.template)
 

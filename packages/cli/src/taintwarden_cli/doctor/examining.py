@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden_cli.cluster_session import FINE, PERSON, USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Severity
 from taintwarden_cli.doctor.checks import CATALOGUE
@@ -26,18 +26,18 @@ _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
     """Carry out the command."""
     try:
-        checks = chosen(only)
+        checks = select_checks(only)
     except LookupError as error:
         fail(str(error), USAGE)
     settings = settings_of(flags)
     snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
-    ask(settings, lambda session: read_sources(wanted(checks), session, snapshot))
+    ask(settings, lambda session: read_sources(needed_sources(checks), session, snapshot))
     answer = diagnose(snapshot, checks, settings.gates)
     write_answer(answer, output, lambda: render(*parts(answer, checks, None if show_all else SHOWN_OBJECTS)))
-    sys.exit(PERSON if answer.findings else MOSTLY_UNCHECKED if answer.is_mostly_unchecked else FINE)
+    sys.exit(ACTION_NEEDED if answer.findings else MOSTLY_UNCHECKED if answer.is_mostly_unchecked else FINE)
 
 
-def chosen(names: Sequence[str]) -> tuple[Check, ...]:
+def select_checks(names: Sequence[str]) -> tuple[Check, ...]:
     """The checks with these IDs; all of them if none is named.
 
     Raises:
@@ -50,7 +50,7 @@ def chosen(names: Sequence[str]) -> tuple[Check, ...]:
     return tuple(check for check in CATALOGUE if not names or check.id in names)
 
 
-def wanted(checks: Iterable[Check]) -> frozenset[Source]:
+def needed_sources(checks: Iterable[Check]) -> frozenset[Source]:
     """The sources of these checks: no others are read."""
     return frozenset(source for check in checks for source in (*check.needs, *check.uses))
 

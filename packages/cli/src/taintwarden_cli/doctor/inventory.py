@@ -17,7 +17,7 @@ from taintwarden_placement.admission.checking import look, mapping, sequence
 
 _NOWHERE = "a template"
 """The node name of a template, which is on no node: only bound pods are decoded."""
-DEEPEST = 8
+MAX_OWNER_DEPTH = 8
 """Owners are not nested deeper in practice; the limit ends cycles of owner references."""
 _FINISHED = ("Complete", "Failed")
 
@@ -108,12 +108,12 @@ class Inventory:
     def add_pods(self, page: Iterable[bytes]) -> None:
         """Add one page of pods."""
         for raw in page:
-            self._guarded("Pod", raw, self._add_pod)
+            self._try_to_add("Pod", raw, self._add_pod)
 
     def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
         """Add one page of objects that have a pod template."""
         for raw in page:
-            self._guarded(listing.kind, raw, lambda one: self._add_workload(listing, one))
+            self._try_to_add(listing.kind, raw, lambda one: self._add_workload(listing, one))
 
     def close(self) -> None:
         """Everything is read: assign pods to their topmost owners."""
@@ -126,7 +126,7 @@ class Inventory:
         self.groups += found.values()
         self.groups.sort(key=lambda one: (one.subject, one.template))
 
-    def _guarded(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
+    def _try_to_add(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
         try:
             add(raw)
         except UNREADABLE as error:
@@ -186,7 +186,7 @@ class Inventory:
 
     def _topmost(self, uid: str, subject: Subject) -> tuple[Subject, str]:
         group = ""
-        for _ in range(DEEPEST):
+        for _ in range(MAX_OWNER_DEPTH):
             owner = self._owners.get(uid)
             if owner is None:
                 break

@@ -31,7 +31,7 @@ from taintwarden_cli.explain.explanation import (
     TaintExplanation,
     TolerationAnswer,
 )
-from taintwarden_cli.explain.waiting import blocked_by, budgets_explained, tripped, waiting
+from taintwarden_cli.explain.waiting import blocked_by, explain_budgets, tripped, waiting
 from taintwarden_cli.rehearsal.evaluation import Evaluation, why_not_acted_on
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
 from taintwarden_cli.rehearsal.node_requirements import FullPod
@@ -52,12 +52,12 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     return explain_pod(snapshot, gates, rehearse(snapshot, gates), snapshot.pods[0])
 
 
-def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: FullPod) -> PodExplanation:
+def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: FullPod) -> PodExplanation:
     """The explanation of a pod by a machine that knows the snapshot.
 
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
-    evaluation = Evaluation(snapshot, gates, known, obj)
+    evaluation = Evaluation(snapshot, gates, rehearsal, obj)
     meta, pod = obj.metadata, evaluation.pod
     answer = PodExplanation(
         at=rfc3339.at(snapshot.now),
@@ -72,13 +72,13 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: FullPod
         notes=list(_notes(evaluation)),
     )
     if pod is None:
-        return _explain_pending(answer, evaluation, known) if obj.is_pending else answer
+        return _explain_pending(answer, evaluation, rehearsal) if obj.is_pending else answer
     answer.pod.bound_at = rfc3339.at(pod.bound_at)
     answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     if problem := snapshot.problems.get(Source.DEPLOYMENTS):
         answer.notes.append(f"not known whether its Deployment replaces it first: {problem}")
-    answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
+    answer.budgets = list(explain_budgets(evaluation.budgets(), snapshot.budgets))
     claims = evaluation.claims()
     answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
     if not claims:
@@ -114,11 +114,11 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
         yield f"{subject}: policy {other.policy} does not act: {other.reason}"
 
 
-def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehearsal) -> PodExplanation:
+def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: Rehearsal) -> PodExplanation:
     """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
-    pod, unscheduled_pods = evaluation.object, UnscheduledPods(evaluation.snapshot, known, evaluation.gates)
+    pod, unscheduled_pods = evaluation.object, UnscheduledPods(rehearsal, evaluation.gates)
     found, obstacles = diagnose(pod, unscheduled_pods.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
     answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in obstacles.items()]
     answer.reason, answer.remedy = found
@@ -176,7 +176,7 @@ def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
 
 
 def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> TaintExplanation:
-    acting = evaluation.acting(taint)
+    acting = evaluation.acting_policy(taint)
     verdict = evaluation.verdict(taint)
     judged_value = verdict.judged_value if verdict else None
     seen = taint if judged_value is None else Taint(taint.key, judged_value, taint.effect)

@@ -47,9 +47,9 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
 
 def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation:
     """Explain each pod of a node. Raises BadInput if the input is not sufficient."""
-    known = rehearse(snapshot, gates)
-    found = sorted((explain_pod(snapshot, gates, known, pod) for pod in snapshot.pods), key=_rank)
-    fates, node = [one.fate for one in found], known.view.node(name)
+    rehearsal = rehearse(snapshot, gates)
+    found = sorted((explain_pod(snapshot, gates, rehearsal, pod) for pod in snapshot.pods), key=_rank)
+    fates, node = [one.fate for one in found], rehearsal.view.node(name)
     taints = [taint for taint, _ in node.taints] if node is not None else []
     ending = [one for one in snapshot.pods if one.metadata.deletion_timestamp is not None]
     return PodsExplanation(
@@ -58,7 +58,7 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
         problem=snapshot.operator_problem or None,
         drained=not ending and Fate.LEAVES not in fates,
         finalizers=sorted({name for one in ending for name in one.metadata.finalizers}),
-        staying=_staying(found, known, node) if node is not None else [],
+        staying=_staying(found, rehearsal, node) if node is not None else [],
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
         taints=[f"{one} (from {one.source})" if one.source else str(one) for one in taints],
@@ -66,16 +66,17 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
     )
 
 
-def _staying(explained: Iterable[PodExplanation], known: Rehearsal, node: NodeView) -> list[Staying]:
+def _staying(explained: Iterable[PodExplanation], rehearsal: Rehearsal, node: NodeView) -> list[Staying]:
     """The pods that need not leave, by the reason in short."""
-    pods, found = {one.uid: one for one in known.view.pods(node.node.name)}, dict[str, list[str]]()
+    pods, found = {one.uid: one for one in rehearsal.view.pods(node.node.name)}, dict[str, list[str]]()
     for one in explained:
         pod = pods.get(one.pod.uid)
         why = STATIC if one.fate is Fate.NOT_ACTED_ON else ""
         if one.fate is Fate.WOULD_LEAVE:
             why = f"policy {one.policy} does not enforce"
         elif one.fate is Fate.STAYS and pod is not None:
-            reasons = (known.view.why_staying(node.node.name, pod.shared, policy) for policy in known.policies)
+            view = rehearsal.view
+            reasons = (view.why_staying(node.node.name, pod.shared, policy) for policy in rehearsal.policies)
             why = next(filter(None, reasons), NO_POLICY if node.taints else NO_TAINT)
         if why:
             found.setdefault(why, []).append(f"{one.pod.namespace}/{one.pod.name}")

@@ -12,7 +12,7 @@ from taintwarden.engine.rfc3339 import read_time
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
 
-_OF_ALL = (WINDOW, GUARD, CALLS)
+_POLICY_WIDE = (WINDOW, GUARD, CALLS)
 """The limits whose message is not of one pod."""
 
 
@@ -22,11 +22,11 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     ``status``: that of its policy.
     """
     here = (pod.namespace, pod.name, pod.node)
-    mine = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
-    blocked = blocked_by(budgets, policy, mine)
-    if mine is not None and mine.limit == BUDGET and blocked:
+    row = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
+    blocked = blocked_by(budgets, policy, row)
+    if row is not None and row.limit == BUDGET and blocked:
         return [blocked]
-    text = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(pod, policy.name, status)
+    text = _refused(row, policy.name, status, now) if row is not None else _refused_any(pod, policy.name, status)
     text, reported_at = text or tripped(policy, status), read_time(status.observed_at)
     if text and reported_at is not None:
         text += f" (reported {wording.ago(reported_at, now)})"
@@ -40,16 +40,16 @@ def tripped(policy: Policy, status: PolicyStatus) -> str:
     return _limit(GUARD, "", policy.name, status) if is_acting else ""
 
 
-def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
-    if not mine.limit:
-        return mine.message and f"its eviction: {mine.message}"
+def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
+    if not row.limit:
+        return row.message and f"its eviction: {row.message}"
     again = ""
-    if mine.until_at is not None and mine.until_at > now:  # else it is past since the last report
-        again = f"; {wording.next_one(mine.limit, wording.relative(mine.until_at, now))}"
-    message = mine.message
-    if mine.limit == FAILING and not mine.attempts:
+    if row.until_at is not None and row.until_at > now:  # else it is past since the last report
+        again = f"; {wording.next_one(row.limit, wording.relative(row.until_at, now))}"
+    message = row.message
+    if row.limit == FAILING and not row.attempts:
         message = f"of another pod of its namespace: {message}"
-    return f"{_limit(mine.limit, message, policy, status)}{again}"
+    return f"{_limit(row.limit, message, policy, status)}{again}"
 
 
 def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
@@ -64,7 +64,7 @@ def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
     if len(limits) > 1:
         text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"
-    message = limits[0].message if limits and limits[0].limit in _OF_ALL else ""  # else it is of another pod
+    message = limits[0].message if limits and limits[0].limit in _POLICY_WIDE else ""  # else it is of another pod
     return _limit(limits[0].limit, message, policy, status) if limits else ""
 
 
@@ -75,9 +75,9 @@ def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
     return wording.waiting(limit, policy, detail)
 
 
-def blocked_by(budgets: list[BudgetExplanation], policy: Policy, mine: NextPod | None = None) -> str:
+def blocked_by(budgets: list[BudgetExplanation], policy: Policy, row: NextPod | None = None) -> str:
     """The PodDisruptionBudgets that block a pod. When the time of EvictThenDelete is over, another limit holds it."""
-    is_over = policy.eviction.method is Method.EVICT_THEN_DELETE and mine is not None and mine.limit != BUDGET
+    is_over = policy.eviction.method is Method.EVICT_THEN_DELETE and row is not None and row.limit != BUDGET
     if policy.eviction.method is Method.DELETE or is_over:
         return ""
     if len(budgets) > 1:
@@ -96,7 +96,7 @@ def _patience(policy: Policy) -> str:
     return f", {most}, then it is deleted"
 
 
-def budgets_explained(
+def explain_budgets(
     found: Iterable[tuple[Budget, Refusal | None]], stored: Iterable[BudgetObject]
 ) -> Iterator[BudgetExplanation]:
     """The budgets of a pod with their own refusals; ``stored`` has the status of each."""

@@ -17,7 +17,7 @@ from taintwarden.engine.model import Effect, Gates, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.fields.text import printable
-from taintwarden_cli.cluster_session import PERSON, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden_cli.output import fail
 from taintwarden_cli.rehearsal.reading import read_nodes_and_policies
@@ -55,10 +55,10 @@ def show(keys: tuple[str, ...], **flags: object) -> None:
     if not found:
         left = "; ".join(f"{printable(key)}: {why}" for key, why in left_out.items())
         named = f" (left out: {left})" if left else ""
-        fail(f"no node has a taint for which to write a policy: name one by --key{named}", PERSON)
+        fail(f"no node has a taint for which to write a policy: name one by --key{named}", ACTION_NEEDED)
     lines = [f"# {printable(key)} is left out: {printable(why)}." for key, why in left_out.items()]
     for one in found:
-        lines += ["---", *_policy(one)]
+        lines += ["---", *_policy_lines(one)]
     click.echo("\n".join(lines))
 
 
@@ -134,7 +134,7 @@ def _name(key: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _policy(one: PolicyDraft) -> Iterator[str]:
+def _policy_lines(one: PolicyDraft) -> Iterator[str]:
     have = "has" if one.nodes == 1 else "have"
     yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {have}."
     yield f"apiVersion: {GROUP}/{VERSION}"
@@ -150,7 +150,7 @@ def _policy(one: PolicyDraft) -> Iterator[str]:
     if one.effects != (Effect.NO_EXECUTE.value,):
         yield "      # The effects that the nodes have. Without this field it acts on NoExecute only."
         yield f"      effects: [{', '.join(one.effects)}]"
-    yield from _values(one)
+    yield from _value_lines(one)
     yield "      # The scheduler keeps pods off nodes whose value they do not tolerate: else they come back to"
     yield "      # the node that they have to leave. Their namespace needs the label taintwarden.io/inject=true,"
     yield "      # and the webhook has to run. A TolerationProfile says which values pods tolerate."
@@ -170,7 +170,7 @@ def _policy(one: PolicyDraft) -> Iterator[str]:
         yield f"        - {{key: {json.dumps(one.key)}, operator: Lt, value: {json.dumps(one.lowest)}}}"
 
 
-def _values(one: PolicyDraft) -> Iterator[str]:
+def _value_lines(one: PolicyDraft) -> Iterator[str]:
     if one.value_type is None:
         yield "      # Most values are neither integers nor versions: only Equal and Exists tolerate them."
         yield "      valueType: String"

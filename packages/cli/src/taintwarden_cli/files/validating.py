@@ -90,7 +90,7 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
     ignored: Counter[str] = Counter()
     first: dict[tuple[str, ...], Document] = {}
     for document in documents:
-        for severity, fault in (*_check(document, profiles, report, ignored), *_twice(document, first)):
+        for severity, fault in (*_check(document, profiles, report, ignored), *_check_duplicate(document, first)):
             report.findings.append(_finding(document, severity, fault))
     report.ignored = dict(sorted(ignored.items()))
     report.errors = sum(one.severity is FaultSeverity.ERROR for one in report.findings)
@@ -134,12 +134,14 @@ def _check(document: Document, profiles: list[Profile], report: FileReport, igno
     yield from check_object(obj, group, kind, profiles)
 
 
-def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Found:
+def _check_duplicate(document: Document, first: dict[tuple[str, ...], Document]) -> Found:
     """A policy or profile that another one with its name precedes in its file: only one of them is stored."""
     if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
         known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)
         if known is not document:
-            reason = f"is the name of another {document.kind} of the file, at {known.place}: only one of them is stored"
+            reason = (
+                f"is the name of another {document.kind} of the file, at {known.location}: only one of them is stored"
+            )
             yield FaultSeverity.ERROR, FieldError("metadata.name", name, reason)
 
 

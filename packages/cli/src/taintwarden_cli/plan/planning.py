@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
-from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.plan.command import SHOWN_PODS
@@ -65,7 +65,7 @@ def plan(
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     write_answer(answer, output, lambda: render(*parts(answer, None if show_all else SHOWN_PODS)))
-    sys.exit(PERSON if answer.needs_a_person else FINE)
+    sys.exit(ACTION_NEEDED if answer.needs_action else FINE)
 
 
 def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings) -> None:
@@ -84,7 +84,7 @@ def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings)
     modes = {one.name: one.mode for one in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, settings.gates, modes, now)
     write_answer(found, output, lambda: render(*sweep_parts(found)))
-    sys.exit(PERSON if found.needs_a_person else FINE)
+    sys.exit(ACTION_NEEDED if found.needs_action else FINE)
 
 
 def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:

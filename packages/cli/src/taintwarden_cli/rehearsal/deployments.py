@@ -97,7 +97,7 @@ def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
     return why and f"{why}: new pods get no placement and no native tolerations"
 
 
-async def has_extender(session: Session, namespace: str) -> bool:
+async def is_extender_installed(session: Session, namespace: str) -> bool:
     """Whether a scheduler extender is installed. False if the Deployments may not be read."""
     try:
         deployments = await read_deployments(session, namespace)

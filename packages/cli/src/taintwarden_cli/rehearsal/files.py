@@ -63,7 +63,7 @@ def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
     content = _without_nulls(document.content)
     meta = content.get("metadata")
     if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
-        raise BadInput(f"{document.place}: {document.kind}/{document.name}: has no metadata.name")
+        raise BadInput(f"{document.location}: {document.kind}/{document.name}: has no metadata.name")
     return content, meta
 
 
@@ -93,7 +93,7 @@ def _convert(document: Document, wanted: type[T]) -> T:
     try:
         return msgspec.convert(_without_nulls(document.content), wanted)
     except msgspec.ValidationError as error:
-        raise BadInput(f"{document.place}: {document.kind}/{document.name}: {error}") from error
+        raise BadInput(f"{document.location}: {document.kind}/{document.name}: {error}") from error
 
 
 def _without_nulls(value: Any) -> Any:

@@ -38,7 +38,7 @@ class Document(msgspec.Struct, frozen=True):
     """Its YAML, if it is YAML."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Its position, in the form that editors recognize."""
         item = "" if self.item is None else f" item {self.item}"
         return f"{self.file}:{self.line}: document {self.number}{item}"

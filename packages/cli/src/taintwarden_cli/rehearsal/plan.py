@@ -127,7 +127,7 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
         self.returning = sum(one.returns_to is not None for one in self.pods)
 
     @property
-    def needs_a_person(self) -> bool:
+    def needs_action(self) -> bool:
         """Whether you should review the plan before you make the change."""
         risks = self.missed, self.cut, self.held, self.past_budgets, self.nowhere, self.returning
         return any(risks) or bool(self.guards or self.invalid)

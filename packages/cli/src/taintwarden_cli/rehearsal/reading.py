@@ -12,7 +12,7 @@ from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
-from taintwarden_cli.rehearsal.deployments import has_extender
+from taintwarden_cli.rehearsal.deployments import is_extender_installed
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
@@ -95,7 +95,7 @@ class Reader:
         if source is Source.POLICIES:
             found.policies = await self._session.policies(dict[str, Any])
         elif source is Source.PROFILES:
-            listed = await stored_profiles(self._session, PROFILES.path)
+            listed = await read_profiles(self._session, PROFILES.path)
             if listed is None:
                 self._undefined.add(source)
             found.profiles = listed or []
@@ -156,7 +156,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
             raise ClusterError(problem)
     for subject, why in found.unreadable:
         raise ClusterError(f"cannot read {subject}: {why}")
-    found.has_extender = await has_extender(session, operator)
+    found.has_extender = await is_extender_installed(session, operator)
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 
@@ -221,7 +221,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
         namespace_labels(),
         budgets(),
         session.policies(dict[str, Any]),
-        stored_profiles(session, PROFILES.path_in(space)),
+        read_profiles(session, PROFILES.path_in(space)),
     )
     found.profiles = profiles or []
     # By the clock: ``now`` may be the time of ``--at``.
@@ -264,7 +264,7 @@ async def _nodes_for(session: Session, pod: FullPod) -> list[NodeObject]:
     return [] if node is None else [node]
 
 
-async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
+async def read_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
     """The profiles of a list as they are stored; None if the cluster does not serve the kind.
 
     Raises ClusterError if they cannot be read. The decisions depend on them, so they are required.

@@ -102,7 +102,7 @@ class PlanSimulation:
         for node in changed:
             self._rehearsal.feed(events.NodeSeen(self._changed_node(node, changes)))
         self._rehearsal.run_until_idle()
-        unscheduled_pods = UnscheduledPods(self._snapshot, self._rehearsal, self._gates)
+        unscheduled_pods = UnscheduledPods(self._rehearsal, self._gates)
         self._scheduler = ReplacementScheduler(self._view, unscheduled_pods, self._return_finder(), self._snapshot.pods)
         paused = list(self._paused_notes())
         ineffective = list(self._ineffective_notes(changes, changed))
@@ -249,7 +249,7 @@ class PlanSimulation:
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
         if stop:
             self._schedule(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
-        self._remove_pod(pod, planned, replaced_in)
+        self._count_departure(pod, planned, replaced_in)
 
     def _remove_with_node(self, pod: Pod) -> None:
         """The node of a pod is removed."""
@@ -258,9 +258,9 @@ class PlanSimulation:
             return
         self._ended_with_node.add(pod.uid)
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node))
-        self._remove_pod(pod, planned)
+        self._count_departure(pod, planned)
 
-    def _remove_pod(self, pod: Pod, planned: PlannedPod, ready_in: float | None = None) -> None:
+    def _count_departure(self, pod: Pod, planned: PlannedPod, ready_in: float | None = None) -> None:
         """A pod has left: its budgets count that, and its controller makes a replacement."""
         for budget in self._budgets.add_ready(pod.shared, -1 if pod.ready else 0):
             self._rehearsal.feed(events.BudgetSeen(budget))

@@ -63,7 +63,7 @@ class Sweep(msgspec.Struct, rename="camel"):
     notes: list[str]
 
     @property
-    def needs_a_person(self) -> bool:
+    def needs_action(self) -> bool:
         """Whether you should review it before you set one of the values."""
         return bool(self.invalid) or any(step.trips for step in self.steps)
 

@@ -16,11 +16,11 @@ from taintwarden_placement.trust import UntrustedError, spread
 
 def write_trust(wait_seconds: float, **flags: object) -> None:
     """Write it, and print a line for each configuration."""
-    above = click.get_current_context().find_root().params
-    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    root_flags = click.get_current_context().find_root().params
+    inherited = {name: root_flags.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
 
     async def write() -> list[str]:
-        settings = load(WebhookSettings, os.environ, **{**flags, **before})
+        settings = load(WebhookSettings, os.environ, **{**flags, **inherited})
         connection = Connection.load(settings.kubeconfig, settings.context)
         async with Client(connection, max_connections=1) as client:
             return await spread(client, settings.namespace, settings.webhook_service, wait_seconds)

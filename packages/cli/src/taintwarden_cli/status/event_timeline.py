@@ -22,7 +22,7 @@ from taintwarden_cli.rendering import render, rows
 EVENTS = "/api/v1/events"
 CONTROLLER = "taintwarden.io/taintwarden"
 _HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
-_OF_THE_CLUSTER = ("Node", POLICY_KIND)
+_CLUSTER_SCOPED = ("Node", POLICY_KIND)
 """Kinds of objects that have no namespace."""
 _CAVEAT = "These are the cluster's Events: any account that may create Events can have written one."
 NAMED = 3
@@ -111,7 +111,7 @@ async def read_events(session: Session, reason: str = "") -> list[tuple[float, H
 def _is_ours(event: _Event) -> bool:
     """Whether the operator may have written it. A tenant may write any Event about its own namespace, a kubelet any."""
     about = event.involved_object
-    return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _OF_THE_CLUSTER)
+    return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _CLUSTER_SCOPED)
 
 
 def _happening(event: _Event) -> tuple[float, Happening]:

@@ -94,7 +94,7 @@ class _Inspector:
             if policy.mode is Mode.PAUSED:
                 self._add_shadows(policy)
         if self._snapshot.has_read(Source.NODES) and self._nodes:
-            self._add_absent()
+            self._add_missing_taints()
             if all(map(self._snapshot.has_read, (Source.NAMESPACES, Source.PROFILES))):
                 await self._attempt(self._inspect_pods)
         await self._attempt(self._inspect_budgets)
@@ -115,7 +115,7 @@ class _Inspector:
             remedy = f"taintwarden pause {other.name}"
             self._add(policy.name, ProblemKind.SHADOWED, why_first(policy, other, key), effect, remedy)
 
-    def _add_absent(self) -> None:
+    def _add_missing_taints(self) -> None:
         carried = Counter(
             Taint(taint.key, effect=taint.effect, source=taint.source)
             for node in self._nodes

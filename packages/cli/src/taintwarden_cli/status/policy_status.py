@@ -128,7 +128,7 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     """When this operator began to lead: what it counts begins then."""
 
     @property
-    def needs_a_person(self) -> bool:
+    def needs_action(self) -> bool:
         """Whether the operator or any policy requires action."""
         return bool(self.problems) or any(policy.problems for policy in self.policies)
 

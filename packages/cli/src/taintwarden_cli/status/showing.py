@@ -12,7 +12,7 @@ from rich.text import Text
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, REFUSED, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.deployments import read_webhook_problem
@@ -30,7 +30,7 @@ PAUSE_FACTOR = 10.0
 """How many times as long as a close look took, the next one waits: it reads the pods of up to 100 nodes."""
 
 
-class InspectionCache(msgspec.Struct):
+class LastInspection(msgspec.Struct):
     """How to look closely, and the last close look."""
 
     gates: Gates
@@ -43,23 +43,23 @@ def show(policies: tuple[str, ...], show_all: bool, output: str, **flags: object
     """Carry out ``taintwarden status``."""
     settings = settings_of(flags)
     try:
-        cache = InspectionCache(settings.gates, show_all=show_all)
-        found = ask(settings, lambda session: read_status(session, settings.namespace, policies, cache))
+        last = LastInspection(settings.gates, show_all=show_all)
+        found = ask(settings, lambda session: read_status(session, settings.namespace, policies, last))
     except LookupError as error:
         fail(str(error), REFUSED)
     details = output == "wide" or bool(policies) or len(found.policies) == 1
     write_answer(found, output, lambda: render(*parts(found, details=details)))
-    sys.exit(PERSON if found.needs_a_person else FINE)
+    sys.exit(ACTION_NEEDED if found.needs_action else FINE)
 
 
 def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     """Carry out ``taintwarden top``."""
     settings, console = settings_of(flags), Console(highlight=False, markup=False, emoji=False)
-    cache = InspectionCache(settings.gates)
+    last = LastInspection(settings.gates)
     try:
         if console.is_terminal:
-            ask(settings, lambda session: show_live(session, settings.namespace, policies, interval, console, cache))
-        found = ask(settings, lambda session: read_status(session, settings.namespace, policies, cache))
+            ask(settings, lambda session: show_live(session, settings.namespace, policies, interval, console, last))
+        found = ask(settings, lambda session: read_status(session, settings.namespace, policies, last))
     except LookupError as error:
         fail(str(error), REFUSED)
     except KeyboardInterrupt:  # a regular end
@@ -67,9 +67,7 @@ def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     write(render(*parts(found, details=True)))
 
 
-async def read_status(
-    session: Session, namespace: str, names: tuple[str, ...], cache: InspectionCache
-) -> StatusSummary:
+async def read_status(session: Session, namespace: str, names: tuple[str, ...], last: LastInspection) -> StatusSummary:
     """The status of the policies with these names, or of all, and what a close look adds, made now or lately.
 
     ``namespace``: that of the operator.
@@ -83,12 +81,10 @@ async def read_status(
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
     if why := await read_webhook_problem(session, namespace):
         found.problems.append(split_problem(ProblemKind.WEBHOOK, why, OUR_PODS))
-    inspection = cache.inspection
-    if inspection is None or not 0 <= now - inspection.at < cache.lasts_seconds:
-        inspection = cache.inspection = await inspect_cluster(
-            session, policies, cache.gates, now, show_all=cache.show_all
-        )
-        cache.lasts_seconds = max(INSPECTION_SECONDS, PAUSE_FACTOR * (time.time() - now))
+    inspection = last.inspection
+    if inspection is None or not 0 <= now - inspection.at < last.lasts_seconds:
+        inspection = last.inspection = await inspect_cluster(session, policies, last.gates, now, show_all=last.show_all)
+        last.lasts_seconds = max(INSPECTION_SECONDS, PAUSE_FACTOR * (time.time() - now))
     found.looked_at, found.unread = rfc3339.at(inspection.at), inspection.unread
     for policy in found.policies:
         if (more := inspection.by_policy.get(policy.name)) is not None:
@@ -97,7 +93,7 @@ async def read_status(
 
 
 async def show_live(
-    session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console, cache: InspectionCache
+    session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console, last: LastInspection
 ) -> None:
     """Draw until it is interrupted. A look that fails is shown above the last that did not, and made again.
 
@@ -106,13 +102,13 @@ async def show_live(
         ClusterError: the first look fails.
 
     """
-    found, unseen = await read_status(session, namespace, names, cache), ""
+    found, unseen = await read_status(session, namespace, names, last), ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             failed = [Text(printable(f"As of {found.at}: {unseen}"), style="bold red")] if unseen else []
             live.update(Group(*failed, *parts(found, details=True)), refresh=True)
             await asyncio.sleep(interval)
             try:
-                found, unseen = await read_status(session, namespace, names, cache), ""
+                found, unseen = await read_status(session, namespace, names, last), ""
             except ClusterError as error:
                 unseen = str(error)

@@ -163,7 +163,7 @@ def builtin_evicts(context: Context) -> Iterator[Found]:
     if context.snapshot.built_in is not BuiltIn.ABSENT:
         sure = context.snapshot.built_in is BuiltIn.RUNS
         fate = "they are evicted" if sure else "they are evicted if the built-in controller is on"
-        for group in context.running:
+        for group in context.running_groups:
             found: dict[tuple[str, str], int] = {}
             for _, count, verdicts in context.evaluated(group):
                 for verdict in verdicts:
@@ -237,7 +237,7 @@ def devices_of(context: Context) -> DeviceInventory:
 def budget_never_allows(context: Context) -> Iterator[Found]:
     """Pods that wait indefinitely, if their policy always respects budgets."""
     found: dict[Subject, tuple[FullBudget, list[PodGroup]]] = {}
-    for group in context.running:
+    for group in context.running_groups:
         budgets = context.budgets(group)
         if len(budgets) > 1:
             message = several_budgets(one.metadata.name for one in budgets)
@@ -282,7 +282,7 @@ _ONE_BUDGET = "create one PodDisruptionBudget that selects the pods of all these
 def workload_split(context: Context) -> Iterator[Found]:
     """Replicas of one database, each with a StatefulSet of its own; or several StatefulSets below one custom object."""
     split: dict[tuple[object, ...], list[PodGroup]] = {}
-    for group in context.running:
+    for group in context.running_groups:
         is_limited = any(policy.limits.per_workload.is_limit for policy in context.evicting_policies(group))
         if is_limited and not group.pod_class.daemon_set and not context.budgets(group):
             split.setdefault(_workload_key(group), []).append(group)

@@ -118,7 +118,7 @@ def profile_tolerates_everything(context: Context) -> Iterator[Found]:
     """Pods that stay on any node, and whose own templates do not show it."""
     for profile in context.profiles:
         if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
-            pods = sum(group.count for group in context.running if matching([profile], group.pod_class))
+            pods = sum(group.count for group in context.running_groups if matching([profile], group.pod_class))
             every = "" if profile.selector.requirements else ", which are all of its namespace"
             text = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
             edit = f"name the keys that the pods tolerate: kubectl -n {profile.namespace} edit tolerationprofile "

@@ -14,7 +14,7 @@ from taintwarden_placement.admission.annotated_objects import TEMPLATES as PATHS
 from taintwarden_placement.admission.annotated_objects import check_object
 from taintwarden_placement.admission.pod_review import check_owner
 
-_COMPANION_PATHS = (PATH, "spec.tolerations")
+_MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
 """The paths at which admission warns of a missing native toleration; other warnings have other paths."""
 
 
@@ -48,7 +48,7 @@ def toleration_invalid(context: Context) -> Iterator[Found]:
     needs=(Source.PODS, Source.PROFILES),
     uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES, Source.MUTATING),
 )
-def without_companion(context: Context) -> Iterator[Found]:
+def native_missing(context: Context) -> Iterator[Found]:
     """In a namespace with injection the webhook adds it, so there only pods lack it, and templates do not."""
     for group in context.groups:
         injected = context.injects(group)
@@ -64,7 +64,7 @@ def without_companion(context: Context) -> Iterator[Found]:
 def _missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
     """The native tolerations that are missing according to admission; ``value`` is the key."""
     for severity, fault in _faults(context, group):
-        is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _COMPANION_PATHS
+        is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _MISSING_NATIVE_PATHS
         if is_missing and not _is_of_devices(context, str(fault.value)):
             yield fault
 
