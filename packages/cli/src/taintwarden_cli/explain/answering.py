@@ -1,4 +1,4 @@
-"""Carries out ``explain``: reads what is asked about, explains it, prints, and ends with the code of what was found."""
+"""Carries out ``explain``: reads a pod or a node, explains it, and exits with the code of the result."""
 
 import sys
 import time
@@ -57,7 +57,7 @@ def explain_node(name: str, output: str, **flags: object) -> None:
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Namespace and name, from ``NS/NAME`` or from two values. The default namespace is that of the context."""
+    """Namespace and name, from ``NS/NAME`` or from two values. An empty namespace is that of the context."""
     space, slash, name = pod.rpartition("/")
     if slash and namespace and namespace != space:
         raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")

@@ -8,15 +8,7 @@ from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import OTHER_NODES, Kind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import ClaimView
-from taintwarden.engine.model import (
-    AnySelector,
-    Gates,
-    Mode,
-    Policy,
-    Taint,
-    TaintSelector,
-    Tolerations,
-)
+from taintwarden.engine.model import AnySelector, Gates, Mode, Policy, Taint, TaintSelector, Tolerations
 from taintwarden.engine.operators import Match, applies, caution, match
 from taintwarden.engine.profile_selection import effective, matching
 from taintwarden_cli.explain.explanation import (
@@ -45,7 +37,7 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
-    """The explanation of the first pod.
+    """Explain the first pod of a snapshot.
 
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
@@ -53,7 +45,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 
 
 def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: FullPod) -> PodExplanation:
-    """The explanation of a pod by a machine that knows the snapshot.
+    """Explain a pod by a rehearsal that was fed the snapshot.
 
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
@@ -96,7 +88,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
 
 
 def _why_it_stays(taints: list[TaintExplanation]) -> str:
-    """What each taint that a policy names means for the pod."""
+    """The reasons why no taint evicts the pod."""
     sentences = [why for taint in taints for why in _why_it_evicts_none(taint)]
     return "; ".join(sentences) or ("no policy acts on its taints" if taints else "its node has no taints")
 
@@ -115,7 +107,7 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: Rehearsal) -> PodExplanation:
-    """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
+    """Complete ``answer`` for a pod that is not bound yet: the nodes that may not get it, why, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
     pod, unscheduled_pods = evaluation.object, UnscheduledPods(rehearsal, evaluation.gates)
@@ -126,7 +118,7 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: 
 
 
 def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
-    """When the node is gone by ``reclaim``."""
+    """When the node is removed, by the policy's ``reclaim``; None without it, and if the policy does not enforce."""
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or claim.policy.mode is not Mode.ENFORCE:
         return None
@@ -246,7 +238,7 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
 
 
 def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
-    """The profiles of the pod's namespace, by name. If the operator never acts on the pod, no valid one selects it."""
+    """The profiles of the pod's namespace, by name. No valid one selects a pod on which the operator never acts."""
     selecting = matching(evaluation.profiles, evaluation.pod.shared) if evaluation.pod else ()
     for profile in evaluation.profiles:
         selects = profile in selecting
@@ -307,7 +299,7 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _unread(evaluation: Evaluation) -> Iterator[str]:
-    """What is not considered, since it cannot be read."""
+    """Objects that the explanation lacks since they cannot be read."""
     snapshot = evaluation.snapshot
     for policy in evaluation.policies:
         if policy.devices and snapshot.devices_problem:

@@ -22,25 +22,25 @@ from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
 REASONS = 5
-"""How many reasons to stay, or to wait, are listed."""
+"""Maximum number of reasons listed for one fate."""
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole explanation."""
+    """Why the pods of a node stay or leave."""
 
     at: str
     node: str
     problem: str | None
     drained: bool
-    """No pod has to leave, or terminates."""
+    """True if no pod has to leave, and none terminates."""
     leaving: int
     would_leave: int
     finalizers: list[str]
-    """Those of the pods that terminate."""
+    """Finalizers of pods that terminate."""
     staying: list[Staying]
-    """The others, by the reason in short."""
+    """Pods that need not leave, by short reason."""
     taints: list[str]
-    """Of the node, those that policies derive included."""
+    """Taints of the node, including those that policies derive."""
     pods: list[PodExplanation]
     """The earliest deadline first; then pods without a deadline, by name."""
 
@@ -67,7 +67,7 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
 
 
 def _staying(explained: Iterable[PodExplanation], rehearsal: Rehearsal, node: NodeView) -> list[Staying]:
-    """The pods that need not leave, by the reason in short."""
+    """Group the pods that need not leave by short reason."""
     pods, found = {one.uid: one for one in rehearsal.view.pods(node.node.name)}, dict[str, list[str]]()
     for one in explained:
         pod = pods.get(one.pod.uid)
@@ -115,7 +115,7 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
 
 
 def _going(answer: PodsExplanation) -> str:
-    """The pods that have to leave, and those that terminate, with what may keep them."""
+    """Count the pods that have to leave, and those that terminate with their finalizers."""
     ending = sum(one.fate is Fate.TERMINATES for one in answer.pods)
     kept = f" (finalizer {', '.join(answer.finalizers)})" if answer.finalizers else ""
     leave = f"{wording.pods(answer.leaving)} {'has' if answer.leaving == 1 else 'have'} to leave"
@@ -124,7 +124,7 @@ def _going(answer: PodsExplanation) -> str:
 
 
 def _counted(reasons: Iterable[str]) -> Iterator[str]:
-    """How many pods have which reason, the most frequent first."""
+    """Each reason with its number of pods, the most frequent first."""
     counted = Counter(filter(None, reasons))
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
     for why, number in shown:

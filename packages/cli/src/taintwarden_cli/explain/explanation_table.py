@@ -13,7 +13,7 @@ from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
 MAX_NAMED = 3
-"""The number of nodes that are named for each reason."""
+"""Maximum number of nodes named for each reason."""
 FATES = {
     Fate.STAYS: ("stays", "bold green"),
     Fate.LEAVES: ("leaves", "bold red"),
@@ -127,7 +127,7 @@ def _taint(taint: TaintExplanation) -> Lines:
 
 
 def _due(at: str | None, seconds_left: int | None) -> str:
-    """When it happens, as a suffix."""
+    """The deadline, as the suffix of a line."""
     if at is None or seconds_left is None:
         return ""
     when = due(at, seconds_left)

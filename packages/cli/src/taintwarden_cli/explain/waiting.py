@@ -1,4 +1,4 @@
-"""What a due pod waits for, in the words of ``explain``: as the operator reports it, and by its budgets."""
+"""What a due pod waits for, as text: the limit that the operator reports, and PodDisruptionBudgets."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,14 +13,11 @@ from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
 
 _POLICY_WIDE = (WINDOW, GUARD, CALLS)
-"""The limits whose message is not of one pod."""
+"""Limits whose message is about the whole policy, not about one pod."""
 
 
 def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> list[str]:
-    """What a pod of a policy that enforces waits for: a limit, as the operator reports it, and budgets that block it.
-
-    ``status``: that of its policy.
-    """
+    """What a due pod of an enforcing policy waits for: the limit in the ``status``, and budgets that block it."""
     here = (pod.namespace, pod.name, pod.node)
     row = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
     blocked = blocked_by(budgets, policy, row)
@@ -34,7 +31,7 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
 
 
 def tripped(policy: Policy, status: PolicyStatus) -> str:
-    """What its guard says if it has tripped, also before the status lists a pod as held; empty: it holds none."""
+    """What the guard reports, if it has tripped and holds pods; else empty. The status may list none as held yet."""
     is_tripped = status.guard is not None and status.guard.tripped_at
     is_acting = is_tripped and policy.limits.guard.action is not GuardAction.REPORT
     return _limit(GUARD, "", policy.name, status) if is_acting else ""
@@ -44,7 +41,7 @@ def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str
     if not row.limit:
         return row.message and f"its eviction: {row.message}"
     again = ""
-    if row.until_at is not None and row.until_at > now:  # else it is past since the last report
+    if row.until_at is not None and row.until_at > now:  # the report may be older
         again = f"; {wording.next_one(row.limit, wording.relative(row.until_at, now))}"
     message = row.message
     if row.limit == FAILING and not row.attempts:
@@ -53,7 +50,10 @@ def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str
 
 
 def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
-    """What refuses any pod of the policy: this one is not listed. Its own budgets are known, and places."""
+    """The limits that delay pods of the policy, for a pod that the status does not list.
+
+    Budgets are left out, since those of the pod are known. Places count only if the pod's node has none.
+    """
     limits = [one for one in status.limits if one.limit != BUDGET]
     place = next((one for one in limits if one.limit == PLACE), None)
     if status.places is not None and any(one.node == pod.node for one in status.places.nodes):
@@ -64,19 +64,19 @@ def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
     if len(limits) > 1:
         text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"
-    message = limits[0].message if limits and limits[0].limit in _POLICY_WIDE else ""  # else it is of another pod
+    message = limits[0].message if limits and limits[0].limit in _POLICY_WIDE else ""  # others are about one pod
     return _limit(limits[0].limit, message, policy, status) if limits else ""
 
 
 def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
-    """Of a guard, also what it counts and which nodes are bad, without the advice."""
+    """Describe a limit. For a guard also what it counted and which nodes are bad, without the advice."""
     says = wording.without_advice(status.says("GuardTripped", "True"), policy) if limit == GUARD else ""
     detail = "; ".join(filter(None, ("" if message in says else message, says)))
     return wording.waiting(limit, policy, detail)
 
 
 def blocked_by(budgets: list[BudgetExplanation], policy: Policy, row: NextPod | None = None) -> str:
-    """The PodDisruptionBudgets that block a pod. When the time of EvictThenDelete is over, another limit holds it."""
+    """The PodDisruptionBudgets that block a pod, as text; empty if the method does not, or no longer, respect them."""
     is_over = policy.eviction.method is Method.EVICT_THEN_DELETE and row is not None and row.limit != BUDGET
     if policy.eviction.method is Method.DELETE or is_over:
         return ""
@@ -87,7 +87,7 @@ def blocked_by(budgets: list[BudgetExplanation], policy: Policy, row: NextPod | 
 
 
 def _patience(policy: Policy) -> str:
-    """For how long a budget can block a pod, if not indefinitely."""
+    """The maximum time for which a budget can block a pod, as text; empty if it can indefinitely."""
     if policy.eviction.method is not Method.EVICT_THEN_DELETE:
         return ""
     most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most from this operator's first try on"
@@ -99,7 +99,7 @@ def _patience(policy: Policy) -> str:
 def explain_budgets(
     found: Iterable[tuple[Budget, Refusal | None]], stored: Iterable[BudgetObject]
 ) -> Iterator[BudgetExplanation]:
-    """The budgets of a pod with their own refusals; ``stored`` has the status of each."""
+    """Explain the budgets of a pod and their refusals. ``stored`` has the status of each."""
     statuses = {(one.metadata.namespace, one.metadata.name): one.status for one in stored}
     for budget, refusal in found:
         status, why = statuses[budget.namespace, budget.name], "allows a disruption"
