@@ -1,4 +1,4 @@
-"""What a close look at the cluster finds for one policy. The structs are what ``-o json`` prints."""
+"""What an inspection finds about one policy. The structs are what ``-o json`` prints."""
 
 from collections.abc import Sequence
 
@@ -13,31 +13,31 @@ from taintwarden_cli.status.problems import Problem
 
 
 class Removal(msgspec.Struct, rename="camel"):
-    """A node that is removed, by ``reclaim`` of a policy."""
+    """The removal of a node, by ``reclaim`` of a policy."""
 
     node: str
     at: str
     pods: int
     """Pods that have to leave, or terminate."""
     missed: int = 0
-    """Those of them that are not evicted in time, as a plan from now on says."""
+    """Pods of these that are not evicted in time, in a simulation from now on."""
     cut: int = 0
-    """Those of them that get less time to stop than they ask for."""
+    """Pods of these that get less time to stop than they ask for."""
     held_by: list[str] = []
-    """The budgets, or limits, that keep those that are not evicted in time."""
+    """The budgets, or limits, that delay the pods that are not evicted in time."""
 
 
 class Missed(msgspec.Struct, frozen=True, rename="camel"):
-    """Pods that missed the end of their node, as Events of the last hour say."""
+    """Pods that were evicted too late before the removal of their node, or not at all, by Events of the last hour."""
 
     not_evicted: int = 0
     cut: int = 0
     recent: bool = False
-    """So recently that a person has to look."""
+    """True if the latest is so recent that a person has to act."""
 
 
 class PolicyFindings(msgspec.Struct, rename="camel"):
-    """What a look at the cluster adds to the status of a policy. ``staying`` None: not counted."""
+    """What an inspection adds to the status of a policy. ``staying`` is None if pods were not counted."""
 
     problems: list[Problem] = []
     """What a person has to correct or check, the worst first."""
@@ -47,7 +47,7 @@ class PolicyFindings(msgspec.Struct, rename="camel"):
 
 
 def describe_missed(missed: Missed) -> str:
-    """How many pods missed the end of their node; empty: none."""
+    """The number of pods that missed the removal of their node, as text; empty if there are none."""
     parts = (
         f"{pods(missed.not_evicted)} not evicted before the node was removed" if missed.not_evicted else "",
         f"{pods(missed.cut)} with a grace that was cut" if missed.cut else "",
@@ -57,7 +57,7 @@ def describe_missed(missed: Missed) -> str:
 
 
 def removal_time(policy: Policy, node: NodeView) -> float | None:
-    """When a node is removed, by the taints on which the policy acts; None: it acts on none of them."""
+    """When a node is removed, by the earliest of the taints on which the policy acts; None if there are none."""
     if policy.reclaim is None:
         return None
     acted_on = ((history, acting_on(taint, node.policies)) for taint, history in node.taints)

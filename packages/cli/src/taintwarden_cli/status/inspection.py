@@ -1,5 +1,5 @@
-"""What the status of policies does not say, from a snapshot of the command's own: nodes that are removed, pods that
-stay, and what does not change by itself, such as a budget that never allows an eviction.
+"""Inspects a cluster for what statuses of policies lack: nodes that are removed, pods that stay, and problems that do
+not pass by themselves, such as a budget that never allows an eviction.
 """
 
 import asyncio
@@ -40,29 +40,29 @@ from taintwarden_cli.status.lasting_problems import find_absence, why_allows_non
 from taintwarden_cli.status.problems import Problem, ProblemKind
 
 MAX_NODES = 100
-"""Maximum number of tainted nodes whose pods are read, unless all are asked for: a request for each."""
+"""Maximum number of tainted nodes whose pods are read, each with one request, without ``--all``."""
 NAMED = 3
-"""How many pods are named for each reason to stay, unless all are asked for."""
+"""Maximum number of pods named for each reason to stay, without ``--all``."""
 RECENT_SECONDS = 600.0
-"""For so long missed deadlines call for a person, as the alert does."""
+"""Seconds for which a missed deadline is a problem, as for the alert."""
 HORIZON_SECONDS = 3_600.0
-"""How far the removal of nodes is forecast."""
+"""Maximum time over which removals of nodes are simulated."""
 
 
 class Inspection(msgspec.Struct):
-    """What one look at the cluster adds to statuses."""
+    """What an inspection adds to the statuses of policies."""
 
     at: float
     by_policy: dict[str, PolicyFindings]
     unread: list[str]
-    """What could not be looked at, and why."""
+    """Why objects could not be read."""
 
 
 async def inspect_cluster(
     session: Session, stored: Sequence[Mapping[str, Any]], gates: Gates, now: float, *, show_all: bool = False
 ) -> Inspection:
-    """Look at nodes, their pods and budgets. What may not be read is left out, and named."""
-    # As an operator with --dry-run follows them.
+    """Inspect nodes, their pods, budgets and Events. What may not be read is left out, and named."""
+    # With --dry-run the operator treats Enforce as DryRun.
     kept = [
         one if not is_kept_from_enforcing(one) else {**one, "spec": {**one["spec"], "mode": "DryRun"}} for one in stored
     ]
@@ -74,7 +74,7 @@ async def inspect_cluster(
 
 
 class _Inspector:
-    """Fills in what is seen, policy by policy."""
+    """Collects the findings of each policy."""
 
     def __init__(self, session: Session, snapshot: Snapshot, gates: Gates, most: int | None) -> None:
         self._session = session
@@ -89,7 +89,7 @@ class _Inspector:
         self.unread: list[str] = []
 
     async def inspect(self) -> None:
-        """Look at everything that may be read."""
+        """Inspect everything that may be read."""
         for policy in self._policies:
             if policy.mode is Mode.PAUSED:
                 self._add_shadows(policy)
@@ -124,11 +124,10 @@ class _Inspector:
         for policy in self._policies:
             if self._statuses[policy.name].evicting_nodes:
                 continue
-            for text in filter(
-                None, (find_absence(selector, carried, self._policies)[0] for selector in policy.taints)
-            ):
-                remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
-                self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
+            remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
+            for selector in policy.taints:
+                if text := find_absence(selector, carried, self._policies)[0]:
+                    self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
 
     # -- pods of tainted nodes ----------------------------------------------------------------------------------------
 
@@ -141,14 +140,14 @@ class _Inspector:
                 wanted = names
                 inspected.append(policy)
         seen = await self._read_pods(list(wanted))
-        view = rehearse(seen, self._gates).view  # a part of the cluster, which changes no verdict
+        view = rehearse(seen, self._gates).view  # verdicts do not depend on the nodes left out
         for policy in inspected:
             nodes = [view.node(node.node.name) or node for node in tainted[policy.name]]
             self.found[policy.name].staying = list(self._staying(view, policy, nodes))
         self._inspect_removals([one for one in inspected if one.reclaim is not None], tainted, seen)
 
     def _tainted(self, policy: Policy) -> Iterator[NodeView]:
-        """The nodes that a policy selects, or that opt out of it, with a taint that it names."""
+        """The nodes that a policy selects, even if they opt out of it, with a taint that it names."""
         for node in self._nodes:
             if policy.node_selector.selects(node.node.labels) and named_taints(
                 policy, (taint for taint, _ in node.taints)
@@ -156,7 +155,7 @@ class _Inspector:
                 yield node
 
     async def _read_pods(self, names: list[str]) -> Snapshot:
-        """These nodes with their pods."""
+        """The snapshot with only these nodes, and with their pods."""
 
         async def of(name: str) -> list[FullPod]:
             pages = self._session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
@@ -212,7 +211,7 @@ class _Inspector:
                 self._add(name, ProblemKind.RECLAIM, *describe_removals(name, failing, rfc3339.at(self._snapshot.now)))
 
     def _forecast(self, seen: Snapshot, names: set[str], until: float) -> Plan:
-        """What happens to the pods of these nodes until all are removed."""
+        """Simulate these nodes until all are removed."""
         nodes = [one for one in seen.nodes if one.metadata.name in names]
         listed = [one for one in seen.pods if one.spec.node_name in names]
         part = msgspec.structs.replace(seen, nodes=nodes, pods=listed)
@@ -240,7 +239,7 @@ class _Inspector:
     # -- budgets ------------------------------------------------------------------------------------------------------
 
     async def _inspect_budgets(self) -> None:
-        """Budgets that pods wait for and that never allow an eviction, or do not before a Pending pod runs."""
+        """Find budgets that pods wait for and that allow no eviction ever, or none until a Pending pod runs."""
         budgets = {(one.metadata.namespace, one.metadata.name): one for one in self._snapshot.budgets}
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE or policy.eviction.method is not Method.EVICT:

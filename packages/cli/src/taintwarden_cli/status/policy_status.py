@@ -1,4 +1,4 @@
-"""A summary of the status of policies: the structure that ``status`` prints.
+"""Summaries of the status of policies, as ``status`` prints them.
 
 The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
 """
@@ -31,9 +31,9 @@ from taintwarden_cli.status.problems import (
 
 NOT_OBSERVED, OUTDATED = "no operator has looked at it yet", "the operator has not looked at its newest version yet"
 SOON_SECONDS = 15.0
-"""How long the newest version of a policy may wait: the operator looks at it within 3 s, a new leader within 15 s."""
+"""Seconds until an unread version is a problem. The operator reads it within 3 s, a new leader within 15 s."""
 TRIPPED, UNHEALTHY, ARMED = "tripped", "unhealthy", "armed"
-"""What a guard does."""
+"""States of a guard."""
 
 
 class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
@@ -47,14 +47,14 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     paused_by: str | None = None
     """Who paused it, when and why."""
     waits_for_operator: str = ""
-    """That no operator has looked at its newest version yet. It is a problem if it lasts."""
+    """The fact that the operator has not read the newest version yet; else empty. It becomes a problem if it lasts."""
     on_invalid_value: str = OnInvalidValue.HOLD.value
-    """What values do that cannot be compared, by ``timing.onInvalidValue``."""
+    """``timing.onInvalidValue``: what values that cannot be compared mean."""
     status: PolicyStatus = PolicyStatus()
 
     @property
     def progress(self) -> str:
-        """Its present activity, in a sentence."""
+        """What the policy does now, in a sentence."""
         found = self.status.condition("Progressing")
         return found.message if found is not None else ""
 
@@ -71,21 +71,21 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
         return reported if self.staying is None else self.staying
 
     def add(self, *problems: Problem) -> None:
-        """Add problems."""
+        """Add problems, and sort all by severity."""
         self.problems = by_severity([*self.problems, *problems])
 
     def add_findings(self, found: PolicyFindings) -> None:
-        """Add what a close look has found."""
+        """Add the findings of an inspection."""
         self.removals, self.missed, self.staying = found.removals, found.missed, found.staying
         self.add(*found.problems)
 
     def has_problem(self, *kinds: ProblemKind) -> bool:
-        """Whether it has a problem of one of these kinds."""
+        """True if the policy has a problem of one of these kinds."""
         return any(one.kind in kinds for one in self.problems)
 
     @property
     def is_paused(self) -> bool:
-        """Whether it evicts no pods because it is paused."""
+        """True if the policy evicts no pods because it is paused."""
         return self.mode == Mode.PAUSED
 
     @property
@@ -118,29 +118,27 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     at: str
     policies: list[PolicySummary]
     problems: list[Problem] = []
-    """Why no operator is running: then the status of the policies is out of date. Why no webhook answers."""
+    """Why no operator is running, so that the statuses are out of date; why no webhook answers."""
     reported_at: str | None = None
     looked_at: str | None = None
-    """When nodes, pods and budgets were looked at."""
+    """When nodes, pods and budgets were inspected."""
     unread: list[str] = []
-    """What was not looked at then, and why."""
+    """Why objects were not read then."""
     leading_since: str | None = None
-    """When this operator began to lead: what it counts begins then."""
+    """When this operator began to lead, and to count evictions."""
 
     @property
     def needs_action(self) -> bool:
-        """Whether the operator or any policy requires action."""
+        """True if the operator, the webhook or a policy has a problem."""
         return bool(self.problems) or any(policy.problems for policy in self.policies)
 
 
 def summarize(
     stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float, known: Liveness | None = None
 ) -> StatusSummary:
-    """Summarize the policies ``names``, or all of them. ``known``: the liveness of the operator.
+    """Summarize the policies ``names``, or all of them. ``known`` is the liveness of the operator.
 
-    Raises:
-        LookupError: a policy does not exist; the text names it.
-
+    Raises LookupError if a policy does not exist; the text names it.
     """
     found = sorted((_summary(one, now) for one in stored), key=lambda one: one.name)
     present = {one.name for one in found}
@@ -190,14 +188,14 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
 
 
 def changed_at(meta: Mapping[str, Any]) -> float:
-    """When the spec of an object was last changed, in seconds since the epoch; 0 if nothing says it."""
+    """When the spec of an object was last changed, in seconds since the epoch; 0 if that is unknown."""
     managed = meta.get("managedFields") or []
     times = [read_time(one.get("time")) for one in managed if "f:spec" in (one.get("fieldsV1") or {})]
     return max(filter(None, times), default=0.0)
 
 
 def _problems(policy: PolicySummary, now: float) -> Iterator[Problem]:
-    """What is wrong with a policy that is in effect."""
+    """Problems of a policy that is in effect."""
     name, status = policy.name, policy.status
     if policy.mode != Mode.DRY_RUN:
         if policy.guard == TRIPPED:

@@ -9,14 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.words.wording import (
-    next_one,
-    pods,
-    several,
-    waiting,
-    why_held,
-    zone_health,
-)
+from taintwarden.controller.words.wording import next_one, pods, several, waiting, why_held, zone_health
 from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
 from taintwarden.engine.model import Mode
 from taintwarden_cli.output import printable
@@ -30,13 +23,13 @@ from taintwarden_cli.status.problems import Problem, ProblemKind
 _GUARDS = {TRIPPED: "bold red", UNHEALTHY: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 SHOWN_NODES = 10
-"""How many nodes that are removed are listed."""
+"""Maximum number of removals of nodes listed."""
 LATE_SECONDS = 30.0
-"""A report that is older is late: the operator reports every 20 s."""
+"""Seconds after which a report is late. The operator reports every 20 s."""
 
 
 def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
-    """The problems of the operator, and how old it is; the table, then a block for each policy if requested."""
+    """The operator's problems and the age of its report, the table of policies, and a block for each policy."""
     age = Times(found.at).age(found.reported_at) if found.reported_at else 0.0
     times = Times(found.at, is_old=bool(found.problems) or age > LATE_SECONDS)
     lines = Lines()
@@ -57,7 +50,7 @@ def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
 
 
 def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[RenderableType]:
-    """How old the data are, since when they count, and what was not looked at."""
+    """The age of the data, since when evictions are counted, and what was not read."""
     if found.reported_at:
         lead = found.leading_since
         since = f" EVICTED counts since it began to lead, {times.ago(lead)}." if lead else ""
@@ -130,7 +123,7 @@ def _staying(found: Sequence[Staying], *, details: bool) -> Iterator[str]:
 
 
 def _now(policy: PolicySummary, times: Times) -> str:
-    """What the policy does now, and how old that is, without what other lines say."""
+    """What the policy does now, and when that was reported, without what other lines say."""
     shown = []
     for part in policy.progress.split("; "):
         if part.startswith("PodDisruptionBudget") or part.partition(" ")[0] in DELAYS:
@@ -150,7 +143,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     status = policy.status
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", None if status.observed_generation is None else evicting)
-    for invalid in policy.invalid[1:]:  # the first is a problem
+    for invalid in policy.invalid[1:]:  # the first is among the problems
         lines.add("Invalid", invalid, "yellow")
     if (more := status.retained - sum(one.pods for one in status.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
@@ -176,7 +169,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
 
 
 def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
-    """The limits and budgets that hold pods, without those that are a problem."""
+    """Add the limits and budgets that hold pods, except those that are problems."""
     status, causes = policy.status, [one.cause for one in policy.problems]
     for limit in status.limits:
         is_of_guard = limit.limit == GUARD and policy.has_problem(ProblemKind.GUARD)

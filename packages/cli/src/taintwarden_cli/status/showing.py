@@ -25,13 +25,13 @@ from taintwarden_cli.status.policy_status_table import parts
 from taintwarden_cli.status.problems import ProblemKind, split_problem
 
 INSPECTION_SECONDS = 15.0
-"""How often `top` looks at nodes, pods and budgets, which is too much to repeat with every look."""
+"""Minimum time between two inspections by ``top``: they cost too much to repeat at every refresh."""
 PAUSE_FACTOR = 10.0
-"""How many times as long as a close look took, the next one waits: it reads the pods of up to 100 nodes."""
+"""Time until the next inspection, as a multiple of the duration of the last: it reads the pods of up to 100 nodes."""
 
 
 class LastInspection(msgspec.Struct):
-    """How to look closely, and the last close look."""
+    """Settings of inspections, and the last one."""
 
     gates: Gates
     show_all: bool = False
@@ -68,14 +68,10 @@ def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
 
 
 async def read_status(session: Session, namespace: str, names: tuple[str, ...], last: LastInspection) -> StatusSummary:
-    """The status of the policies with these names, or of all, and what a close look adds, made now or lately.
+    """Read the status of the policies with these names, or of all, and add the findings of a recent inspection.
 
-    ``namespace``: that of the operator.
-
-    Raises:
-        LookupError: there is no policy of a name.
-        ClusterError: the policies cannot be read.
-
+    ``namespace`` is that of the operator. Raises LookupError if there is no policy of a name, and ClusterError if the
+    policies cannot be read.
     """
     policies, now = await session.policies(dict[str, Any]), time.time()
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
@@ -95,12 +91,9 @@ async def read_status(session: Session, namespace: str, names: tuple[str, ...], 
 async def show_live(
     session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console, last: LastInspection
 ) -> None:
-    """Draw until it is interrupted. A look that fails is shown above the last that did not, and made again.
+    """Refresh the screen until it is interrupted. An error is shown above the last status, and the read is repeated.
 
-    Raises:
-        LookupError: there is no policy of a name.
-        ClusterError: the first look fails.
-
+    Raises LookupError if there is no policy of a name, and ClusterError if the first read fails.
     """
     found, unseen = await read_status(session, namespace, names, last), ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
