@@ -28,9 +28,9 @@ from taintwarden_placement.node_labels.names import Kept, keys_of
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5
 PAUSE_SECONDS = 1.0
-"""A write of the operator may be in progress."""
+"""Seconds between two rounds. A write of the operator may be in progress."""
 MAX_EXAMPLES = 10
-"""Objects that are named; the others are counted."""
+"""Maximum number of objects named; the others are counted."""
 _Object = TypeVar("_Object")
 
 
@@ -47,7 +47,7 @@ def print_labels(taints: tuple[str, ...]) -> None:
 
 
 def labels_for(taints: Iterable[str]) -> dict[str, str]:
-    """The labels of a node with these taints, and without those of which only the key is given.
+    """The labels of a node that has the taints ``KEY=VALUE:EFFECT``, and no taint of the keys ``KEY``.
 
     Raises BadInput if a taint cannot be read, or labels cannot express it.
     """
@@ -63,18 +63,18 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
 
 
 class Uses:
-    """What carries and names the labels of one key, the key of a taint or of a label."""
+    """What uses the labels of placement of one key, which is the key of a taint or of a label."""
 
     def __init__(self, key: str) -> None:
         self.keys = (Kept(key), Kept(key, of_label=True))
         self.policies: list[str] = []
-        """Policies that place by it, or repeat its version, each with its mode unless that is Enforce."""
+        """Policies that place by the key, or repeat the version in the label, with their mode unless it is Enforce."""
         self.nodes: set[str] = set()
         self.users: dict[str, list[str]] = {"Pods": [], "Templates": []}
         """The objects whose node affinity names the labels."""
 
     def add_policy(self, stored: Mapping[str, Any]) -> None:
-        """A policy as it is stored, valid or not."""
+        """Add a stored policy, valid or not."""
         spec, name = mapping(stored.get("spec")), named(stored)[1]
         taints, labels = spec.get("taints"), spec.get("versionLabels")
         used = [Kept(str(look(one, "key"))) for one in _as_list(taints) if look(one, "placement") is True]
@@ -84,17 +84,19 @@ class Uses:
             self.policies.append(name if mode == Mode.ENFORCE else f"{name} ({mode})")
 
     def add_node(self, node: NodeObject) -> None:
-        """A node."""
+        """Add a node, if it has the labels."""
         if self._match_key(node.metadata.labels):
             self.nodes.add(node.metadata.name)
 
     def add_pod(self, pod: FullPod) -> None:
-        """A pod that has not finished."""
+        """Add a pod that has not finished, if its node affinity names the labels."""
         if self._match_key(pod.spec.node_requirements.labels):
             self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
-        """An object with a pod template. One that a controller manages has the template of that."""
+        """Add a workload, if its template names the labels. The template of an owned workload is that of its
+        controller.
+        """
         namespace, name = named(workload)
         owners = _as_list(look(workload, "metadata", "ownerReferences"))
         if any(look(one, "controller") is True for one in owners):
@@ -108,9 +110,9 @@ class Uses:
 
 
 async def read_uses(session: Session, key: str) -> Uses:
-    """Read all that may carry or name labels of placement.
+    """Read all objects that may have or name labels of placement.
 
-    Raises ClusterError if something of it cannot be read. What is not known may be in use.
+    Raises ClusterError if some cannot be read: they may use the labels.
     """
     found = Uses(key)
 
@@ -164,7 +166,8 @@ def _shown(key: str, uses: Uses) -> Lines:
 
 
 async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: float = PAUSE_SECONDS) -> int:
-    """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
+    """Remove the labels of these keys until no node has one, with a pause after each round. Returns the number of
+    nodes.
 
     Raises ClusterError if some nodes still carry them.
     """
@@ -183,7 +186,7 @@ async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: f
 
 
 async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[str]]:
-    """The nodes with labels about these keys, and these labels."""
+    """The nodes with labels of these keys, and these labels."""
     found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
@@ -193,13 +196,13 @@ async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[st
 
 
 async def _write(session: Session, nodes: dict[str, list[str]]) -> str:
-    """Remove these labels of nodes; returns why one could not be written."""
+    """Remove labels from nodes. Returns why one of the nodes could not be changed; empty if all were."""
 
     async def one(name: str, labels: list[str]) -> str:
         try:
             path, body = f"{NODES.path}/{quote(name, safe='')}", {"metadata": {"labels": dict.fromkeys(labels)}}
             await session.patch(path, body, f"node {name}", FIELD_MANAGER)
-        except ClusterError as error:  # it may be gone
+        except ClusterError as error:  # the node may be gone
             return str(error)
         return ""
 
