@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a check finds about one object. Fields that are not set have the check's own values."""
+    """What a check finds about one object. Unset fields have the values of the check."""
 
     subject: Subject
     message: str
@@ -29,7 +29,7 @@ class Found(msgspec.Struct, frozen=True):
     pods: int = 0
     """The number of pods that it concerns."""
     template: bool = False
-    """It concerns the template of future pods."""
+    """True if it concerns the template of future pods."""
 
 
 Run = Callable[[Context], Iterator[Found]]
@@ -58,12 +58,11 @@ REGISTERED: list[Check] = []
 def check(
     name: str, severity: Severity, finds: str, remedy: str, *, needs: Sequence[Source] = (), uses: Sequence[Source] = ()
 ) -> Callable[[Run], Run]:
-    """Make the decorated function a check."""
+    """Register the decorated function as a check."""
 
     def add(run: Run) -> Run:
-        REGISTERED.append(
-            Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run)
-        )
+        made = Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run)
+        REGISTERED.append(made)
         return run
 
     return add
@@ -86,11 +85,11 @@ class Finding(msgspec.Struct, rename="camel", kw_only=True):
     remedy: str
     pods: int
     template: bool
-    """Whether the template has the fault, too: then it persists when pods are replaced."""
+    """True if the template has the fault, too. Then it persists when pods are replaced."""
 
     @property
     def subject(self) -> Subject:
-        """The object."""
+        """The object with the fault."""
         return Subject(self.kind, self.name, self.namespace)
 
 
@@ -103,7 +102,7 @@ class NotChecked(msgspec.Struct, rename="camel"):
 
 
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole result. ``checks``: how many ran."""
+    """The whole result. ``checks`` is the number of checks that ran."""
 
     at: str
     server: str
@@ -120,6 +119,6 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def is_mostly_unchecked(self) -> bool:
-        """Whether more checks could not be made than were made: no finding means little then."""
+        """True if fewer checks ran than did not: then no finding means little."""
         left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
         return len(left_out) > self.checks

@@ -19,21 +19,18 @@ from taintwarden_cli.status.problems import Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
 _CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
-"""Problems of a policy for which there are checks."""
+"""Kinds of problems for which there are checks."""
 
 
 def is_ours(configuration: WebhookConfiguration) -> bool:
-    """Whether it is a configuration of ours, whatever it is called."""
+    """True if the configuration has webhooks of Taintwarden, whatever its own name."""
     return any(webhook.name.endswith(".taintwarden.io") for webhook in configuration.webhooks)
 
 
 class Context:
     """A snapshot, and the operator's decisions on it. Checks read nothing else.
 
-    Args:
-        snapshot: the objects of the cluster.
-        gates: which operators are enabled, if the operator's Deployment does not specify it.
-
+    ``gates`` says which operators are enabled, if the operator's Deployment does not.
     """
 
     def __init__(self, snapshot: DoctorSnapshot, gates: Gates) -> None:
@@ -55,7 +52,7 @@ class Context:
 
     @cached_property
     def summaries(self) -> list[PolicySummary]:
-        """The status of each policy, summarized, with what a close look added."""
+        """The summary of each policy, with the findings of the inspection."""
         stored = [one for one in self.snapshot.policies if named(one)[1]]
         found = summarize(stored, (), self.snapshot.now).policies
         for policy in found:
@@ -64,7 +61,9 @@ class Context:
         return found
 
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
-        """Whether another check finds the problem, with more detail: a wait for budgets that never allow is one."""
+        """True if another check reports the problem in more detail, also a wait for budgets that never allow an
+        eviction.
+        """
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
         in_vain = all(one is not None and why_allows_none(one) for one in budgets)
         return problem.kind in _CHECKED or (problem.kind is ProblemKind.BUDGET and in_vain)
@@ -103,7 +102,7 @@ class Context:
                 yield name, count, self.verdicts(name, group)
 
     def unscheduled_pod(self, group: PodGroup) -> UnscheduledPod:
-        """A pod of a group that is created again, with the native tolerations that injection adds."""
+        """A replacement of the group's pods, with the native tolerations that injection adds."""
         shape = group.shape
         extended = self.view.tolerations_of(shape.pod_class).extended if self.injects(group) else ()
         natives = tuple(Toleration(one.key, Operator.EXISTS) for one in extended if one.key)
@@ -111,7 +110,7 @@ class Context:
         return self.unscheduled_pods.of_class(shape.pod_class, shape.node_requirements, text, natives)
 
     def injects(self, group: PodGroup) -> bool:
-        """Whether new pods of the group get missing native tolerations."""
+        """True if new pods of the group get missing native tolerations."""
         declined = group.pod_class.labels.get(INJECT) == "false"
         return not declined and self.mutating is not None and group.pod_class.namespace in self.opted_in
 

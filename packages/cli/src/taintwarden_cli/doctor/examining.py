@@ -1,4 +1,4 @@
-"""Carries out ``doctor``: reads what the chosen checks need, makes them, and prints what they find."""
+"""Carries out ``doctor``: reads what the chosen checks need, runs them, and prints what they find."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
-    """Carry out the command."""
+    """Carry out ``taintwarden doctor``."""
     try:
         checks = select_checks(only)
     except LookupError as error:
@@ -40,9 +40,7 @@ def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object)
 def select_checks(names: Sequence[str]) -> tuple[Check, ...]:
     """The checks with these IDs; all of them if none is named.
 
-    Raises:
-        LookupError: a check does not exist; the text names it.
-
+    Raises LookupError if a check does not exist; the text names it.
     """
     known = {check.id for check in CATALOGUE}
     if missing := [name for name in names if name not in known]:
@@ -51,12 +49,12 @@ def select_checks(names: Sequence[str]) -> tuple[Check, ...]:
 
 
 def needed_sources(checks: Iterable[Check]) -> frozenset[Source]:
-    """The sources of these checks: no others are read."""
+    """The sources that these checks read."""
     return frozenset(source for check in checks for source in (*check.needs, *check.uses))
 
 
 def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
-    """The findings of ``checks``."""
+    """Run the checks whose sources were read, and collect their findings."""
     context = Context(snapshot, gates)
     made = [check for check in checks if all(snapshot.has_read(source) for source in check.needs)]
     findings = [finding for check in made for finding in _merged(check, check.run(context))]

@@ -16,14 +16,14 @@ from taintwarden_placement.admission.annotated_objects import TEMPLATES
 from taintwarden_placement.admission.checking import look, mapping, sequence
 
 _NOWHERE = "a template"
-"""The node name of a template, which is on no node: only bound pods are decoded."""
+"""Node name of templates, which are on no node: the decoder skips pods that are not bound."""
 MAX_OWNER_DEPTH = 8
-"""Owners are not nested deeper in practice; the limit ends cycles of owner references."""
+"""Maximum depth of owners. Real ones are not nested deeper; the limit ends cycles of owner references."""
 _FINISHED = ("Complete", "Failed")
 
 
 class PodShape(msgspec.Struct, frozen=True):
-    """The fields of a pod that checks read. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
+    """The fields of a pod that checks read. ``annotations`` has only ours, ``tolerations`` is JSON as stored."""
 
     pod_class: PodClass
     node_requirements: NodeRequirements
@@ -41,7 +41,7 @@ class PodShape(msgspec.Struct, frozen=True):
 
 
 class PodGroup(msgspec.Struct):
-    """Equal pods of one owner; or the template of its future pods."""
+    """Equal pods of one owner, or the template of its future pods."""
 
     subject: Subject
     api_group: str
@@ -50,18 +50,18 @@ class PodGroup(msgspec.Struct):
     pods: Counter[str]
     """The number of pods on each node."""
     own_annotations: tuple[tuple[str, str], ...] = ()
-    """Ours, on the workload itself."""
+    """Our annotations on the workload itself."""
     wanted: int = 1
-    """Of a template: its number of replicas."""
+    """Replicas in the spec of a template's workload."""
 
     @property
     def count(self) -> int:
-        """The number of pods that it has now."""
+        """The number of present pods."""
         return self.pods.total()
 
     @property
     def pod_class(self) -> PodClass:
-        """Its pods as the engine decodes them."""
+        """The class of its pods in the engine."""
         return self.shape.pod_class
 
 
@@ -86,12 +86,7 @@ class _Pod(msgspec.Struct):
 
 
 class Inventory:
-    """Groups pods and workloads as they are read.
-
-    Args:
-        now: the time, in seconds since the epoch.
-
-    """
+    """Groups pods and workloads as they are read. ``now`` is in seconds since the epoch."""
 
     def __init__(self, now: float) -> None:
         self.groups: list[PodGroup] = []
@@ -116,7 +111,7 @@ class Inventory:
             self._try_to_add(listing.kind, raw, lambda one: self._add_workload(listing, one))
 
     def close(self) -> None:
-        """Everything is read: assign pods to their topmost owners."""
+        """Assign pods to their topmost owners, when everything is read."""
         found: dict[tuple[Subject, PodShape], PodGroup] = {}
         for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
             subject, group = self._topmost(uid, Subject(kind, name, namespace))
@@ -200,6 +195,6 @@ def _ours(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 
 def _has_finished(obj: object) -> bool:
-    """Whether it is a Job that creates no more pods."""
+    """True for a Job that creates no more pods."""
     conditions = sequence(look(obj, "status", "conditions"))
     return any(look(one, "type") in _FINISHED and look(one, "status") == "True" for one in conditions)

@@ -1,13 +1,7 @@
 """The checks, each a function from a ``Context`` to findings."""
 
 from taintwarden_cli.doctor.check import REGISTERED
-from taintwarden_cli.doctor.checks import (
-    evictions,
-    nodes,
-    operation,
-    policy_checks,
-    toleration_checks,
-)
+from taintwarden_cli.doctor.checks import evictions, nodes, operation, policy_checks, toleration_checks
 
 _MODULES = (operation, policy_checks, evictions, toleration_checks, nodes)
 CATALOGUE = tuple(one for module in _MODULES for one in REGISTERED if one.run.__module__ == module.__name__)

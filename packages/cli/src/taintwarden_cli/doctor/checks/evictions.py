@@ -1,4 +1,4 @@
-"""Pods that leave and find no other node or come back, that others evict, or whose budgets never allow it."""
+"""Checks of evictions: pods that find no other node or come back, that Kubernetes evicts, or that budgets block."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
 _NAMED = 3
-"""The number of taints or owners that are named."""
+"""Maximum number of taints or owners named."""
 _KINDS = tuple(listing.kind for listing in WORKLOADS.values())
 APP_LABELS = ("app.kubernetes.io/name", "app")
 """Labels that select the pods of one workload, the better first."""
@@ -51,7 +51,7 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
     uses=(*TEMPLATES, Source.MUTATING),
 )
 def nowhere_to_go(context: Context) -> Iterator[Found]:
-    """Not considered: resources, affinity to pods, topology spread, volumes, ports, nodes that do not exist yet."""
+    """Resources, affinity to pods, topology spread, volumes, ports and future nodes are not considered."""
     reported: set[Subject] = set()
     nodes = _FittingNodes(context)
     for group in context.groups:
@@ -85,7 +85,7 @@ def _unplaceable(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
 
 
 def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
-    """Why pods have to leave their node, and how many."""
+    """The verdicts that evict pods of a group, one for each taint, with the number of pods."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in context.evaluated(group):
         verdict = next((one for one in verdicts if one.evicts), None)
@@ -96,14 +96,14 @@ def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]
 
 
 class _FittingNodes:
-    """The nodes, those first that fitted a pod last: they probably fit the next one, too."""
+    """The nodes. The last one that fitted is first: it probably fits the next pod, too."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._nodes = list(context.nodes.values())
 
     def any_fits(self, group: PodGroup) -> bool:
-        """Whether the pods fit a node that would not evict them."""
+        """True if the pods of a group fit a node that would not evict them."""
         unscheduled = self._context.unscheduled_pod(group)
         for index, node in enumerate(self._nodes):
             verdicts = self._context.verdicts(node.node.name, group)
@@ -133,7 +133,7 @@ def _blocking(context: Context, group: PodGroup, unscheduled: UnscheduledPod, no
     uses=(*TEMPLATES, Source.MUTATING, Source.OPERATOR),
 )
 def placement_missing(context: Context) -> Iterator[Found]:
-    """The trap of a native Exists beside a comparison."""
+    """Pods with a native Exists beside a comparison may come back to a node that evicts them."""
     is_injected = context.mutating is not None or not context.snapshot.has_read(Source.MUTATING)
     injected = frozenset(context.opted_in if is_injected else ())
     finder = ReturnFinder(context.view, context.gates, injected, has_extender=context.snapshot.has_extender)
@@ -159,7 +159,7 @@ def placement_missing(context: Context) -> Iterator[Found]:
     uses=(*OWNERS, Source.BUILT_IN, Source.OPERATOR, Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES),
 )
 def builtin_evicts(context: Context) -> Iterator[Found]:
-    """Those controllers know neither extended tolerations nor budgets nor limits."""
+    """The built-in controllers know neither extended tolerations nor budgets nor limits."""
     if context.snapshot.built_in is not BuiltIn.ABSENT:
         sure = context.snapshot.built_in is BuiltIn.RUNS
         fate = "they are evicted" if sure else "they are evicted if the built-in controller is on"
@@ -178,7 +178,7 @@ def builtin_evicts(context: Context) -> Iterator[Found]:
 
 
 def _lets_stay(verdict: TaintVerdict) -> bool:
-    if verdict.taint.source:  # the built-in controller does not know it
+    if verdict.taint.source:  # the built-in controller does not know derived taints
         return False
     is_enforced = verdict.policy.mode is Mode.ENFORCE and verdict.taint.effect == Effect.NO_EXECUTE
     return is_enforced and verdict.kind in (Kind.TOLERATED, Kind.HELD)
@@ -201,7 +201,7 @@ def _device_findings(context: Context) -> Iterator[Found]:
         for use in claim.uses if claim is not None else ():
             for taint, _ in inventory.taints(use.device):
                 acting = acting_on(taint, context.policies)
-                # Its controller ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
+                # Kubernetes ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
                 counted = [one for one in use.tolerations if one.effect == DeviceEffect.NO_EXECUTE]
                 judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
@@ -235,7 +235,7 @@ def devices_of(context: Context) -> DeviceInventory:
     uses=OWNERS,
 )
 def budget_never_allows(context: Context) -> Iterator[Found]:
-    """Pods that wait indefinitely, if their policy always respects budgets."""
+    """Budgets for which pods wait indefinitely, if their policy always respects budgets."""
     found: dict[Subject, tuple[FullBudget, list[PodGroup]]] = {}
     for group in context.running_groups:
         budgets = context.budgets(group)
@@ -280,7 +280,7 @@ _ONE_BUDGET = "create one PodDisruptionBudget that selects the pods of all these
     uses=TEMPLATES,
 )
 def workload_split(context: Context) -> Iterator[Found]:
-    """Replicas of one database, each with a StatefulSet of its own; or several StatefulSets below one custom object."""
+    """Examples: replicas of a database, each with a StatefulSet of its own; StatefulSets below one custom object."""
     split: dict[tuple[object, ...], list[PodGroup]] = {}
     for group in context.running_groups:
         is_limited = any(policy.limits.per_workload.is_limit for policy in context.evicting_policies(group))
@@ -309,7 +309,7 @@ def _shared_label(groups: list[PodGroup], labels: Iterable[str | None]) -> str |
 
 
 def _workload_key(group: PodGroup) -> tuple[object, ...]:
-    """What pods of one workload have in common, whichever controllers they have."""
+    """A key that pods of one workload share, whichever controllers they have."""
     subject, labels = group.subject, group.pod_class.labels
     app = next((labels[name] for name in (*APP_LABELS, _PART_LABELS[0]) if labels.get(name)), None)
     if subject.kind == "StatefulSet" and app is not None:
@@ -319,7 +319,7 @@ def _workload_key(group: PodGroup) -> tuple[object, ...]:
 
 
 def named_subjects(subjects: Iterable[Subject]) -> str:
-    """The first of these, and how many more there are."""
+    """Names of the first subjects, and the number of the others."""
     found = list(dict.fromkeys(map(str, subjects)))
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more

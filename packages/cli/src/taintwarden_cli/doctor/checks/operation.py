@@ -1,4 +1,4 @@
-"""The operator and its webhooks: whether they run, and are able to do what policies ask for."""
+"""Checks of the operator and its webhooks: they run, and can do what policies ask for."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfi
     uses=(Source.POLICIES, Source.PROFILES, Source.LEASE, Source.OPERATOR),
 )
 def not_running(context: Context) -> Iterator[Found]:
-    """What has to exist before any policy acts."""
+    """Reasons why no policy acts at all."""
     snapshot = context.snapshot
     for source in snapshot.undefined:
         subject = Subject("CustomResourceDefinition", f"{source}.taintwarden.io")
@@ -56,7 +56,7 @@ def not_running(context: Context) -> Iterator[Found]:
     uses=(Source.INSPECTION,),
 )
 def policy_problem(context: Context) -> Iterator[Found]:
-    """What ``status`` says, with its remedy."""
+    """Problems that ``status`` shows, with its remedies."""
     invalid = context.policy_problems
     for name, why in sorted(invalid.items()):
         yield Found(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
@@ -76,7 +76,7 @@ def policy_problem(context: Context) -> Iterator[Found]:
     needs=(Source.POLICIES, Source.RIGHTS),
 )
 def rights_missing(context: Context) -> Iterator[Found]:
-    """Before the first eviction that needs them fails."""
+    """Missing rights, before the first eviction that needs them fails."""
     rights = context.snapshot.rights
     namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
     policies = context.policies
@@ -113,7 +113,7 @@ def _granted(right: Right, namespace: str, account: str) -> str:
     uses=(Source.OPERATOR,),
 )
 def webhook_not_answering(context: Context) -> Iterator[Found]:
-    """Whether a pod that is created now is completed."""
+    """Reasons why pods that are created now are not completed."""
     snapshot = context.snapshot
     if context.mutating is None:
         for name in context.opted_in:

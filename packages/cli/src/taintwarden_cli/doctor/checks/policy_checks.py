@@ -1,4 +1,4 @@
-"""Policies and profiles that do not have the effect that their spec suggests."""
+"""Checks of policies and profiles: they have the effect that their spec suggests."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ STATIC_MARKERS = (
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
 def never_acts(context: Context) -> Iterator[Found]:
-    """A policy that looks right, and evicts no pod."""
+    """Policies that look right, and evict no pod."""
     carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
     for policy in context.policies if context.nodes else ():
         subject = Subject(POLICY, policy.name)
@@ -52,7 +52,7 @@ def never_acts(context: Context) -> Iterator[Found]:
 
 
 def _is_compared(context: Context, key: str) -> bool:
-    """Whether pods or profiles compare values of the key: then nodes have it all the time."""
+    """True if pods or profiles compare values of the key. Then nodes should always have it."""
     every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
     return any(one.key == key and is_comparison(one) for one in every)
 
@@ -66,7 +66,7 @@ def _is_compared(context: Context, key: str) -> bool:
     uses=(Source.NODES,),
 )
 def too_wide(context: Context) -> Iterator[Found]:
-    """A policy that evicts pods from nodes that are as they should be."""
+    """Policies that evict pods from healthy nodes."""
     carried = {taint.key for taint in context.taints}
     cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
     for policy in context.policies:
@@ -96,7 +96,7 @@ def too_wide(context: Context) -> Iterator[Found]:
     uses=TEMPLATES,
 )
 def profile_without_effect(context: Context) -> Iterator[Found]:
-    """Its pods have other tolerations than its author expects."""
+    """Profiles whose pods have other tolerations than the author expects."""
     for key, why in sorted(context.profile_problems.items()):
         namespace, _, name = key.partition("/")
         remedy = f"correct it: kubectl edit tolerationprofile {name} -n {namespace}"
@@ -115,7 +115,7 @@ def profile_without_effect(context: Context) -> Iterator[Found]:
     needs=(Source.PROFILES, Source.PODS),
 )
 def profile_tolerates_everything(context: Context) -> Iterator[Found]:
-    """Pods that stay on any node, and whose own templates do not show it."""
+    """Profiles by which pods stay on any node, although the templates of the pods do not show it."""
     for profile in context.profiles:
         if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
             pods = sum(group.count for group in context.running_groups if matching([profile], group.pod_class))

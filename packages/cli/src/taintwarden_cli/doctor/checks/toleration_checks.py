@@ -1,4 +1,4 @@
-"""Tolerations that cannot work, or that Kubernetes itself does not see."""
+"""Checks of tolerations: they can work, and Kubernetes sees a native one beside them."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from taintwarden_placement.admission.annotated_objects import check_object
 from taintwarden_placement.admission.pod_review import check_owner
 
 _MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
-"""The paths at which admission warns of a missing native toleration; other warnings have other paths."""
+"""Paths at which admission warns of a missing native toleration. Other warnings have other paths."""
 
 
 @check(
@@ -27,7 +27,7 @@ _MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
     uses=TEMPLATES,
 )
 def toleration_invalid(context: Context) -> Iterator[Found]:
-    """What the webhook would have rejected."""
+    """Tolerations that the webhook would have rejected."""
     for group in context.groups:
         for severity, fault in _faults(context, group):
             if severity is checking.FaultSeverity.ERROR:
@@ -49,7 +49,7 @@ def toleration_invalid(context: Context) -> Iterator[Found]:
     uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES, Source.MUTATING),
 )
 def native_missing(context: Context) -> Iterator[Found]:
-    """In a namespace with injection the webhook adds it, so there only pods lack it, and templates do not."""
+    """In a namespace with injection the webhook adds native tolerations to pods, so that templates need none."""
     for group in context.groups:
         injected = context.injects(group)
         for fault in () if injected and group.template else _missing_native(context, group):
@@ -62,7 +62,7 @@ def native_missing(context: Context) -> Iterator[Found]:
 
 
 def _missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
-    """The native tolerations that are missing according to admission; ``value`` is the key."""
+    """Faults of native tolerations that are missing, as admission reports them; ``value`` is the key."""
     for severity, fault in _faults(context, group):
         is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _MISSING_NATIVE_PATHS
         if is_missing and not _is_of_devices(context, str(fault.value)):
@@ -70,7 +70,7 @@ def _missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
 
 
 def _is_of_devices(context: Context, key: str) -> bool:
-    """Whether policies act on such taints of devices alone: for those the claim has native tolerations, not the pod."""
+    """True if policies act on the key for devices only. The claims of devices have the native toleration, not pods."""
     selectors = [selector for policy in context.policies for selector in policy.taints]
     nodes = (one.specificity(Taint(key, effect=effect)) for one in selectors for effect in one.effects)
     devices = (TaintSelector(one.key).specificity(Taint(key)) for policy in context.policies for one in policy.devices)
@@ -78,5 +78,5 @@ def _is_of_devices(context: Context, key: str) -> bool:
 
 
 def _faults(context: Context, group: PodGroup) -> checking.Found:
-    """What admission reports for the pod, or for a pod of the template, so that both results agree."""
+    """What admission reports for the pod, or for a pod of the template, so that ``doctor`` and the webhook agree."""
     return check_object(group.shape.as_pod(), "", "Pod", context.profiles)
