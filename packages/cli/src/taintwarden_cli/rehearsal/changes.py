@@ -29,7 +29,7 @@ class NodeSelection(msgspec.Struct, frozen=True):
         return ", ".join(filter(None, named))
 
     def check(self) -> None:
-        """Check that no selector is empty: it would select every node. Raises BadInput if one is."""
+        """Check that no label selector is empty, as it would select every node. Raises BadInput if one is."""
         if not all(text.strip() for text in self.selectors):
             raise BadInput("the label selector is empty: name nodes by --node, --zone or labels")
 
@@ -50,10 +50,7 @@ class NodeSelection(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Taints that are set and removed on nodes.
-
-    A taint with the same key and effect is replaced, as kubectl does.
-    """
+    """Taints that are set and removed on nodes. A taint with the same key and effect is replaced, as kubectl does."""
 
     selection: NodeSelection
     taints: tuple[Taint, ...] = ()
@@ -67,10 +64,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The stored policies; those with these names are set to mode Enforce.
-
-    Raises BadInput if a policy does not exist.
-    """
+    """The stored policies, with those of these names in mode Enforce. Raises BadInput if a policy does not exist."""
     found = {named(one)[1]: one for one in policies}
     for name in names:
         if name not in found:
@@ -79,7 +73,7 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
         stored = found[name]
         found[name] = {
             **stored,
-            # A version that no operator has looked at: its status is of the one before.
+            # A new generation: the status is that of an older version.
             "metadata": {**stored["metadata"], "generation": stored["metadata"].get("generation", 0) + 1},
             "spec": {**(stored.get("spec") or {}), "mode": Mode.ENFORCE.value, "paused": False},
         }
@@ -87,7 +81,7 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
 
 
 def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
-    """The nodes that change. Raises BadInput if a change selects nodes that do not exist."""
+    """Apply the changes. Returns the nodes that differ. Raises BadInput if a change selects nodes that do not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:
         current = [changed.get(node.metadata.name, node) for node in change.selection.find(nodes)]
@@ -101,7 +95,7 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
 
 
 def _check_removals(change: Change, there: Sequence[TaintObject]) -> None:
-    """Reject the removal of a taint that is nowhere: it is mistyped, and a plan without it would look harmless."""
+    """Reject the removal of a taint that no node has: it is mistyped, and a plan without it would look harmless."""
     for key, effect in change.remove:
         if not any(one.key == key and effect in ("", one.effect) for one in there):
             msg = f"no taint {key}:{effect} to remove on {change.selection}" if effect else ""
@@ -125,7 +119,7 @@ def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[Taint
 
 
 def parse_taint(text: str) -> Taint:
-    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
+    """Parse ``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     pair, colon, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     if not colon:
@@ -134,7 +128,7 @@ def parse_taint(text: str) -> Taint:
 
 
 def parse_removal(text: str) -> tuple[str, str]:
-    """``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
+    """Parse ``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     key, colon, effect = text.partition(":")
     taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
     return taint.key, taint.effect if colon else ""

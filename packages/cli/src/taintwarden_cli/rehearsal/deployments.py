@@ -18,14 +18,14 @@ _SELECTOR = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
 
 
 class Env(msgspec.Struct):
-    """``env[]``."""
+    """An item of ``env``."""
 
     name: str = ""
     value: str = ""
 
 
 class Container(msgspec.Struct):
-    """A container."""
+    """The command line and environment of a container."""
 
     command: list[str] = []
     args: list[str] = []
@@ -64,19 +64,19 @@ class Deployment(Named):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def containers_running(self, command: str) -> Iterator[Container]:
-        """The containers that run a command of ours."""
+        """The containers that run this command."""
         return (one for one in self.spec.template.spec.containers if command in one.words)
 
 
 async def read_deployments(session: Session, namespace: str) -> list[Deployment]:
-    """Those of the project in the operator's namespace. Raises ClusterError if they cannot be read."""
+    """Read the project's Deployments in the operator's namespace. Raises ClusterError if they cannot be read."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     found = await session.read(path, Page[Deployment], f"deployments of {namespace}", _SELECTOR)
     return found.items if found else []
 
 
 async def read_webhook_problem(session: Session, namespace: str) -> str:
-    """The same as :func:`unready`, where the webhook is configured. Empty if that may not be read."""
+    """Read the :func:`webhook_problem`; empty if it may not be read, or if the webhook is not installed at all."""
     try:
         why = webhook_problem(await read_deployments(session, namespace), namespace)
         if not why or WEBHOOK_DEPLOYMENT in why:
@@ -88,7 +88,7 @@ async def read_webhook_problem(session: Session, namespace: str) -> str:
 
 
 def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
-    """Why pods that are created now are not completed, in one sentence: no replica is ready, or there is no webhook."""
+    """Why the webhook completes no new pods, in one sentence: it has no ready replica, or no Deployment. Else empty."""
     found = [one for one in deployments if any(one.containers_running(WEBHOOK))]
     unready = next((one.metadata.name for one in found if not one.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
@@ -98,7 +98,7 @@ def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
 
 
 async def is_extender_installed(session: Session, namespace: str) -> bool:
-    """Whether a scheduler extender is installed. False if the Deployments may not be read."""
+    """True if a scheduler extender is installed. False if the Deployments may not be read."""
     try:
         deployments = await read_deployments(session, namespace)
     except ClusterError:

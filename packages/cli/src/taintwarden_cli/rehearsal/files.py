@@ -68,7 +68,7 @@ def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
 
 
 def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
-    """The node that it is bound to; all nodes for a pod that is not bound."""
+    """The node of the pod; all nodes for a pod that is not bound."""
     name = pod.spec.node_name
     named = {one.name: _convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if name in ("", one.name)}
     if name and not named:
@@ -97,7 +97,7 @@ def _convert(document: Document, wanted: type[T]) -> T:
 
 
 def _without_nulls(value: Any) -> Any:
-    """As the API server decodes it: null is the same as absent."""
+    """Drop null values, as the API server does."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value

@@ -26,22 +26,20 @@ class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReplacementScheduler:
-    """Places a replacement on the node that it prefers, of these the emptiest, of these the first by name.
+    """Chooses the node of a replacement: the one that it prefers, then the emptiest, then the first by name.
 
     A node fits if taints and labels allow the pod, as the scheduler and extended tolerations require, and if no policy
     would evict the pod from it again.
     """
 
-    def __init__(
-        self, view: View, unscheduled_pods: UnscheduledPods, finder: ReturnFinder, pods: Iterable[FullPod]
-    ) -> None:
+    def __init__(self, view: View, unscheduled: UnscheduledPods, finder: ReturnFinder, pods: Iterable[FullPod]) -> None:
         self._view = view
         self._return_finder = finder
-        self._unscheduled_pods = unscheduled_pods
+        self._unscheduled_pods = unscheduled
         self._objects = {pod.metadata.uid: pod for pod in pods}
         self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
         self._fitting: dict[PodClass, dict[str, Preferences]] = {}
-        """The nodes that fit pods of a class, by name: its first pod stands for those that replace its pods."""
+        """The nodes that fit pods of a class, by name. The first pod of a class represents its replacements."""
         self._returns: dict[PodClass, list[str]] = {}
 
     def fitting_nodes(self, pod: Pod) -> Mapping[str, Preferences]:
@@ -52,7 +50,7 @@ class ReplacementScheduler:
         return found
 
     def returns_to(self, pod: Pod) -> str | None:
-        """A node that the pod has to leave and that the scheduler may give its replacement: its own, if it is one."""
+        """A node that the pod has to leave and that the scheduler may choose again, preferably its present one."""
         if pod.shared not in self._returns:
             requirements = self._objects[pod.uid].spec.node_requirements
             self._returns[pod.shared] = [*self._return_finder.nodes(pod.shared, requirements)]
@@ -69,7 +67,7 @@ class ReplacementScheduler:
                 yield name, unscheduled.preferences(view.node)
 
     def assign_node(self, pod: Pod) -> str | None:
-        """The node for the next pod like this one; None if no node fits."""
+        """Choose a node for a replacement of this pod; None if no node fits."""
         fitting = self.fitting_nodes(pod)
         rank = {name: (one.taints, -one.weight, self._pods[name], name) for name, one in fitting.items()}
         node = min(rank, key=rank.__getitem__, default=None)
@@ -78,21 +76,22 @@ class ReplacementScheduler:
         return node
 
     def count_departure(self, node: str) -> None:
-        """A pod of this node is evicted."""
+        """Count one pod fewer on the node."""
         self._pods[node] -= 1
 
 
 _AT_ONCE = MonotonicTime(0.0)
-"""Statuses of budgets are up to date."""
+"""The time of all statuses of budgets: they are up to date."""
 
 
 class IdealBudgets:
-    """PodDisruptionBudgets, from their status: evicting a Ready pod takes a disruption, a Ready replacement adds it."""
+    """PodDisruptionBudgets: an evicted Ready pod uses a disruption of their status, a Ready replacement adds one."""
 
     def __init__(self, objects: Iterable[BudgetObject]) -> None:
         self._budgets = Budgets(Freed())
         self._allowed: dict[str, int] = {}
-        """If negative, the number of pods that have to become Ready before further ones allow disruptions."""
+        """Disruptions that each budget allows. If negative, that many pods must become Ready before others add to it.
+        """
         for obj in objects:
             budget, status = decoding.budget(obj), obj.status
             if budget is not None:
@@ -109,7 +108,7 @@ class IdealBudgets:
         return Outcome.BLOCKED if is_one else Outcome.MISCONFIGURED, refusal.detail
 
     def add_ready(self, pod_class: PodClass, by: int) -> list[Budget]:
-        """So many more pods of a class are Ready, or fewer if negative: the budgets after that."""
+        """Add ``by``, which may be negative, to the Ready pods of a class. Returns the changed budgets."""
         changed = []
         for budget in self._budgets.of(pod_class):
             self._allowed[str(budget)] += by

@@ -1,4 +1,4 @@
-"""Whether an operator is running: its Lease, and the times of its reports in statuses, compared with the clock."""
+"""The liveness of the operator, by its Lease and the times of its reports in statuses, compared with the clock."""
 
 from asyncio import sleep as pause
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECOND
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
 OUR_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
-"""Shows whether operator and webhook run, in whichever namespace."""
+"""Command that shows the pods of operator and webhook, in every namespace."""
 CLOCK_SKEW_SECONDS = 30.0
-"""How far the clock here may run ahead of the operator's before a live Lease looks expired."""
+"""Maximum seconds that the local clock may be ahead of the operator's, before a live Lease looks expired."""
 SILENT_SECONDS = 60.0
-"""If its Lease cannot be read, an operator without a report for so long is not running. It reports every 20 s."""
+"""Seconds without a report after which an operator is not running. It reports every 20 s."""
 LATE_SECONDS = 2 * RETRY_SECONDS + 1.0
-"""How old a renewal may look, and how long a Lease is looked at then: two intervals of its renewal, and a second."""
+"""Age from which a renewal is late, and maximum time to watch for the next: two intervals of renewal, and a second."""
 RECHECK_SECONDS = 1.0
-"""Between two looks at a Lease that seems late."""
+"""Seconds between two reads of a Lease that seems late."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 
 
@@ -32,7 +32,7 @@ class Liveness(msgspec.Struct, frozen=True):
     reported_at: float | None = None
     """The time of its last report, in seconds since the epoch, if known."""
     leading_since: float | None = None
-    """When the operator that leads began to, if known."""
+    """When the present leader began to lead, if known."""
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
@@ -41,12 +41,10 @@ async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject
 
 
 async def watch_lease(session: Session, namespace: str, now: float) -> tuple[LeaseObject | None, bool]:
-    """The operator's Lease, and whether it is not being renewed.
+    """Read the operator's Lease. Returns also True if it is not being renewed.
 
-    The clock here may run ahead of the operator's. So one that looks old is looked at until it is renewed, at most for
-    ``LATE_SECONDS``.
-
-    Raises ClusterError if it cannot be read.
+    The local clock may be ahead of the operator's, so a Lease that looks old is read until it is renewed, at most for
+    ``LATE_SECONDS``. Raises ClusterError if it cannot be read.
     """
     lease = await read_lease(session, namespace, LEASE_NAME)
     renewed_at = _renewed_at(lease)
@@ -66,7 +64,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
 async def read_liveness(
     session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
 ) -> Liveness:
-    """Whether the operator of a cluster is running. If its Lease may not be read, the statuses decide later."""
+    """Read the Lease and judge if the operator is running. If it may not be read, the statuses decide, later."""
     began = monotonic()
     try:
         lease, is_late = await watch_lease(session, namespace, now)
@@ -80,7 +78,7 @@ def liveness(
 ) -> Liveness:
     """The liveness of the operator by the stored policies and the Lease, if there is one.
 
-    ``is_late``: the Lease was not renewed while one looked at it.
+    ``is_late`` is True if the Lease was not renewed while it was watched.
     """
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
@@ -109,7 +107,7 @@ def _duration(lease: LeaseObject | None) -> float:
 
 
 def _renewed_at(lease: LeaseObject | None) -> float | None:
-    """None if the Lease has no holder."""
+    """The time of the last renewal; None if the Lease has no holder."""
     spec = lease.spec if lease else None
     return read_time(spec.renew_time) if spec and spec.holder_identity else None
 

@@ -1,6 +1,6 @@
 """Reads YAML and JSON files: several documents a file, lists expanded, each object with its position.
 
-They are decoded as by the API server: times stay text, a duplicate key is an error. Nothing here depends on a kind.
+Objects are decoded as by the API server: times stay text, a duplicate key is an error. Nothing here depends on a kind.
 """
 
 import json
@@ -17,9 +17,9 @@ from taintwarden_cli.rehearsal.yaml_documents import Position, documents, items_
 
 MAX_BYTES = 256 * 2**20
 _SHELL_PIPES = ("/dev/fd/", "/proc/")
-"""Pipes that a shell has opened already, such as <(helm template). The opening of others waits for who writes."""
+"""Pipes that a shell has opened already, such as <(helm template). To open another would wait for a writer."""
 _TEMPLATE = "{{"
-"""Begins an action of a Helm template."""
+"""The beginning of an action in a Helm template."""
 
 
 class BadInput(Exception):  # noqa: N818 - reads as what it says
@@ -35,7 +35,7 @@ class Document(msgspec.Struct, frozen=True):
     content: Any
     item: int | None = None
     node: yaml.Node | None = None
-    """Its YAML, if it is YAML."""
+    """Its YAML node; None for JSON."""
 
     @property
     def location(self) -> str:
@@ -70,7 +70,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def read_documents(name: str) -> list[Document]:
-    """Every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
+    """Read every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
 
     Raises BadInput if it cannot be read, or is neither YAML nor JSON.
     """
@@ -114,7 +114,7 @@ def _read_text(name: str, shown: str) -> str:
 
 
 def _parse_json(file: str, text: str) -> list[Document]:
-    """The one document of a JSON file. A YAML parser takes a hundred times as long."""
+    """The document of a JSON file, which a YAML parser reads a hundred times slower. Empty for another file."""
     if not text.lstrip().startswith("{"):
         return []
     try:

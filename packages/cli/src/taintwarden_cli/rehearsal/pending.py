@@ -12,9 +12,9 @@ NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes a
 DAEMON_SET = "DaemonSet"
 _UNINTENDED = tuple(kind for kind in ObstacleKind if kind not in (ObstacleKind.TAINT, ObstacleKind.AFFINITY))
 Explanation = tuple[str, str]
-"""Why, and what to do."""
+"""The reason, and what to do."""
 Obstacles = Mapping[str, Sequence[Obstacle]]
-"""What keeps a pod off nodes, by their names."""
+"""Obstacles of a pod, by the names of nodes."""
 
 
 def diagnose(
@@ -43,7 +43,7 @@ def diagnose(
 
 
 def _recreate(pod: FullPod) -> str:
-    """How the pod is created again."""
+    """How to get the pod created again."""
     name, space, owner = pod.metadata.name, pod.metadata.namespace, pod.controller
     if owner is None:
         return f"delete pod {name} and create it again from its manifest"
@@ -104,8 +104,7 @@ def _unsuitable_node(pod: FullPod, obstacles: Obstacles) -> Explanation:
 
 
 def _named_nodes(pod: FullPod) -> set[str]:
-    """The nodes that its affinity names: that of a DaemonSet's pod names one."""
-    named = (
-        one for term in pod.spec.node_requirements.terms or () for one in term.match_fields if one.key == NAME_FIELD
-    )
+    """The nodes that the pod's affinity names. That of a DaemonSet's pod names one."""
+    terms = pod.spec.node_requirements.terms or ()
+    named = (one for term in terms for one in term.match_fields if one.key == NAME_FIELD)
     return {value for one in named for value in one.values}

@@ -52,10 +52,9 @@ class Reader:
     """Reads one cluster once. If a source cannot be read, the others still are.
 
     Args:
-        session: the cluster.
         found: receives what is read.
-        space: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty: all.
-        node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
+        space: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty for all.
+        node: the node whose ResourceSlices are read, with those of no node; empty for all. A kubelet may write many.
 
     """
 
@@ -100,7 +99,7 @@ class Reader:
                 self._undefined.add(source)
             found.profiles = listed or []
         elif source in COUNTED:
-            workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
+            workloads = await self._objects(source, WorkloadObject)  # tasks for other kinds run meanwhile
             found.workloads = {**found.workloads, source.value: workloads}
         else:
             try:
@@ -143,11 +142,9 @@ class Reader:
 
 
 async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
-    """Everything that the operator watches. ``operator``: its namespace.
+    """Read everything that the operator watches. ``operator`` is its namespace.
 
-    Raises:
-        ClusterError: a source cannot be read; all are required, except those of devices.
-
+    Raises ClusterError if a source cannot be read; all are required, except those of devices.
     """
     found = Snapshot(now)
     await Reader(session, found).read(FOLLOWED)
@@ -162,7 +159,7 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 
 
 async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
-    """Nodes, and the policies that exist; their definition need not be installed.
+    """Read nodes and policies. The definition of policies need not be installed.
 
     Raises ClusterError if nodes, or policies that are defined, cannot be read.
     """
@@ -175,11 +172,10 @@ async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
 
 
 async def read_pod(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
-    """One pod, then its related objects concurrently. ``operator``: the namespace of the operator.
+    """Read a pod, then its related objects concurrently. ``operator`` is the namespace of the operator.
 
-    The default namespace of the pod is that of the session.
-
-    Raises ClusterError if the pod, its node, the policies or the profiles cannot be read.
+    An empty ``namespace`` is that of the session. Raises ClusterError if the pod, its node, the policies or the
+    profiles cannot be read.
     """
     namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
@@ -194,7 +190,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
         found.nodes = await _nodes_for(session, pod)
 
     async def namespace_labels() -> None:
-        """Labels of the namespace; few policies select by them."""
+        """Read the labels of the namespace. Few policies select by them."""
         try:
             one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
         except ClusterError as error:
@@ -206,7 +202,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
             found.namespaces = [one]
 
     async def budgets() -> None:
-        """Budgets add to the explanation, and change no decision."""
+        """Read the budgets, which are explained and change no decision."""
         path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         try:
             async for page in session.pages(path, FullBudget, BUDGETS.name):
@@ -224,7 +220,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
         read_profiles(session, PROFILES.path_in(space)),
     )
     found.profiles = profiles or []
-    # By the clock: ``now`` may be the time of ``--at``.
+    # Not ``now``, which may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     wanted = (*DEVICES, *REPLACING) if found.asks_replacements else DEVICES
     await Reader(session, found, space=namespace, node=pod.spec.node_name).read(wanted)
@@ -233,11 +229,9 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
 
 
 async def read_node(session: Session, operator: str, name: str, now: float) -> Snapshot:
-    """A node with its pods. ``operator``: the namespace of the operator.
+    """Read a node with its pods. ``operator`` is the namespace of the operator.
 
-    Raises:
-        ClusterError: there is no such node; or its pods, the policies or the profiles cannot be read.
-
+    Raises ClusterError if there is no such node, or its pods, the policies or the profiles cannot be read.
     """
     node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
     if node is None:
@@ -255,7 +249,7 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
 
 
 async def _nodes_for(session: Session, pod: FullPod) -> list[NodeObject]:
-    """The node of a pod; all nodes if it is not bound."""
+    """Read the node of a pod; all nodes if it is not bound."""
     if pod.is_pending:
         return [one async for page in session.pages(NODES.path, NodeObject, NODES.name) for one in page]
     if not pod.spec.node_name:
@@ -265,9 +259,9 @@ async def _nodes_for(session: Session, pod: FullPod) -> list[NodeObject]:
 
 
 async def read_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
-    """The profiles of a list as they are stored; None if the cluster does not serve the kind.
+    """Read profiles as they are stored; None if the cluster does not serve the kind.
 
-    Raises ClusterError if they cannot be read. The decisions depend on them, so they are required.
+    Raises ClusterError if they cannot be read: decisions depend on them.
     """
     try:
         return await session.items(path, dict[str, Any], PROFILES.name)

@@ -13,12 +13,7 @@ from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod
 
 
 class Recording:
-    """What the machine has reported, by pod and guard.
-
-    Args:
-        view: of the machine.
-
-    """
+    """What the machine has reported, by pod and guard. ``view`` is that of the machine."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -28,10 +23,10 @@ class Recording:
         self._already: dict[str, str] = {}
         """Pods that had to leave before the change: name by UID."""
         self._invalid: dict[tuple[str, str], list[str]] = {}
-        """The nodes of each value that cannot be compared, by the taint and what that means."""
+        """Nodes with a value that cannot be compared, by the taint and the consequence."""
 
     def begin(self, now: Instant) -> None:
-        """Called when the machine has the snapshot, before the changes."""
+        """Record the state that the snapshot has before the changes."""
         for policy in self._view.policies:
             guard = self._view.guard(policy.name)
             if guard is not None and guard.record.tripped_at is not None and guard.record.cause:
@@ -41,11 +36,11 @@ class Recording:
         self._invalid = {}
 
     def _acting_claims(self) -> Iterator[ClaimView]:
-        """The claims of policies that act."""
+        """The claims of policies that are not paused."""
         return (one for one in self._view.all_claims() if one.phase is not Phase.PAUSED)
 
     def record(self, command: Command, now: Instant, at: float) -> None:
-        """Record a command that only reports; ``at``: seconds since the change."""
+        """Record a command that only reports. ``at`` is in seconds since the change."""
         match command:
             case commands.Decided():
                 planned = self._planned_pod(command.pod, command.verdict, command.due_at)
@@ -75,7 +70,7 @@ class Recording:
                 pass
 
     def record_eviction(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
-        """The API server accepts the eviction with this number."""
+        """Record an eviction that the API server accepts. ``order`` is its number, from 1."""
         planned = self._planned_pod(command.pod, command.verdict, now.wall)
         planned.policy, planned.taint = command.verdict.policy.name, str(command.verdict.taint)
         planned.fate, planned.order, planned.deleted = PlannedFate.LEAVES, order, command.delete
@@ -84,7 +79,7 @@ class Recording:
         return planned
 
     def _record_missed(self, planned: PlannedPod, missed: commands.DeadlineMissed, now: Instant, at: float) -> None:
-        """The node of a pod is removed while a limit or a budget still holds the pod."""
+        """Record a pod whose node is removed while a limit or a budget still holds it."""
         after = missed.hard_at - now.wall + at
         planned.fate, planned.at, planned.after_seconds = PlannedFate.ENDS, rfc3339.at(missed.hard_at), round(after, 3)
         claims = self._view.claims(missed.pod.uid)
@@ -93,7 +88,7 @@ class Recording:
             planned.limit, planned.budgets = held.limit or held.outcome or "", list(held.budgets)
 
     def pod_that_ends(self, pod: Pod) -> PlannedPod | None:
-        """A pod that ends now since its node is removed; None if it has left before, or need not leave any more."""
+        """The record of a pod that ends with its node; None if it has left before, or need not leave any more."""
         planned = self._pods.get(pod.uid)
         if planned is None or planned.fate is not PlannedFate.ENDS:
             return None
@@ -103,7 +98,7 @@ class Recording:
         return planned
 
     def finish(self, now: Instant, scheduler: ReplacementScheduler) -> dict[str, Any]:
-        """The part of a :class:`~.plan.Plan` that is about pods and guards."""
+        """Record the pods that stay. Returns the fields of a :class:`~.plan.Plan` that are about pods and guards."""
         first = {claim.pod.uid: claim for claim in reversed([*self._acting_claims()])}
         for claim in reversed(first.values()):
             self._record_remaining(claim, now.wall, scheduler)
@@ -147,7 +142,7 @@ class Recording:
         return planned
 
     def _record_remaining(self, claim: ClaimView, now: WallTime, scheduler: ReplacementScheduler) -> None:
-        """A pod that is not evicted: why, and the node of its replacement."""
+        """Record a pod that is not evicted: why, and the node of its replacement."""
         pod, planned = claim.pod, self._planned_pod(claim.pod, claim.verdict, claim.due_at)
         planned.policy, planned.taint = claim.policy.name, str(claim.verdict.taint)
         planned.deadline = rfc3339.at(claim.due_at)
@@ -167,5 +162,5 @@ class Recording:
 
 
 def is_replaced(pod_class: PodClass) -> bool:
-    """Whether it is replaced on another node: a DaemonSet pod has no other node, and some pods have no owner."""
+    """True if pods of the class are replaced on another node, unlike those of DaemonSets and those without an owner."""
     return pod_class.owner is not None and not pod_class.daemon_set

@@ -1,4 +1,4 @@
-"""A machine of the operator that is fed from a snapshot, by the same path as from streams."""
+"""A machine of the operator that is fed from a snapshot, through the handlers that streams use."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,24 +23,19 @@ from taintwarden.telemetry.metrics import Metrics
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices import events as device_events
-from taintwarden_devices.handlers import (
-    ClaimHandler,
-    SliceHandler,
-    TaintRuleHandler,
-    named_drivers,
-)
+from taintwarden_devices.handlers import ClaimHandler, SliceHandler, TaintRuleHandler, named_drivers
 from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
 from taintwarden_devices.source import Devices
 
 NEWEST = 2**64
-"""Everything is read at one moment: no pod is newer than what is known about its node."""
+"""A version newer than all objects. They are read at one moment, so no pod is newer than its node."""
 LEADING_FOR_SECONDS = 100_000.0
-"""The operator has been the leader for so long that the whole burst of its rates is available."""
+"""Seconds since which the operator counts as leader. The whole burst of its rates is available then."""
 MAX_WAKES = 100_000
 
 
 def stopped_clock(now: float) -> Callable[[], Instant]:
-    """Both clocks, stopped at one moment."""
+    """A clock that stands still: both clocks at one moment."""
     instant = Instant(WallTime(now), MonotonicTime(now))
     return lambda: instant
 
@@ -49,11 +44,9 @@ class Rehearsal:
     """What the operator would know and decide if its streams had delivered exactly this snapshot.
 
     Args:
-        snapshot: the objects of the cluster.
-        gates: which operators are enabled.
         clock: returns both clocks.
         carry_out: called with each command of the machine.
-        options: of the machine, for example ``overall_rate``.
+        options: options of the machine, for example ``overall_rate``.
 
     """
 
@@ -68,16 +61,16 @@ class Rehearsal:
         self.policies: tuple[Policy, ...] = ()
         """The valid policies, by name."""
         self.policy_problems: dict[str, str] = {}
-        """Why the others are invalid, by name."""
+        """Why other policies are invalid, by name."""
         self.profiles: tuple[Profile, ...] = ()
         """The valid profiles, by namespace and name."""
         self.profile_problems: dict[str, str] = {}
-        """Why the others are invalid, by ``namespace/name``."""
+        """Why other profiles are invalid, by ``namespace/name``."""
         self.guard_problems: dict[str, str] = {}
         """Why the stored state of a policy's guard counts as absent, by policy."""
         self.pod_issues: list[PodIssue] = []
         self.slices: SliceHandler | None = None
-        """Takes ResourceSlices; None: no policy selects taints of devices."""
+        """The handler of ResourceSlices; None if no policy selects taints of devices."""
         self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), source=Devices, **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
@@ -140,7 +133,7 @@ class Rehearsal:
         raise RuntimeError("the machine never comes to rest")
 
     def feed(self, event: Event, now: Instant | None = None) -> None:
-        """One event, now unless another moment is given."""
+        """Pass an event to the machine, now unless another moment is given."""
         for command in self._machine.step(event, now or self._clock()):
             self._carry_out(command)
 
@@ -166,7 +159,7 @@ class Rehearsal:
 
 
 def rehearse(snapshot: Snapshot, gates: Gates) -> Rehearsal:
-    """A machine that knows a snapshot, at the time of the snapshot, and waits for a later one."""
+    """Feed a snapshot to a machine whose clock stands at the time of the snapshot, and run it until it is idle."""
     rehearsal = Rehearsal(snapshot, gates, stopped_clock(snapshot.now))
     rehearsal.feed_snapshot()
     rehearsal.run_until_idle()
@@ -182,7 +175,7 @@ def named(stored: Mapping[str, Any]) -> tuple[str, str]:
 
 @cache
 def _metrics() -> Metrics:
-    """Handlers require metrics. They are not read here; creating them takes longer than feeding a small machine."""
+    """Metrics that handlers require. Nothing reads them; creating them takes longer than feeding a small machine."""
     return Metrics()
 
 

@@ -20,17 +20,16 @@ REMEDY = (
     f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
     "or use the scheduler extender"
 )
-"""What keeps such pods off."""
+"""How to keep pods off nodes that they have to leave."""
 
 
 class ReturnFinder:
-    """Judges pods of a cluster.
+    """Finds the pods of a cluster that may come back, and their nodes.
 
     Args:
-        view: of a machine that knows the cluster.
-        gates: which operators are enabled.
+        view: the view of a machine that was fed the cluster.
         injected: the namespaces in which the webhook adds node affinity.
-        has_extender: the scheduler extender runs; whether kube-scheduler asks it cannot be seen.
+        has_extender: True if the scheduler extender runs. That kube-scheduler calls it is assumed.
 
     """
 
@@ -41,7 +40,7 @@ class ReturnFinder:
         self._has_extender = has_extender
 
     def nodes(self, pod_class: PodClass, requirements: NodeRequirements) -> Iterator[str]:
-        """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
+        """The names of the nodes that a pod has to leave and that the scheduler accepts for it."""
         native, judge = self._native(pod_class), requirements.judge(self._gates)
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
@@ -49,7 +48,7 @@ class ReturnFinder:
             evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
-            # As they are once the operator has written them.
+            # The labels once the operator has written them.
             labels = wanted_labels(node.node, self._view.policies).on(labels_of(node.node))
             taints = [taint for taint, _ in node.taints if not taint.source]
             if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
@@ -73,10 +72,10 @@ class ReturnFinder:
         return Judge(Demand(Tolerations(pod_class.tolerations.native)), self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
-        """Whether the webhook gives the pods that replace it node affinity for the key."""
+        """True if the webhook gives the pods that replace it node affinity for the key."""
         if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
             return False
-        # Also in mode DryRun, which labels no node until it enforces.
+        # Policies in mode DryRun label no node until they enforce, but count.
         selectors = (one for policy in self._view.policies_for(pod_class) for one in policy.taints)
         return any(one.placement and one.key == key for one in selectors)
 
@@ -92,6 +91,6 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
 
 
 def _names_labels(requirements: NodeRequirements, key: str) -> bool:
-    """Whether each of the pod's terms requires something of the labels that repeat the taint."""
+    """True if each of the pod's terms has a requirement on the labels that repeat the taint."""
     named = [keys_of(requirement.key for requirement in term.match_expressions) for term in requirements.terms or ()]
     return bool(named) and all(Kept(key) in keys for keys in named)

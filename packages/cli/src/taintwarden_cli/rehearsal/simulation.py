@@ -13,17 +13,7 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.limits.refusal import FAILING
 from taintwarden.engine.machine import Command, Outcome, WriteOutcome, commands, events
-from taintwarden.engine.model import (
-    Gates,
-    Instant,
-    Mode,
-    MonotonicTime,
-    Node,
-    Pod,
-    PodClass,
-    SourceValue,
-    WallTime,
-)
+from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Node, Pod, PodClass, SourceValue, WallTime
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.rehearsal.changes import Change, apply, enforce
 from taintwarden_cli.rehearsal.ideal import Assumptions, IdealBudgets, ReplacementScheduler
@@ -44,10 +34,7 @@ class PlanSimulation:
     """The simulation for one plan.
 
     Args:
-        snapshot: the objects of the cluster.
         now: the time of the snapshot, in seconds since the epoch.
-        assumptions: how long things take.
-        gates: which operators are enabled.
         enforced: policies that are set to mode Enforce, whatever their own mode.
         monotonic: the monotonic clock at that time.
         limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
@@ -126,7 +113,7 @@ class PlanSimulation:
         )
 
     def _changed_node(self, node: NodeObject, changes: Sequence[Change]) -> Node:
-        """The node after the changes. One that names a taint which a policy derives changes the value at its source."""
+        """The node after the changes. A change of a taint that a policy derives changes the value at its source."""
         found, named = self._rehearsal.decoder.node(node), {one.key for change in changes for one in change.taints}
         derived = {key: one for key, one in derivations(self._view.policies).items() if key in named}
         given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
@@ -218,7 +205,7 @@ class PlanSimulation:
             self._rehearsal.feed(events.Settled(pod.uid, Outcome.GONE))
             return
         if command.deployment is not None:
-            self._replace_first(command)
+            self._request_replacement(command)
             return
         if not command.delete:
             outcome, why = self._budgets.answer(pod)
@@ -228,15 +215,15 @@ class PlanSimulation:
         self._accept_eviction(command)
         self._rehearsal.feed(events.Settled(pod.uid, Outcome.ACCEPTED))
 
-    def _replace_first(self, command: commands.Evict) -> None:
-        """A Deployment starts the replacement of its pod, and removes the pod when that is Ready."""
+    def _request_replacement(self, command: commands.Evict) -> None:
+        """Let a Deployment start the replacement of its pod, and remove the pod when the replacement is Ready."""
         self._rehearsal.feed(events.Settled(command.pod.uid, Outcome.ASKED))
         needs, has = self._assumptions.replacement_seconds, command.verdict.policy.replacement_seconds
         if needs < has and self._scheduler.fitting_nodes(command.pod):
             self._schedule(needs, lambda: self._accept_eviction(command, replaced_in=0.0))
 
     def _accept_eviction(self, command: commands.Evict, replaced_in: float | None = None) -> None:
-        """The pod stops, and its controller makes a replacement: before, if that is Ready in no time."""
+        """Let the pod stop, and its controller make a replacement, which is Ready ``replaced_in`` seconds later."""
         pod = command.pod
         if pod.uid in self._ended_with_node:
             return
@@ -252,7 +239,7 @@ class PlanSimulation:
         self._count_departure(pod, planned, replaced_in)
 
     def _remove_with_node(self, pod: Pod) -> None:
-        """The node of a pod is removed."""
+        """End a pod with its node, unless it has left before."""
         planned = self._recording.pod_that_ends(pod)
         if planned is None:
             return
@@ -261,7 +248,7 @@ class PlanSimulation:
         self._count_departure(pod, planned)
 
     def _count_departure(self, pod: Pod, planned: PlannedPod, ready_in: float | None = None) -> None:
-        """A pod has left: its budgets count that, and its controller makes a replacement."""
+        """Update the budgets of a pod that has left, and let its controller make a replacement."""
         for budget in self._budgets.add_ready(pod.shared, -1 if pod.ready else 0):
             self._rehearsal.feed(events.BudgetSeen(budget))
         self._scheduler.count_departure(pod.node)

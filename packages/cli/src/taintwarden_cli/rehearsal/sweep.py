@@ -1,4 +1,4 @@
-"""How many pods have to leave at each value of a taint: where the cliff is."""
+"""A sweep: the number of pods that have to leave at each of many values of a taint."""
 
 import re
 from collections import Counter
@@ -20,26 +20,26 @@ _RANGE = re.compile(r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})")
 
 
 class SweptTaint(msgspec.Struct, frozen=True):
-    """The values that are tried, in order."""
+    """A taint, and the values that are tried, in order."""
 
     key: str
     effect: str
     values: tuple[str, ...]
 
     is_range: bool = False
-    """Whether they are whole numbers in a row: then only those at which something changes are shown."""
+    """True for a range of integers, of which only those at which something changes are shown."""
 
 
 class Step(msgspec.Struct, rename="camel"):
-    """One value."""
+    """The effect of one value."""
 
     value: str
     leaving: int
     """Pods that have to leave at this value."""
     more: int
-    """The same, beyond the value before."""
+    """The difference of ``leaving`` from the value before."""
     workloads: dict[str, int]
-    """Of these, how many of each workload, those with the most first."""
+    """The leaving pods by workload, the most first."""
     trips: list[str]
     """The policies whose guard trips, counting no earlier evictions."""
 
@@ -54,9 +54,9 @@ class Sweep(msgspec.Struct, rename="camel"):
     pods: int
     """Pods on these nodes."""
     policies: list[str]
-    """Those that act on the taint there."""
+    """The policies that act on the taint of these nodes."""
     would: list[str]
-    """Those of them that do not enforce: their pods are counted, too."""
+    """Policies of these that do not enforce. Their pods are counted, too."""
     steps: list[Step]
     invalid: list[str]
     """Values that cannot be compared."""
@@ -64,12 +64,12 @@ class Sweep(msgspec.Struct, rename="camel"):
 
     @property
     def needs_action(self) -> bool:
-        """Whether you should review it before you set one of the values."""
+        """True if you should review the sweep before you set one of the values."""
         return bool(self.invalid) or any(step.trips for step in self.steps)
 
 
 def parse_sweep(text: str) -> SweptTaint:
-    """``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, perhaps with ``:EFFECT``.
+    """Parse ``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, with an optional ``:EFFECT``.
 
     Raises BadInput if the text has another form, or too many values.
     """
@@ -128,7 +128,7 @@ def _notes(found: "_SweptPods", wanted: SweptTaint) -> Iterator[str]:
 
 
 class _SweptPods:
-    """The pods on some nodes, and which of them would have to leave."""
+    """The pods on the nodes of a sweep, in groups."""
 
     def __init__(self, view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates) -> None:
         self._view = view
@@ -142,7 +142,7 @@ class _SweptPods:
         self.pods = 0
         self.invalid: dict[str, None] = {}
         self._groups: dict[tuple[int, str, str], tuple[Pod, Policy, int]] = {}
-        """Pods of one class, policy and workload: the first of them, and how many they are."""
+        """The first pod, the policy and the number of pods, by class, policy and workload."""
         for node in self.nodes:
             for pod in view.pods(node.node.name):
                 self._add(node, pod)
@@ -180,7 +180,7 @@ def _matching_taints(node: NodeView, wanted: SweptTaint) -> Iterator[Taint]:
 
 
 def _workload_name(pod: Pod) -> str:
-    """As people call it: a ReplicaSet's name without the hash of its template."""
+    """The name of a pod's workload: that of its owner, for a ReplicaSet without the hash of the template."""
     owner = pod.shared.owner
     name = pod.name if owner is None else owner.name
     revision = pod.shared.labels.get("pod-template-hash")
