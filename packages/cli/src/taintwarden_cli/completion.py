@@ -1,6 +1,6 @@
 """Shell completion of the names of policies, nodes and pods, from the selected cluster.
 
-Completing a flag does not need the cluster's client: :mod:`name_listing` has it.
+The cluster's client is imported by :mod:`name_listing`, so that completing a flag does not load it.
 """
 
 from collections.abc import Callable

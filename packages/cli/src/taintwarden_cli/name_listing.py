@@ -1,6 +1,6 @@
 """Names of objects in the selected cluster, for completion.
 
-An error message would break the line that is being typed: if the cluster does not answer soon, there are no names.
+An error message would break the line that the user types, so a cluster that does not answer soon gives no names.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 3.0
 
 
 def list_names(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
-    """Namespace and name of each object listed at ``path``, in order; none if the cluster does not answer."""
+    """Namespace and name of each object at ``path``, sorted; empty if the cluster does not answer in time."""
     try:
         return asyncio.run(_read(path, kubeconfig, context))
     except (ClusterError, ConfigError, TimeoutError):

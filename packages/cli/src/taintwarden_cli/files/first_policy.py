@@ -1,4 +1,4 @@
-"""A first policy for the taints of a cluster, by its nodes: what ``init`` prints."""
+"""Carries out ``init``: drafts policies for the taints that nodes of a cluster have."""
 
 import json
 import re
@@ -26,13 +26,13 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.status.lasting_problems import is_system_key
 
 MIN_SHARE = 0.5
-"""Values are of a type if more than this share of the nodes has one: the rest are mistakes."""
+"""Values of a key are of a type if more than this share of them is. The others are mistakes."""
 NAMED = 3
-"""How many nodes a comment names."""
+"""Maximum number of nodes that a comment names."""
 
 
 class PolicyDraft(msgspec.Struct, frozen=True):
-    """What is known of one key. ``lowest`` and ``highest`` are values that can be compared."""
+    """A draft of a policy for one key. ``lowest`` and ``highest`` are values of ``value_type``."""
 
     key: str
     name: str
@@ -42,9 +42,9 @@ class PolicyDraft(msgspec.Struct, frozen=True):
     lowest: str = ""
     highest: str = ""
     invalid: tuple[tuple[str, Taint], ...] = ()
-    """Nodes with a value that is not of this type."""
+    """Nodes whose value is of another type, with the taint."""
     has_zones: bool = False
-    """Whether nodes with the taint are in zones."""
+    """True if a node with the taint is in a zone."""
 
 
 def show(keys: tuple[str, ...], **flags: object) -> None:
@@ -63,7 +63,7 @@ def show(keys: tuple[str, ...], **flags: object) -> None:
 
 
 def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[PolicyDraft], dict[str, str]]:
-    """What to write for the keys that are wanted, or for those whose values change; and why others are left out."""
+    """Draft policies for the wanted keys, or for those whose values change. Returns also why keys are left out."""
     rehearsal = rehearse(snapshot, Gates())
     taints: dict[str, list[tuple[NodeView, Taint]]] = {}
     for node in filter(None, map(rehearsal.view.node, sorted(rehearsal.view.nodes))):
@@ -113,7 +113,7 @@ def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str
 
 
 def _parse_version(text: str) -> Any:
-    """Only what looks like a version: the natural order has a place for every text with a digit."""
+    """Parse what looks like a version. The natural order alone accepts almost every text with a digit."""
     return parse_natural(text) if re.match(r"v?[0-9]+(\.[0-9]|$)", text) else None
 
 
@@ -121,11 +121,11 @@ _ORDERS: tuple[tuple[ValueType, Callable[[str], Any]], ...] = (
     (ValueType.INTEGER, parse_integer),
     (ValueType.VERSION, _parse_version),
 )
-"""In which values have a place, or None. Whole numbers are also versions."""
+"""Value types with their parsers, which return None for other values. Integers are first: they are also versions."""
 
 
 def _name(key: str, taken: Iterable[str]) -> str:
-    """A name of an object: of the key, what follows its domain."""
+    """Name of the policy: the key without its domain, with a number if the name is taken."""
     base = "".join(one if one.isalnum() and one.isascii() else "-" for one in key.rpartition("/")[2].lower())
     base = base.strip("-") or "taint"
     number, name = 2, base

@@ -1,4 +1,4 @@
-"""Carries out ``plan``: reads the cluster, plays what the changes lead to, and prints it."""
+"""Carries out ``plan``: reads the cluster, simulates the changes, and prints the plan."""
 
 import sys
 import time
@@ -43,7 +43,7 @@ def plan(
     output: str,
     **flags: object,
 ) -> None:
-    """Carry out the command."""
+    """Carry out ``taintwarden plan``."""
     settings, selection = settings_of(flags), NodeSelection(nodes, zones, selectors)
     if swept is not None:
         if taints or remove or enforced:
@@ -88,7 +88,7 @@ def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings)
 
 
 def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:
-    """The cluster, and the names of the nodes that have the labels of each selector."""
+    """Read the cluster, and the names of the nodes that each label selector selects."""
 
     async def question(session: Session) -> tuple[Snapshot, dict[str, list[str]]]:
         labelled = {}

@@ -77,7 +77,7 @@ def _head(plan: Plan) -> Lines:
 
 
 def _format_missed(plan: Plan) -> str:
-    """How many pods end with their nodes, and what kept them there."""
+    """The number of pods that end with their nodes, and the limits and budgets that held them."""
     missed = [one for one in plan.pods if one.fate is PlannedFate.ENDS]
     if not missed:
         return ""
@@ -131,7 +131,7 @@ def _format_destination(pod: PlannedPod) -> Text:
 
 BAR_WIDTH = 30
 NAMED = 2
-"""The number of workloads that are named for each value."""
+"""Maximum number of workloads named for each value."""
 
 
 def sweep_parts(found: Sweep) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""How a process that serves runs and ends."""
+"""Runs a process that serves, and ends it with an exit code."""
 
 import os
 import sys
@@ -20,10 +20,10 @@ def serve(target: str, load: Callable[..., OneOf], flags: Mapping[str, object]) 
     """Run a process until a signal stops it, and exit.
 
     Args:
-        target: ``module:function`` that serves with the settings, and returns what made it fail, if anything. Each
-            process imports its own: the operator runs without what makes certificates.
-        load: settings of the environment and of flags.
-        flags: what the command line says.
+        target: ``module:function`` that serves with the settings, and returns the exception that ended it, if any. Only
+            this module is imported: the operator runs without the code that makes certificates.
+        load: makes the settings of environment and flags.
+        flags: values of the command line.
 
     """
     run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]] = imported(target, with_rich=False)

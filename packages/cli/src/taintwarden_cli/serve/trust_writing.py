@@ -15,7 +15,7 @@ from taintwarden_placement.trust import UntrustedError, spread
 
 
 def write_trust(wait_seconds: float, **flags: object) -> None:
-    """Write it, and print a line for each configuration."""
+    """Write the certificate, and print a line for each configuration."""
     root_flags = click.get_current_context().find_root().params
     inherited = {name: root_flags.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
 
