@@ -76,7 +76,7 @@ def test_generated_name_stands_in_for_a_name(read):
     ("content", "message"),
     [
         ("a: [", "f:2: is not YAML: did not find expected node content"),
-        ("a: 1\na: 2", "f:2: is not YAML: the key 'a' stands twice"),
+        ("a: 1\na: 2", "f:2: is not YAML: the key 'a' occurs twice"),
         ("a: !!python/object:os.system {}", "f:1: is not YAML: could not determine a constructor"),
         ("a: \x00", "f: is not YAML: "),
         (b"\xff\xfe\x00", "f: is not UTF-8 text"),

@@ -16,7 +16,7 @@ from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_requirements import FullPod, FullPodSpec
-from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
 from taintwarden_cli.rendering import Lines, render
@@ -75,7 +75,7 @@ class Uses:
 
     def add_policy(self, stored: Mapping[str, Any]) -> None:
         """Add a stored policy, valid or not."""
-        spec, name = mapping(stored.get("spec")), named(stored)[1]
+        spec, name = mapping(stored.get("spec")), namespaced_name(stored)[1]
         taints, labels = spec.get("taints"), spec.get("versionLabels")
         used = [Kept(str(look(one, "key"))) for one in _as_list(taints) if look(one, "placement") is True]
         used += [Kept(str(label), of_label=True) for label in _as_list(labels)]
@@ -97,7 +97,7 @@ class Uses:
         """Add a workload, if its template names the labels. The template of an owned workload is that of its
         controller.
         """
-        namespace, name = named(workload)
+        namespace, name = namespaced_name(workload)
         owners = _as_list(look(workload, "metadata", "ownerReferences"))
         if any(look(one, "controller") is True for one in owners):
             return
@@ -145,7 +145,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
         fail(printable(words), REFUSED)
     if not uses.nodes:
         fail(printable(f"no node carries labels of placement for {key}"), REFUSED)
-    write(render(_shown(key, uses).grid))
+    write(render(_describe_uses(key, uses).grid))
     if any(uses.users.values()) and not force:
         fail("the labels are in use: restart what names them, and try again; or use --force", REFUSED)
     confirm("Remove the labels?", "remove the labels", yes=yes)
@@ -153,7 +153,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     write(printable(f"the labels of {key} were removed from {nodes} nodes"))
 
 
-def _shown(key: str, uses: Uses) -> Lines:
+def _describe_uses(key: str, uses: Uses) -> Lines:
     lines = Lines()
     lines.add("Key", key, "bold")
     lines.add("Nodes", str(len(uses.nodes)))
@@ -174,18 +174,18 @@ async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: f
     changed: set[str] = set()
     problem = ""
     for _ in range(MAX_ROUNDS):
-        nodes = await _carrying(session, keys)
+        nodes = await _labelled_nodes(session, keys)
         if not nodes:
             return len(changed)
         changed |= nodes.keys()
-        problem = await _write(session, nodes)
+        problem = await _remove_from_nodes(session, nodes)
         await asyncio.sleep(pause_seconds)
-    left = len(await _carrying(session, keys))
+    left = len(await _labelled_nodes(session, keys))
     msg = f"{left} nodes still carry labels: {problem or 'another client writes them'}. Run the command again"
     raise ClusterError(msg)
 
 
-async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[str]]:
+async def _labelled_nodes(session: Session, keys: Sequence[Kept]) -> dict[str, list[str]]:
     """The nodes with labels of these keys, and these labels."""
     found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
@@ -195,7 +195,7 @@ async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[st
     return found
 
 
-async def _write(session: Session, nodes: dict[str, list[str]]) -> str:
+async def _remove_from_nodes(session: Session, nodes: dict[str, list[str]]) -> str:
     """Remove labels from nodes. Returns why one of the nodes could not be changed; empty if all were."""
 
     async def one(name: str, labels: list[str]) -> str:

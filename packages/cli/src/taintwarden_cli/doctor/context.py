@@ -11,7 +11,7 @@ from taintwarden.engine.operators import Operator
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod, UnscheduledPods
-from taintwarden_cli.rehearsal.rehearsal import named, rehearse
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.status.lasting_problems import why_allows_none
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
@@ -53,7 +53,7 @@ class Context:
     @cached_property
     def summaries(self) -> list[PolicySummary]:
         """The summary of each policy, with the findings of the inspection."""
-        stored = [one for one in self.snapshot.policies if named(one)[1]]
+        stored = [one for one in self.snapshot.policies if namespaced_name(one)[1]]
         found = summarize(stored, (), self.snapshot.now).policies
         for policy in found:
             if (more := self.snapshot.findings.get(policy.name)) is not None:

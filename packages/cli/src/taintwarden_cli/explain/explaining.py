@@ -23,12 +23,12 @@ from taintwarden_cli.explain.explanation import (
     TaintExplanation,
     TolerationAnswer,
 )
-from taintwarden_cli.explain.waiting import blocked_by, explain_budgets, tripped, waiting
+from taintwarden_cli.explain.waiting import blocked_by, explain_budgets, tripped_guard, waiting
 from taintwarden_cli.rehearsal.evaluation import Evaluation, why_not_acted_on
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
 from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.pending import diagnose
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, rehearse
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 
@@ -57,8 +57,8 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
         fate=Fate.NOT_ACTED_ON if obj.metadata.deletion_timestamp is None else Fate.TERMINATES,
         reason=why_not_acted_on(obj, snapshot.now),
         problem=snapshot.operator_problem or None,
-        policies=list(_policies(evaluation)),
-        profiles=list(_profiles(evaluation)),
+        policies=list(_explain_policies(evaluation)),
+        profiles=list(_explain_profiles(evaluation)),
         invalid_tolerations=[str(error) for issue in evaluation.issues for error in issue.errors],
         ignored_values=[str(error) for issue in evaluation.issues for error in issue.ignored],
         notes=list(_notes(evaluation)),
@@ -66,7 +66,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
     if pod is None:
         return _explain_pending(answer, evaluation, rehearsal) if obj.is_pending else answer
     answer.pod.bound_at = rfc3339.at(pod.bound_at)
-    answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
+    answer.taints = [_explain_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     if problem := snapshot.problems.get(Source.DEPLOYMENTS):
         answer.notes.append(f"not known whether its Deployment replaces it first: {problem}")
@@ -77,7 +77,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
         answer.fate = Fate.STAYS
         answer.reason = _why_it_stays(answer.taints)
         return answer
-    first, *others = (_claim(answer, claim, evaluation) for claim in claims)
+    first, *others = (_explain_claim(answer, claim, evaluation) for claim in claims)
     acting = claims[0].policy
     is_enforced = acting.mode is Mode.ENFORCE and acting.name not in evaluation.dry_run_policies
     answer.fate = Fate.LEAVES if is_enforced else Fate.WOULD_LEAVE
@@ -89,11 +89,11 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
 
 def _why_it_stays(taints: list[TaintExplanation]) -> str:
     """The reasons why no taint evicts the pod."""
-    sentences = [why for taint in taints for why in _why_it_evicts_none(taint)]
+    sentences = [why for taint in taints for why in _why_it_evicts_no_pod(taint)]
     return "; ".join(sentences) or ("no policy acts on its taints" if taints else "its node has no taints")
 
 
-def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
+def _why_it_evicts_no_pod(taint: TaintExplanation) -> Iterator[str]:
     if taint.verdict != NOT_SELECTED:
         by = next((one.source for one in taint.tolerations if one.holds), "")
         yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
@@ -126,7 +126,7 @@ def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
     return f"node {claim.pod.node} {'counts as removed since' if is_past else 'is removed at'} {rfc3339.at(hard_at)}"
 
 
-def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> ClaimExplanation:
+def _explain_claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> ClaimExplanation:
     return ClaimExplanation(
         policy=claim.policy.name,
         mode=claim.policy.mode,
@@ -139,11 +139,11 @@ def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> 
 
 def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> str:
     policy = claim.policy
-    status = status_of(next(one for one in evaluation.snapshot.policies if named(one)[1] == policy.name))
+    status = status_of(next(one for one in evaluation.snapshot.policies if namespaced_name(one)[1] == policy.name))
     if policy.mode is Mode.PAUSED:
         paused = status.says("Progressing", "Paused") or "paused"
         resume = f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
-        return "; then ".join(filter(None, (resume, tripped(policy, status))))
+        return "; then ".join(filter(None, (resume, tripped_guard(policy, status))))
     if policy.mode is not Mode.ENFORCE:
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.dry_run_policies:
@@ -152,14 +152,14 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)
     if claim.due_at > evaluation.now:
         deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
-        found = [deadline, *filter(None, [tripped(policy, status), blocked_by(budgets, policy)])]
+        found = [deadline, *filter(None, [tripped_guard(policy, status), blocked_by(budgets, policy)])]
     if claim.deployment and not any("asked Deployment" in one for one in found):
         most = wording.duration(policy.replacement_seconds)
         found.append(f"for Deployment {claim.deployment}, which starts the replacement first ({most} at most)")
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 
-def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
+def _explain_policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
     for policy in evaluation.policies:
         why = evaluation.refusal(policy)
         yield PolicyExplanation(policy.name, policy.mode, why is None, why or "it selects the pod and its node")
@@ -167,7 +167,7 @@ def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
         yield PolicyExplanation(name, None, selects=False, reason=why)
 
 
-def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> TaintExplanation:
+def _explain_taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> TaintExplanation:
     acting = evaluation.acting_policy(taint)
     verdict = evaluation.verdict(taint)
     judged_value = verdict.judged_value if verdict else None
@@ -182,8 +182,8 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
         rule=taint.origin.rule if taint.origin else "",
         verdict=NOT_SELECTED,
         reason=_not_selected(evaluation, taint),
-        other_policies=list(_others(evaluation, taint, acting)),
-        tolerations=list(_answers(evaluation, seen)),
+        other_policies=list(_other_policies(evaluation, taint, acting)),
+        tolerations=list(_toleration_answers(evaluation, seen)),
         added_at=rfc3339.at(history.added_at) if recorded else None,
         clock_recorded=recorded,
     )
@@ -209,7 +209,7 @@ def _not_selected(evaluation: Evaluation, taint: Taint) -> str:
     return "no policy acts on it for this pod"
 
 
-def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[InactivePolicy]:
+def _other_policies(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[InactivePolicy]:
     """The other policies that name the taint's key, each with the reason why it does not act."""
     for policy in evaluation.policies:
         selector = policy.selector_for(taint)
@@ -237,7 +237,7 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
     return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
 
 
-def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
+def _explain_profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
     """The profiles of the pod's namespace, by name. No valid one selects a pod on which the operator never acts."""
     selecting = matching(evaluation.profiles, evaluation.pod.shared) if evaluation.pod else ()
     for profile in evaluation.profiles:
@@ -247,7 +247,7 @@ def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
         yield ProfileExplanation(name, None, why)
 
 
-def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]:
+def _toleration_answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]:
     """Each of the pod's tolerations with the taint's key and whether it holds, in the order of evaluation."""
     if evaluation.pod is None:
         return

@@ -92,7 +92,7 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     """The whole explanation as text."""
     lines = Lines()
     lines.add("Problem", answer.problem, "bold red")
-    lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_going(answer)}", "bold red")))
+    lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_count_leaving(answer)}", "bold red")))
     counted = ", ".join(f"{one.reason} {one.pods}" for one in answer.staying)
     lines.add("Stays", counted and f"{sum(one.pods for one in answer.staying)} ({counted})")
     lines.add("Node", answer.node, "bold")
@@ -104,9 +104,9 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
     for label, fate in (("Ending", Fate.TERMINATES), ("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
-        for why in _counted(one.reason for one in answer.pods if one.fate is fate):
+        for why in _count_reasons(one.reason for one in answer.pods if one.fate is fate):
             lines.add(label, why)
-    for why in _counted(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
+    for why in _count_reasons(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
         lines.add("Waiting", why)
     yield lines.grid
     if answer.pods:
@@ -114,7 +114,7 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
         yield rows(("POD", "FATE", "WHEN", "POLICY"), map(_row, answer.pods))
 
 
-def _going(answer: PodsExplanation) -> str:
+def _count_leaving(answer: PodsExplanation) -> str:
     """Count the pods that have to leave, and those that terminate with their finalizers."""
     ending = sum(one.fate is Fate.TERMINATES for one in answer.pods)
     kept = f" (finalizer {', '.join(answer.finalizers)})" if answer.finalizers else ""
@@ -123,7 +123,7 @@ def _going(answer: PodsExplanation) -> str:
     return ", ".join(text for text, number in ((leave, answer.leaving), (terminate, ending)) if number)
 
 
-def _counted(reasons: Iterable[str]) -> Iterator[str]:
+def _count_reasons(reasons: Iterable[str]) -> Iterator[str]:
     """Each reason with its number of pods, the most frequent first."""
     counted = Counter(filter(None, reasons))
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]

@@ -24,13 +24,13 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     if row is not None and row.limit == BUDGET and blocked:
         return [blocked]
     text = _refused(row, policy.name, status, now) if row is not None else _refused_any(pod, policy.name, status)
-    text, reported_at = text or tripped(policy, status), read_time(status.observed_at)
+    text, reported_at = text or tripped_guard(policy, status), read_time(status.observed_at)
     if text and reported_at is not None:
         text += f" (reported {wording.ago(reported_at, now)})"
     return list(filter(None, (text, blocked)))
 
 
-def tripped(policy: Policy, status: PolicyStatus) -> str:
+def tripped_guard(policy: Policy, status: PolicyStatus) -> str:
     """What the guard reports, if it has tripped and holds pods; else empty. The status may list none as held yet."""
     is_tripped = status.guard is not None and status.guard.tripped_at
     is_acting = is_tripped and policy.limits.guard.action is not GuardAction.REPORT

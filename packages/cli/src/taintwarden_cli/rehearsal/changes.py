@@ -10,7 +10,7 @@ from taintwarden.engine.model import Effect, Mode, Taint
 from taintwarden.fields.names import check_key, check_label_value
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name
 
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
 
@@ -65,7 +65,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The stored policies, with those of these names in mode Enforce. Raises BadInput if a policy does not exist."""
-    found = {named(one)[1]: one for one in policies}
+    found = {namespaced_name(one)[1]: one for one in policies}
     for name in names:
         if name not in found:
             msg = f"there is no TaintEvictionPolicy {name}; there is {', '.join(sorted(found)) or 'none at all'}"

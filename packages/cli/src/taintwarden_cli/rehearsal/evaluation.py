@@ -16,7 +16,7 @@ from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerati
 from taintwarden.kube.wire.kinds import Timestamp
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_requirements import FullPod
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, stopped_clock
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, namespaced_name, stopped_clock
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing
 from taintwarden_cli.rehearsal.sources import Source
 
@@ -47,7 +47,7 @@ class Evaluation:
         self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
         """The nodes of the snapshot: that of the pod, or all for a pod that is not bound."""
         self.node = next((one for one in self.nodes if one.name == pod.spec.node_name), None)
-        self.dry_run_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
+        self.dry_run_policies = {namespaced_name(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()

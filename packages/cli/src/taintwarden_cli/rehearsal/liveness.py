@@ -84,19 +84,19 @@ def liveness(
     renewed_at = _renewed_at(lease)
     seen_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
     if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS):
-        return Liveness(_silent(seen_at, now), reported_at)
+        return Liveness(_silence(seen_at, now), reported_at)
     if is_late and renewed_at is not None:
         late = wording.duration(now - renewed_at)
         sentence = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
         return Liveness(sentence, reported_at)
     if reported_at is not None and now - reported_at > SILENT_SECONDS:
         held = "" if renewed_at is None else ", though it renews its Lease"
-        return Liveness(_silent(reported_at, now, held), reported_at)
+        return Liveness(_silence(reported_at, now, held), reported_at)
     acquired = lease.spec.acquire_time if lease is not None and lease.spec is not None else None
     return Liveness("", reported_at, read_time(acquired))
 
 
-def _silent(since: float | None, now: float, more: str = "") -> str:
+def _silence(since: float | None, now: float, more: str = "") -> str:
     silence = "is not running" if since is None else f"has not reported for {wording.duration(now - since)}{more}"
     return f"the operator {silence}: nothing is evicted, and statuses are out of date"
 

@@ -127,7 +127,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
+        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return found
 
 

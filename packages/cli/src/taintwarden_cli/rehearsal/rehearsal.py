@@ -35,7 +35,7 @@ MAX_WAKES = 100_000
 
 
 def stopped_clock(now: float) -> Callable[[], Instant]:
-    """A clock that stands still: both clocks at one moment."""
+    """A clock that is stopped: it always returns the same moment."""
     instant = Instant(WallTime(now), MonotonicTime(now))
     return lambda: instant
 
@@ -139,7 +139,7 @@ class Rehearsal:
 
     def _restore_guards(self) -> None:
         for stored in self._snapshot.policies:
-            status, name = stored.get("status"), named(stored)[1]
+            status, name = stored.get("status"), namespaced_name(stored)[1]
             found = status if isinstance(status, Mapping) else {}
             try:
                 self.feed(events.PlacesRestored(name, guard_record.read_places(found.get("places"))))
@@ -159,14 +159,14 @@ class Rehearsal:
 
 
 def rehearse(snapshot: Snapshot, gates: Gates) -> Rehearsal:
-    """Feed a snapshot to a machine whose clock stands at the time of the snapshot, and run it until it is idle."""
+    """Feed a snapshot to a machine whose clock is stopped at the snapshot's time, and run it until it is idle."""
     rehearsal = Rehearsal(snapshot, gates, stopped_clock(snapshot.now))
     rehearsal.feed_snapshot()
     rehearsal.run_until_idle()
     return rehearsal
 
 
-def named(stored: Mapping[str, Any]) -> tuple[str, str]:
+def namespaced_name(stored: Mapping[str, Any]) -> tuple[str, str]:
     """Namespace and name of a stored object."""
     meta = stored.get("metadata")
     meta = meta if isinstance(meta, Mapping) else {}

@@ -45,7 +45,7 @@ def _common_keys(policy: Policy, other: Policy) -> Iterator[str]:
 def _are_disjoint(one: Policy, other: Policy) -> bool:
     """True if no pod and node can have the labels that both ask for."""
     return any(
-        _exclude(mine, theirs)
+        _exclude_each_other(mine, theirs)
         for mine, theirs in (
             (one.node_selector, other.node_selector),
             (one.pod_selector, other.pod_selector),
@@ -54,7 +54,7 @@ def _are_disjoint(one: Policy, other: Policy) -> bool:
     )
 
 
-def _exclude(one: LabelSelector, other: LabelSelector) -> bool:
+def _exclude_each_other(one: LabelSelector, other: LabelSelector) -> bool:
     wanted = {want.key: set(want.values) for want in one.requirements if want.operator is SelectorOperator.IN}
     others = (want for want in other.requirements if want.operator is SelectorOperator.IN and want.key in wanted)
     return any(not wanted[want.key] & set(want.values) for want in others)

@@ -20,7 +20,7 @@ from taintwarden_cli.rehearsal.ideal import Assumptions, IdealBudgets, Replaceme
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
 from taintwarden_cli.rehearsal.plan import Plan, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
-from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
+from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, namespaced_name
 from taintwarden_cli.rehearsal.returning import ReturnFinder
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
@@ -153,7 +153,7 @@ class PlanSimulation:
             yield wording.not_replaced(problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
-        reported = {named(one)[1]: status_of(one) for one in self._snapshot.policies}
+        reported = {namespaced_name(one)[1]: status_of(one) for one in self._snapshot.policies}
         yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():
             if any(one.limit == FAILING for one in status.limits):

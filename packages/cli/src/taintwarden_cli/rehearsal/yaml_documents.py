@@ -122,7 +122,7 @@ def _check_keys(node: yaml.Node, seen: set[int]) -> None:
         known: set[str] = set()
         for key in keys:
             if key.value in known:
-                problem = f"the key {key.value!r} stands twice"
+                problem = f"the key {key.value!r} occurs twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             known.add(key.value)
         children = [value for _, value in node.value]

@@ -132,7 +132,7 @@ class _Inspector:
     # -- pods of tainted nodes ----------------------------------------------------------------------------------------
 
     async def _inspect_pods(self) -> None:
-        tainted = {policy.name: list(self._tainted(policy)) for policy in self._policies}
+        tainted = {policy.name: list(self._tainted_nodes(policy)) for policy in self._policies}
         wanted, inspected = dict[str, None](), list[Policy]()
         for policy in sorted(self._policies, key=lambda one: (one.reclaim is None, len(tainted[one.name]))):
             names = wanted | {node.node.name: None for node in tainted[policy.name]}
@@ -146,7 +146,7 @@ class _Inspector:
             self.found[policy.name].staying = list(self._staying(view, policy, nodes))
         self._inspect_removals([one for one in inspected if one.reclaim is not None], tainted, seen)
 
-    def _tainted(self, policy: Policy) -> Iterator[NodeView]:
+    def _tainted_nodes(self, policy: Policy) -> Iterator[NodeView]:
         """The nodes that a policy selects, even if they opt out of it, with a taint that it names."""
         for node in self._nodes:
             if policy.node_selector.selects(node.node.labels) and named_taints(
@@ -157,13 +157,13 @@ class _Inspector:
     async def _read_pods(self, names: list[str]) -> Snapshot:
         """The snapshot with only these nodes, and with their pods."""
 
-        async def of(name: str) -> list[FullPod]:
+        async def pods_of(name: str) -> list[FullPod]:
             pages = self._session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
             return [pod async for page in pages for pod in page if pod.is_on_node]
 
         found = list[FullPod]()
         if len(names) <= MAX_NODES:
-            for listed in await asyncio.gather(*map(of, names)):
+            for listed in await asyncio.gather(*map(pods_of, names)):
                 found += listed
         else:
             chosen = frozenset(names)
@@ -253,13 +253,13 @@ class _Inspector:
                     cause = f"PodDisruptionBudget {blocking} never allows an eviction: {why}"
                     edit = f"kubectl -n {blocking.namespace} edit poddisruptionbudget {blocking.name}"
                     self._add(policy.name, ProblemKind.NEVER, cause, effect, edit)
-                elif pending := await self._pending(budget):
+                elif pending := await self._find_pending_pod(budget):
                     name = f"{pending.metadata.namespace}/{pending.metadata.name}"
                     why = f": {pending.unschedulable}" if pending.unschedulable else ""
                     cause = f"{name}, for which PodDisruptionBudget {blocking} waits, is Pending{why}"
                     self._add(policy.name, ProblemKind.BUDGET, cause, effect, f"taintwarden explain pod {name}")
 
-    async def _pending(self, budget: FullBudget) -> FullPod | None:
+    async def _find_pending_pod(self, budget: FullBudget) -> FullPod | None:
         """A pod that the budget selects and that is not bound to a node."""
         decoded, space = decoding.budget(budget), budget.metadata.namespace
         selector = None if decoded is None else decoded.selector

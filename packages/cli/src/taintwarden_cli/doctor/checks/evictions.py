@@ -57,7 +57,7 @@ def nowhere_to_go(context: Context) -> Iterator[Found]:
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
-        leaving = _leaving(context, group)
+        leaving = _evicting_verdicts(context, group)
         if leaving and not nodes.any_fits(group):
             reported.add(group.subject)
             for verdict, pods in leaving:
@@ -65,17 +65,17 @@ def nowhere_to_go(context: Context) -> Iterator[Found]:
                 how = "have to leave" if enforced else "would have to leave"
                 message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
                 yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
-    yield from (one for one in _unplaceable(context, nodes) if one.subject not in reported)
+    yield from (one for one in _unplaceable_workloads(context, nodes) if one.subject not in reported)
 
 
-def _unplaceable(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
+def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
     """Workloads whose pods would fit no node, by their templates, only because of taints that policies act on."""
     for group in context.groups:
         if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.any_fits(group):
             continue
         unscheduled, named = context.unscheduled_pod(group), group.shape.node_requirements.judge(context.gates)
         there = [node for node in context.nodes.values() if named.refusal((), labels_of(node.node)) is None]
-        blocking = [_blocking(context, group, unscheduled, node) for node in there]
+        blocking = [_blocking_taint(context, group, unscheduled, node) for node in there]
         if there and None not in blocking:
             different = list(dict.fromkeys(map(str, blocking)))
             taints = ", ".join(different[:_NAMED]) + (" and others" if len(different) > _NAMED else "")
@@ -84,7 +84,7 @@ def _unplaceable(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
             yield Found(group.subject, message, severity=Severity.WARNING)
 
 
-def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
+def _evicting_verdicts(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
     """The verdicts that evict pods of a group, one for each taint, with the number of pods."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in context.evaluated(group):
@@ -113,7 +113,7 @@ class _FittingNodes:
         return False
 
 
-def _blocking(context: Context, group: PodGroup, unscheduled: UnscheduledPod, node: NodeView) -> Taint | None:
+def _blocking_taint(context: Context, group: PodGroup, unscheduled: UnscheduledPod, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
     evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
     refused = (
@@ -244,7 +244,7 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
             remedy = "leave one budget for each pod: narrow the selectors, or remove one"
             yield Found(group.subject, message, remedy, pods=group.count)
         for budget in budgets if _respecting_budgets(context, group) else ():
-            found.setdefault(_budget(budget), (budget, []))[1].append(group)
+            found.setdefault(_budget_subject(budget), (budget, []))[1].append(group)
     for subject, (budget, groups) in found.items():
         if why := why_never_allows(budget):
             policies = dict.fromkeys(policy.name for group in groups for policy in _respecting_budgets(context, group))
@@ -254,10 +254,10 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
     for failing in context.snapshot.budgets:
         if problem := failing.status.problem if failing.status else "":
             remedy = "narrow the selector to pods of one kind of workload, or use minAvailable with a number"
-            yield Found(_budget(failing), f"it {cannot_compute(problem)}", remedy)
+            yield Found(_budget_subject(failing), f"it {cannot_compute(problem)}", remedy)
 
 
-def _budget(budget: BudgetObject) -> Subject:
+def _budget_subject(budget: BudgetObject) -> Subject:
     return Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
 
 

@@ -86,7 +86,7 @@ def rights_missing(context: Context) -> Iterator[Found]:
         (REPLACING, ask_replacements(policies), "replace-first", "replaceFirst"),
     )
     for right in rights.missing if rights is not None else ():
-        is_needed, remedy = True, _granted(right, namespace, name)
+        is_needed, remedy = True, _granting_command(right, namespace, name)
         for group, is_used, component, value in optional:
             if right in group:
                 is_needed = is_used
@@ -95,7 +95,7 @@ def rights_missing(context: Context) -> Iterator[Found]:
             yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
 
-def _granted(right: Right, namespace: str, account: str) -> str:
+def _granting_command(right: Right, namespace: str, account: str) -> str:
     """The commands that grant a right, and change nothing else of an installation."""
     role = f"{account}-{right.verb}-{right.resource.replace('/', '-')}"
     rule = f"--verb={right.verb} --resource={right.resource}" + f".{right.group}" * bool(right.group)

@@ -29,7 +29,7 @@ _MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
 def toleration_invalid(context: Context) -> Iterator[Found]:
     """Tolerations that the webhook would have rejected."""
     for group in context.groups:
-        for severity, fault in _faults(context, group):
+        for severity, fault in _admission_faults(context, group):
             if severity is checking.FaultSeverity.ERROR:
                 yield about(group, str(fault))
             elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
@@ -52,7 +52,7 @@ def native_missing(context: Context) -> Iterator[Found]:
     """In a namespace with injection the webhook adds native tolerations to pods, so that templates need none."""
     for group in context.groups:
         injected = context.injects(group)
-        for fault in () if injected and group.template else _missing_native(context, group):
+        for fault in () if injected and group.template else _native_faults(context, group):
             if injected:
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 restart = "restart them, for example by kubectl rollout restart"
@@ -61,9 +61,9 @@ def native_missing(context: Context) -> Iterator[Found]:
                 yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
 
-def _missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
+def _native_faults(context: Context, group: PodGroup) -> Iterator[FieldError]:
     """Faults of native tolerations that are missing, as admission reports them; ``value`` is the key."""
-    for severity, fault in _faults(context, group):
+    for severity, fault in _admission_faults(context, group):
         is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _MISSING_NATIVE_PATHS
         if is_missing and not _is_of_devices(context, str(fault.value)):
             yield fault
@@ -77,6 +77,6 @@ def _is_of_devices(context: Context, key: str) -> bool:
     return any(devices) and not any(nodes)
 
 
-def _faults(context: Context, group: PodGroup) -> checking.Found:
+def _admission_faults(context: Context, group: PodGroup) -> checking.Found:
     """What admission reports for the pod, or for a pod of the template, so that ``doctor`` and the webhook agree."""
     return check_object(group.shape.as_pod(), "", "Pod", context.profiles)
