@@ -9,7 +9,7 @@ from rich.text import Text
 from taintwarden_cli.output import printable
 
 PIPE_WIDTH = 1_000
-"""Columns in a file or pipe. Lines are not folded there, so that names stay in one piece."""
+"""Columns in a file or pipe: so many that lines are not folded, and names stay in one piece."""
 SHORT = 24
 """Maximum width of a first column that is never folded."""
 

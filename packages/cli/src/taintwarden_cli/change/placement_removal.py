@@ -63,7 +63,7 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
 
 
 class Uses:
-    """What uses the labels of placement of one key, which is the key of a taint or of a label."""
+    """The objects that use the labels of placement of one key: the key of a taint, or of a label."""
 
     def __init__(self, key: str) -> None:
         self.keys = (Kept(key), Kept(key, of_label=True))

@@ -61,7 +61,7 @@ class StoredPolicy(msgspec.Struct):
 
     @property
     def has_guard(self) -> bool:
-        """True if the policy has a guard. Without one nothing is held."""
+        """True if the policy has a guard, without which the operator releases no pods."""
         guard = (self.spec.limits or {}).get("guard") or {}
         return self.spec.reclaim is None and guard.get("maxPercent") != ALL_PERCENT
 
@@ -160,7 +160,7 @@ async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: b
 
 
 def _in_spite(policy: Policy, other: Policy, *, resume: bool) -> str:
-    """What happens to pods that both policies select, and how to change that."""
+    """The consequence for pods that both policies select, and how to change it."""
     if not resume:
         return f"it evicts pods that both select all the same. To stop it: taintwarden pause {other.name}"
     if other.mode is Mode.ENFORCE:
@@ -243,7 +243,7 @@ def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
 
 
 def _review_text(cluster: str, found: StoredPolicy) -> str:
-    """What users review before they confirm the evictions. Pods that are not due yet are released, too."""
+    """Text that users review before they confirm the evictions. Pods that are not due yet are released, too."""
     (generation, tripped_at), status, lines = check_halted(found), found.status, Lines()
     held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # zones refuse before the guard
     lines.add("Cluster", cluster)

@@ -11,7 +11,7 @@ from taintwarden_cli.rehearsal.sources import Source, Subject
 
 
 class Severity(StrEnum):
-    """How serious a finding is."""
+    """The severity of a finding."""
 
     ERROR = "error"
     """It does harm, or will with the next change of a taint."""
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a check finds about one object. Unset fields have the values of the check."""
+    """A fault that a check finds in one object. Unset fields have the values of the check."""
 
     subject: Subject
     message: str

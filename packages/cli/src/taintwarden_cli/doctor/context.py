@@ -110,7 +110,7 @@ class Context:
         return self.unscheduled_pods.of_class(shape.pod_class, shape.node_requirements, text, natives)
 
     def injects(self, group: PodGroup) -> bool:
-        """True if new pods of the group get missing native tolerations."""
+        """True if the webhook adds missing native tolerations to new pods of the group."""
         declined = group.pod_class.labels.get(INJECT) == "false"
         return not declined and self.mutating is not None and group.pod_class.namespace in self.opted_in
 

@@ -45,7 +45,7 @@ class OperatorSettings(msgspec.Struct):
 
 
 class BuiltIn(StrEnum):
-    """What is known about the built-in controller for taints of nodes, or the one for taints of devices."""
+    """The state of the built-in controller for taints of nodes, or of the one for taints of devices."""
 
     ABSENT = "absent"
     """It does not run, or is switched off."""
@@ -101,7 +101,7 @@ class DoctorSnapshot(Snapshot):
     """Why no webhook answers, if that is known."""
     rights: Rights | None = None
     findings: Mapping[str, PolicyFindings] = {}
-    """What an inspection adds to the status of each policy."""
+    """The findings of the inspection, by policy."""
 
     def add_inventory(self, inventory: Inventory) -> None:
         """Take the groups of an inventory that has all pods and templates."""

@@ -118,7 +118,7 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: 
 
 
 def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
-    """When the node is removed, by the policy's ``reclaim``; None without it, and if the policy does not enforce."""
+    """The time when ``reclaim`` removes the node, as text; None without it, and if the policy does not enforce."""
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or claim.policy.mode is not Mode.ENFORCE:
         return None

@@ -26,7 +26,7 @@ REASONS = 5
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """Why the pods of a node stay or leave."""
+    """The explanation of the pods of a node."""
 
     at: str
     node: str

@@ -12,7 +12,7 @@ from taintwarden.engine.model import Toleration
 
 
 class Fate(StrEnum):
-    """What happens to the pod."""
+    """The fate of a pod."""
 
     STAYS = "Stays"
     LEAVES = "Leaves"
@@ -141,7 +141,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     problem: str | None = None
     """Why no operator is running, if none is: the explanation applies once one runs."""
     remedy: str | None = None
-    """What to do about a pending pod."""
+    """The remedy for a pending pod."""
     waits_for: str | None = None
     policy: str | None = None
     deadline: str | None = None

@@ -1,4 +1,4 @@
-"""What a due pod waits for, as text: the limit that the operator reports, and PodDisruptionBudgets."""
+"""The reasons why a due pod waits, as text: the limit that the operator reports, and PodDisruptionBudgets."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,7 +17,7 @@ _POLICY_WIDE = (WINDOW, GUARD, CALLS)
 
 
 def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> list[str]:
-    """What a due pod of an enforcing policy waits for: the limit in the ``status``, and budgets that block it."""
+    """Reasons why a due pod of an enforcing policy waits: the limit in its ``status``, and budgets that block it."""
     here = (pod.namespace, pod.name, pod.node)
     row = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
     blocked = blocked_by(budgets, policy, row)
@@ -31,7 +31,7 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
 
 
 def tripped_guard(policy: Policy, status: PolicyStatus) -> str:
-    """What the guard reports, if it has tripped and holds pods; else empty. The status may list none as held yet."""
+    """The report of a guard that has tripped and holds pods; else empty. The status may list none as held yet."""
     is_tripped = status.guard is not None and status.guard.tripped_at
     is_acting = is_tripped and policy.limits.guard.action is not GuardAction.REPORT
     return _limit(GUARD, "", policy.name, status) if is_acting else ""

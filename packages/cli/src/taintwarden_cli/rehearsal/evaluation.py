@@ -1,4 +1,4 @@
-"""What the operator's machine decides about a pod of a snapshot."""
+"""The decisions of the operator's machine about one pod of a snapshot."""
 
 import math
 from collections.abc import Mapping
@@ -136,7 +136,7 @@ def why_not_acted_on(pod: FullPod, now: float) -> str:
 
 
 def _grace_ends(pod: FullPod, deletion_timestamp: Timestamp, now: float) -> str:
-    """When the grace period ends, which is the meaning of ``deletionTimestamp``, and what keeps the pod."""
+    """The end of the grace period, which is the meaning of ``deletionTimestamp``, and what keeps the pod."""
     try:
         ends_at = moment(deletion_timestamp)
     except ValueError:

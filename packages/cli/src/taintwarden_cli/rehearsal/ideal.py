@@ -100,7 +100,7 @@ class IdealBudgets:
                 self._budgets.set(budget, _AT_ONCE)
 
     def answer(self, pod: Pod) -> tuple[Outcome, str]:
-        """How the API server answers an eviction of this pod."""
+        """Answer an eviction of this pod as the API server would."""
         refusal = self._budgets.refuse(pod, _AT_ONCE)
         if refusal is None:
             return Outcome.ACCEPTED, ""

@@ -26,7 +26,7 @@ _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 
 
 class Liveness(msgspec.Struct, frozen=True):
-    """What is known about the operator. ``problem`` is one sentence if it is not running, and empty if it is."""
+    """The liveness of the operator. ``problem`` is one sentence if it is not running, and empty if it is."""
 
     problem: str = ""
     reported_at: float | None = None

@@ -1,4 +1,4 @@
-"""Why a pod stays Pending, in one sentence, and what to do about it."""
+"""Explains in one sentence why a pod stays Pending, and what to do about it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ Obstacles = Mapping[str, Sequence[Obstacle]]
 def diagnose(
     pod: FullPod, unscheduled: UnscheduledPod, nodes: Sequence[Node], namespace_labels: Mapping[str, str]
 ) -> tuple[Explanation, Obstacles]:
-    """Why a pod is Pending, and what keeps it off each of ``nodes``, which are all of the cluster."""
+    """Find why a pod is Pending, and what keeps it off each of ``nodes``, which are all of the cluster."""
     obstacles = {node.name: list(unscheduled.obstacles(node)) for node in nodes}
     is_of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
     own = {name: found for name, found in obstacles.items() if not is_of_daemon_set or name in _named_nodes(pod)}

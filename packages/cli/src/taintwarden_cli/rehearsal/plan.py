@@ -9,7 +9,7 @@ from taintwarden_cli.rehearsal.ideal import Assumptions
 
 
 class PlannedFate(StrEnum):
-    """What becomes of a pod within the horizon."""
+    """The fate of a pod within the horizon."""
 
     LEAVES = "Leaves"
     HELD = "Held"
@@ -23,7 +23,7 @@ class PlannedFate(StrEnum):
 
 
 class Replacement(StrEnum):
-    """What replaces a pod that leaves."""
+    """The replacement of a pod that leaves."""
 
     PLACED = "Placed"
     NOWHERE = "Nowhere"

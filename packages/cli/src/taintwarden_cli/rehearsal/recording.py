@@ -13,7 +13,7 @@ from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod
 
 
 class Recording:
-    """What the machine has reported, by pod and guard. ``view`` is that of the machine."""
+    """A record of what the machine reports about pods and guards. ``view`` is that of the machine."""
 
     def __init__(self, view: View) -> None:
         self._view = view

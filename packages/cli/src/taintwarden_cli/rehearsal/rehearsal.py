@@ -41,7 +41,7 @@ def stopped_clock(now: float) -> Callable[[], Instant]:
 
 
 class Rehearsal:
-    """What the operator would know and decide if its streams had delivered exactly this snapshot.
+    """A machine that decides what the operator would, if its streams had delivered exactly this snapshot.
 
     Args:
         clock: returns both clocks.

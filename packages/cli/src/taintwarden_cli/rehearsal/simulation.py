@@ -134,7 +134,7 @@ class PlanSimulation:
                 yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
 
     def _paused_notes(self) -> Iterator[str]:
-        """What the paused policies would do after the change."""
+        """Notes on what the paused policies would do after the change."""
         soon = self.instant.wall + 1.0  # deadlines are reported in whole seconds
         counts = Counter((claim.policy.name, claim.due_at < soon) for claim in self._view.all_claims())
         for policy in self._view.policies:

@@ -1,4 +1,4 @@
-"""What an inspection finds about one policy. The structs are what ``-o json`` prints."""
+"""Findings of an inspection about one policy. The structs are what ``-o json`` prints."""
 
 from collections.abc import Sequence
 
@@ -37,10 +37,10 @@ class Missed(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PolicyFindings(msgspec.Struct, rename="camel"):
-    """What an inspection adds to the status of a policy. ``staying`` is None if pods were not counted."""
+    """Findings that an inspection adds to the status of a policy. ``staying`` is None if pods were not counted."""
 
     problems: list[Problem] = []
-    """What a person has to correct or check, the worst first."""
+    """Problems that a person has to correct or check, the worst first."""
     removals: list[Removal] = []
     missed: Missed = Missed()
     staying: list[Staying] | None = None
@@ -57,7 +57,7 @@ def describe_missed(missed: Missed) -> str:
 
 
 def removal_time(policy: Policy, node: NodeView) -> float | None:
-    """When a node is removed, by the earliest of the taints on which the policy acts; None if there are none."""
+    """The time when a node is removed, by the earliest taint on which the policy acts; None if there is none."""
     if policy.reclaim is None:
         return None
     acted_on = ((history, acting_on(taint, node.policies)) for taint, history in node.taints)

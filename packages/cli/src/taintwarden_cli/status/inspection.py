@@ -50,7 +50,7 @@ HORIZON_SECONDS = 3_600.0
 
 
 class Inspection(msgspec.Struct):
-    """What an inspection adds to the statuses of policies."""
+    """The result of an inspection, which adds to the statuses of policies."""
 
     at: float
     by_policy: dict[str, PolicyFindings]

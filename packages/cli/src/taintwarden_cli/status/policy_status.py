@@ -54,7 +54,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     @property
     def progress(self) -> str:
-        """What the policy does now, in a sentence."""
+        """The present activity of the policy, in a sentence."""
         found = self.status.condition("Progressing")
         return found.message if found is not None else ""
 
@@ -66,7 +66,8 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     @property
     def stays(self) -> list[Staying]:
-        """Pods that stay on tainted nodes, as a close look has counted them, else the operator, which names none."""
+        """Pods that stay on tainted nodes, as an inspection has counted them, or else the operator, which names none.
+        """
         reported = [Staying(one.reason, one.pods, []) for one in self.status.staying]
         return reported if self.staying is None else self.staying
 

@@ -123,7 +123,7 @@ def _staying(found: Sequence[Staying], *, details: bool) -> Iterator[str]:
 
 
 def _now(policy: PolicySummary, times: Times) -> str:
-    """What the policy does now, and when that was reported, without what other lines say."""
+    """The present activity of the policy and the time of its report, without what other lines say."""
     shown = []
     for part in policy.progress.split("; "):
         if part.startswith("PodDisruptionBudget") or part.partition(" ")[0] in DELAYS:

@@ -20,7 +20,7 @@ _SERVICE = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<space>[a-z0-9-]+)\.
 
 
 class ProblemKind(StrEnum):
-    """What a problem is about, the worst first."""
+    """Kinds of problems, the worst first."""
 
     OPERATOR = "Operator"
     NOT_READABLE = "NotReadable"

@@ -78,5 +78,5 @@ def _is_of_devices(context: Context, key: str) -> bool:
 
 
 def _admission_faults(context: Context, group: PodGroup) -> checking.Found:
-    """What admission reports for the pod, or for a pod of the template, so that ``doctor`` and the webhook agree."""
+    """Faults that admission reports for a pod of the group, so that ``doctor`` and the webhook agree."""
     return check_object(group.shape.as_pod(), "", "Pod", context.profiles)
