@@ -48,7 +48,6 @@ def print_labels(taints: tuple[str, ...]) -> None:
 
 def labels_for(taints: Iterable[str]) -> dict[str, str]:
     """The labels of a node that has the taints ``KEY=VALUE:EFFECT``, and no taint of the keys ``KEY``.
-
     Raises BadInput if a taint cannot be read, or labels cannot express it.
     """
     written = [parse_taint(one) for one in taints if ":" in one]
@@ -111,7 +110,6 @@ class Uses:
 
 async def read_uses(session: Session, key: str) -> Uses:
     """Read all objects that may have or name labels of placement.
-
     Raises ClusterError if some cannot be read: they may use the labels.
     """
     found = Uses(key)

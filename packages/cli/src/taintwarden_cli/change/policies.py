@@ -227,7 +227,6 @@ async def read_halted_policy(session: Session, name: str) -> tuple[str, StoredPo
 
 def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
     """Check that pods are held. Returns the generation, and when the guard tripped: None if all nodes are unhealthy.
-
     Raises ClusterError if nothing is held, or the operator has not read the newest version.
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status

@@ -114,7 +114,6 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
 
 async def read_rights(session: Session, namespace: str) -> Rights:
     """The rights that the operator's service account lacks: the account of its Deployment, or the default one.
-
     Raises ClusterError if this user may not create access reviews.
     """
     try:

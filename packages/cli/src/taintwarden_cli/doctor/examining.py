@@ -39,7 +39,6 @@ def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object)
 
 def select_checks(names: Sequence[str]) -> tuple[Check, ...]:
     """The checks with these IDs; all of them if none is named.
-
     Raises LookupError if a check does not exist; the text names it.
     """
     known = {check.id for check in CATALOGUE}

@@ -38,7 +38,6 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
     """Explain the first pod of a snapshot.
-
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     return explain_pod(snapshot, gates, rehearse(snapshot, gates), snapshot.pods[0])
@@ -46,7 +45,6 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 
 def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: FullPod) -> PodExplanation:
     """Explain a pod by a rehearsal that was fed the snapshot.
-
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     evaluation = Evaluation(snapshot, gates, rehearsal, obj)

@@ -23,7 +23,6 @@ from taintwarden_cli.rehearsal.sources import Source
 
 class Evaluation:
     """A pod as the operator sees it, and what its machine decides. ``pod`` is None if the operator never acts on it.
-
     Raises BadInput if a policy selects by labels of the namespace that are not known, or a timestamp is invalid.
     """
 

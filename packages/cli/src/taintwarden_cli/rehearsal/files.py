@@ -19,7 +19,6 @@ DEVICES_GROUP = "resource.k8s.io"
 
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
     """Find the pod and its related objects. If an object occurs twice, the last one is used.
-
     Raises BadInput if a required object is missing or invalid.
     """
     pods = [_convert(one, FullPod) for one in _of_kind(documents, "", "Pod") if one.name == name]

@@ -71,7 +71,6 @@ class Document(msgspec.Struct, frozen=True):
 
 def read_documents(name: str) -> list[Document]:
     """Read every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
-
     Raises BadInput if it cannot be read, or is neither YAML nor JSON.
     """
     shown = "stdin" if name == "-" else printable(name)

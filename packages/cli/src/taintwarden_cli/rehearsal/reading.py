@@ -143,7 +143,6 @@ class Reader:
 
 async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
     """Read everything that the operator watches. ``operator`` is its namespace.
-
     Raises ClusterError if a source cannot be read; all are required, except those of devices.
     """
     found = Snapshot(now)
@@ -160,7 +159,6 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
 
 async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
     """Read nodes and policies. The definition of policies need not be installed.
-
     Raises ClusterError if nodes, or policies that are defined, cannot be read.
     """
     found = Snapshot(now)
@@ -230,7 +228,6 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
 
 async def read_node(session: Session, operator: str, name: str, now: float) -> Snapshot:
     """Read a node with its pods. ``operator`` is the namespace of the operator.
-
     Raises ClusterError if there is no such node, or its pods, the policies or the profiles cannot be read.
     """
     node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
@@ -260,7 +257,6 @@ async def _nodes_for(session: Session, pod: FullPod) -> list[NodeObject]:
 
 async def read_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
     """Read profiles as they are stored; None if the cluster does not serve the kind.
-
     Raises ClusterError if they cannot be read: decisions depend on them.
     """
     try:

@@ -111,7 +111,6 @@ class Session:
 
     async def review(self, path: str, body: Mapping[str, Any], action: str) -> Mapping[str, Any]:
         """POST a review, which stores nothing, and return its status; ``action`` is a verb with its object.
-
         Raises ClusterError if the request fails.
         """
         answer = await self._request("POST", path, action, body=body)
@@ -122,7 +121,6 @@ class Session:
 
     async def patch(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
-
         Raises ChangedMeanwhileError if it differs, ClusterError if nothing is changed or the outcome is unknown.
         """
         params = {"fieldManager": manager}

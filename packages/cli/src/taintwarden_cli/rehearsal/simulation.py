@@ -82,7 +82,6 @@ class PlanSimulation:
 
     def run(self, changes: Sequence[Change], horizon: float) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
-
         Raises BadInput if a change selects nodes that do not exist.
         """
         changed = apply(changes, self._snapshot.nodes)
@@ -223,7 +222,7 @@ class PlanSimulation:
             self._schedule(needs, lambda: self._accept_eviction(command, replaced_in=0.0))
 
     def _accept_eviction(self, command: commands.Evict, replaced_in: float | None = None) -> None:
-        """Let the pod stop, and its controller make a replacement, which is Ready ``replaced_in`` seconds later."""
+        """Let the pod stop, and its controller make a replacement, which is Ready after ``replaced_in`` seconds."""
         pod = command.pod
         if pod.uid in self._ended_with_node:
             return

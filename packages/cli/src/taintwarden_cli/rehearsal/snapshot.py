@@ -66,7 +66,7 @@ class Snapshot(msgspec.Struct):
     device_claims: Sequence[DeviceClaimObject] = ()
     taint_rules: Sequence[TaintRuleObject] = ()
     deployments: Sequence[DeploymentObject] = ()
-    """Read only if a stored policy asks for replacements."""
+    """The Deployments, which are read only if a stored policy asks for replacements."""
     devices_unserved: str = ""
     """Which objects about devices the cluster does not serve, although a policy needs them."""
 

@@ -70,7 +70,6 @@ class Sweep(msgspec.Struct, rename="camel"):
 
 def parse_sweep(text: str) -> SweptTaint:
     """Parse ``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, with an optional ``:EFFECT``.
-
     Raises BadInput if the text has another form, or too many values.
     """
     pair, colon, effect = text.rpartition(":")

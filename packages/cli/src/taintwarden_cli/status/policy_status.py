@@ -66,8 +66,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     @property
     def stays(self) -> list[Staying]:
-        """Pods that stay on tainted nodes, as an inspection has counted them, or else the operator, which names none.
-        """
+        """Pods that stay on tainted nodes, as an inspection has counted them, or else the operator."""
         reported = [Staying(one.reason, one.pods, []) for one in self.status.staying]
         return reported if self.staying is None else self.staying
 
