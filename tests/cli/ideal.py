@@ -14,7 +14,7 @@ from taintwarden.engine.machine import Outcome, Timings, events
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 
 GOOD, BAD = "980", "900"
@@ -100,7 +100,7 @@ class IdealCluster:
         return Snapshot(
             policies=self.stored,
             nodes=msgspec.convert(list(self.sim.nodes.values()), list[NodeObject]),
-            pods=msgspec.convert(list(self.sim.pods.values()), list[PlacedPod]),
+            pods=msgspec.convert(list(self.sim.pods.values()), list[FullPod]),
             workloads={"replicasets": msgspec.convert(workloads, list[WorkloadObject])},
             budgets=msgspec.convert(budgets, list[FullBudget]),
         )

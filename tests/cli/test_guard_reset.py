@@ -102,14 +102,14 @@ async def test_where_nothing_is_held_or_the_version_is_not_seen_it_refuses(clust
 
 
 async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monkeypatch):
-    look = policies.look
+    look = policies.read_halted_policy
 
     async def slow_look(session, name):
         found = await look(session, name)
         set_status(cluster, guard=GUARD | {"trippedAt": "2026-01-31T13:00:00.000000Z"})
         return found
 
-    monkeypatch.setattr(policies, "look", slow_look)
+    monkeypatch.setattr(policies, "read_halted_policy", slow_look)
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
     assert "is not what was shown any more: look again" in result.stderr

@@ -23,7 +23,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_documents_know_their_place(read):
     found = read("kind: A\n---\n# only a comment\n---\nkind: B\nmetadata: {name: b}\n")
     assert [(one.kind, one.name, one.number, one.line) for one in found] == [("A", "(no name)", 1, 1), ("B", "b", 3, 5)]
-    assert found[1].place == "f:5: document 3"
+    assert found[1].location == "f:5: document 3"
 
 
 def test_json_is_read(read):
@@ -36,7 +36,7 @@ def test_several_json_documents_are_read_as_yaml(read):
 
 def test_list_is_unfolded(read):
     found = read("kind: List\nitems:\n- {kind: A}\n- {kind: B}\n")
-    assert [(one.kind, one.place) for one in found] == [
+    assert [(one.kind, one.location) for one in found] == [
         ("A", "f:1: document 1 item 0"),
         ("B", "f:1: document 1 item 1"),
     ]
@@ -76,7 +76,7 @@ def test_generated_name_stands_in_for_a_name(read):
     ("content", "message"),
     [
         ("a: [", "f:2: is not YAML: did not find expected node content"),
-        ("a: 1\na: 2", "f:2: is not YAML: the key 'a' stands twice"),
+        ("a: 1\na: 2", "f:2: is not YAML: the key 'a' occurs twice"),
         ("a: !!python/object:os.system {}", "f:1: is not YAML: could not determine a constructor"),
         ("a: \x00", "f: is not YAML: "),
         (b"\xff\xfe\x00", "f: is not UTF-8 text"),
@@ -115,4 +115,4 @@ def test_file_that_cannot_be_read_is_named(name, reason):
 
 def test_dash_is_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kind: A")))
-    assert read_documents("-")[0].place == "stdin:1: document 1"
+    assert read_documents("-")[0].location == "stdin:1: document 1"

@@ -73,7 +73,7 @@ def test_what_is_no_number_is_no_time(cli, flag, value):
 def test_key_that_stands_twice_in_json_is_refused(folder, cli):
     (folder / "policy.json").write_text('{"kind": "Pod", "metadata": {"name": "a", "name": "b"}}')
     result = cli("validate", "policy.json")
-    assert (result.exit_code, result.stderr) == (2, "taintwarden: policy.json: the key 'name' stands twice\n")
+    assert (result.exit_code, result.stderr) == (2, "taintwarden: policy.json: the key 'name' occurs twice\n")
 
 
 def test_merge_keys_may_be_nested(folder, cli):

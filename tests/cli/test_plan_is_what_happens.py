@@ -12,11 +12,11 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Gates, Taint
 from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
-from taintwarden_cli.rehearsal.changes import Change, Where
+from taintwarden_cli.rehearsal.changes import Change, NodeSelection
 from taintwarden_cli.rehearsal.ideal import Assumptions
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.plan import PlannedFate
-from taintwarden_cli.rehearsal.play import Play
+from taintwarden_cli.rehearsal.simulation import PlanSimulation
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 
 CLUSTERS = 30
@@ -31,8 +31,8 @@ def test_plan_is_what_happens(seed: int) -> None:
     sim = cluster.sim
     nodes = cluster.chance.sample(sorted(sim.nodes), cluster.chance.randint(1, len(sim.nodes)))
     assumptions = Assumptions(cluster.replacement, cluster.stop, CALL_SECONDS)
-    change = Change(Where(nodes=tuple(nodes)), (Taint("sla", "900"),))
-    made = Play(
+    change = Change(NodeSelection(nodes=tuple(nodes)), (Taint("sla", "900"),))
+    made = PlanSimulation(
         cluster.before,
         sim.instant.wall,
         assumptions,
@@ -85,7 +85,7 @@ def test_every_value_falls_to_nothing(limits: Json) -> None:
     before = Snapshot(
         policies=[stored],
         nodes=msgspec.convert(list(sim.nodes.values()), list[NodeObject]),
-        pods=msgspec.convert(list(sim.pods.values()), list[PlacedPod]),
+        pods=msgspec.convert(list(sim.pods.values()), list[FullPod]),
         workloads={
             "replicasets": [
                 msgspec.convert(
@@ -96,8 +96,8 @@ def test_every_value_falls_to_nothing(limits: Json) -> None:
         budgets=[],
     )
     assumptions = Assumptions(30.0, 4.0, CALL_SECONDS)
-    made = Play(before, sim.instant.wall, assumptions, Gates(), monotonic=sim.instant.monotonic)
-    plan = made.run([Change(Where(nodes=tuple(sim.nodes)), (Taint("sla", "0"),))], HORIZON)
+    made = PlanSimulation(before, sim.instant.wall, assumptions, Gates(), monotonic=sim.instant.monotonic)
+    plan = made.run([Change(NodeSelection(nodes=tuple(sim.nodes)), (Taint("sla", "0"),))], HORIZON)
 
     for node in list(sim.nodes):
         sim.set_taints(node, sla("0"))

@@ -13,14 +13,14 @@ from taintwarden.controller.words import wording
 from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
 from taintwarden_cli.rehearsal.shadowing import acting_first, valid_policies, why_first
-from taintwarden_cli.status.problems import Problem, ProblemKind, by_severity, of_status, of_zones
+from taintwarden_cli.status.problems import Problem, ProblemKind, by_severity, status_problems, zones_problem
 
 LONG = at(NOON - 2_000)
 
 
 def problems(**status: Any) -> list[tuple[str, str, str]]:
     """What the status says, as cause, effect and remedy."""
-    found = of_status("sla", msgspec.convert(status, PolicyStatus), NOON, enforces=True)
+    found = status_problems("sla", msgspec.convert(status, PolicyStatus), NOON, enforces=True)
     return [(one.cause, one.effect, one.remedy) for one in found]
 
 
@@ -96,7 +96,7 @@ def test_what_waits_for_full_zones_says_its_cause_without_advice():
     full = condition(
         "GuardTripped", "True", "All 3 nodes are unhealthy: 7 pods wait. Check the monitoring", "AllNodesUnhealthy"
     )
-    found = of_zones("sla", msgspec.convert({"conditions": [full]}, PolicyStatus))
+    found = zones_problem("sla", msgspec.convert({"conditions": [full]}, PolicyStatus))
     assert (found.cause, found.remedy[:20]) == ("All 3 nodes are unhealthy: 7 pods wait", "check the monitoring")
 
 

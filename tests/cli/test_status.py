@@ -288,11 +288,11 @@ async def test_top_shows_a_look_that_fails_above_the_last_one(monkeypatch):
             raise found
         return found
 
-    monkeypatch.setattr(showing, "look", look)
+    monkeypatch.setattr(showing, "read_status", look)
     shown = StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     with pytest.raises(asyncio.CancelledError):
-        await showing.follow(None, "", (), 0.0, console, showing.Kept(Gates()))
+        await showing.show_live(None, "", (), 0.0, console, showing.LastInspection(Gates()))
     assert "As of 2026-01-31T12:00:00Z: no" in shown.getvalue()
 
 

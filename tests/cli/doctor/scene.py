@@ -11,7 +11,7 @@ from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
 from taintwarden_cli.doctor.check import Diagnosis, Finding
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
-from taintwarden_cli.doctor.examining import chosen, diagnose
+from taintwarden_cli.doctor.examining import diagnose, select_checks
 from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import WORKLOADS
@@ -90,14 +90,14 @@ def snapshot(*objects: Json | list[Json], now: float = NOON, **more: Any) -> Doc
         else:
             field, wanted = Taking[kind]
             setattr(found, field, [*getattr(found, field), msgspec.convert(one, wanted)])
-    found.take(inventory)
+    found.add_inventory(inventory)
     for field, value in more.items():
         setattr(found, field, value)
     return found
 
 
 def diagnosed(*objects: Json | list[Json], gates: Gates | None = None, **more: Any) -> Diagnosis:
-    return diagnose(snapshot(*objects, **more), chosen(()), gates or Gates())
+    return diagnose(snapshot(*objects, **more), select_checks(()), gates or Gates())
 
 
 Ask = Callable[..., list[Finding]]
@@ -107,7 +107,7 @@ def asking(check: str) -> Ask:
     """What this check finds in a cluster with these objects."""
 
     def ask(*objects: Json | list[Json], gates: Gates | None = None, **more: Any) -> list[Finding]:
-        return diagnose(snapshot(*objects, **more), chosen([check]), gates or Gates()).findings
+        return diagnose(snapshot(*objects, **more), select_checks([check]), gates or Gates()).findings
 
     return ask
 

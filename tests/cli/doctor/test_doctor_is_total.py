@@ -15,7 +15,7 @@ from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, OperatorSettings, Rights
-from taintwarden_cli.doctor.examining import chosen
+from taintwarden_cli.doctor.examining import select_checks
 from taintwarden_cli.doctor.findings_table import parts
 from taintwarden_cli.doctor.inventory import Inventory
 from taintwarden_cli.rendering import render
@@ -154,7 +154,7 @@ def test_answers_always(pods, workloads, taints, carried, policies, profiles, bu
     assert found.errors + found.warnings == len(found.findings)
     assert found.checks == len(CATALOGUE)
     with terminal():
-        assert max(map(cell_len, render(*parts(found, chosen(()), None)).splitlines())) <= 100
+        assert max(map(cell_len, render(*parts(found, select_checks(()), None)).splitlines())) <= 100
     msgspec.json.encode(found)
 
 

@@ -6,7 +6,7 @@ from cli.doctor.scene import asking, named, replicas, workload
 from cli.world import pod, policy, taint, toleration
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement
 from taintwarden.engine.operators import ALL_GATES
-from taintwarden_cli.rehearsal.places import NAME_FIELD, NodeTerm, Place
+from taintwarden_cli.rehearsal.node_requirements import NAME_FIELD, NodeRequirements, NodeTerm
 
 nowhere = asking("nowhere-to-go")
 STRICT = toleration("Gt", "950")
@@ -82,7 +82,7 @@ def test_workload_that_fits_no_node_for_other_reasons_is_left_in_peace():
 
 def test_terms_are_alternatives_and_an_empty_one_holds_nowhere():
     mine = NodeTerm(match_fields=(NodeRequirement(NAME_FIELD, NodeOperator.IN, ("a",)),))
-    judge = Place((), (NodeTerm(), mine)).judge(ALL_GATES)
+    judge = NodeRequirements((), (NodeTerm(), mine)).judge(ALL_GATES)
     assert [judge.refusal((), {NAME_FIELD: name}) is None for name in "ab"] == [True, False]
-    nowhere = Place((("disk", "ssd"),), (NodeTerm(),)).judge(ALL_GATES)
+    nowhere = NodeRequirements((("disk", "ssd"),), (NodeTerm(),)).judge(ALL_GATES)
     assert nowhere.refusal((), {"disk": "ssd"}) is not None

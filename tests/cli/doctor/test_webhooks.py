@@ -5,7 +5,7 @@ import pytest
 
 from cli.doctor.scene import asking
 from cli.world import namespace
-from taintwarden_cli.rehearsal.deployments import Deployment, unready
+from taintwarden_cli.rehearsal.deployments import Deployment, webhook_problem
 
 ASKS = namespace(**{"taintwarden.io/inject": "true"})
 away = asking("webhook-not-answering")
@@ -57,5 +57,5 @@ HOOKS = {"metadata": {"name": "hooks"}, "spec": {"template": {"spec": {"containe
     ],
 )
 def test_a_webhook_that_was_deleted_is_as_dead_as_one_that_is_not_ready(deployments, why):
-    told = unready(msgspec.convert(deployments, list[Deployment]), "x")
+    told = webhook_problem(msgspec.convert(deployments, list[Deployment]), "x")
     assert told == (why and f"{why}: new pods get no placement and no native tolerations")

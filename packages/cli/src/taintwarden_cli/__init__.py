@@ -1,4 +1,4 @@
-"""The command line. A module with a command has its flags and its help, and imports what does the work when it is used.
+"""The command line. A command's module has its flags and help, and imports the code that carries it out on use.
 
-Forbidden here: deciding. Commands call ``rehearsal`` and the operator's packages, and print.
+Forbidden here: decisions. Commands call ``rehearsal`` and the operator's packages, and print.
 """

@@ -1,4 +1,4 @@
-"""``python -m taintwarden_cli``."""
+"""Runs the command line as ``python -m taintwarden_cli``."""
 
 from taintwarden_cli.entry import main
 

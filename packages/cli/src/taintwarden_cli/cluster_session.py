@@ -1,4 +1,4 @@
-"""Requests to the cluster that flags and environment select; a failure is one line and an exit code."""
+"""Requests of a command to the selected cluster. A failure ends the process with one line and an exit code."""
 
 import asyncio
 import os
@@ -16,21 +16,21 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden_cli.output import fail
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
-FINE, REFUSED, USAGE, PERSON = 0, 1, 2, 10
+FINE, REFUSED, USAGE, ACTION_NEEDED = 0, 1, 2, 10
 """Exit codes: nothing to do; the cluster cannot be reached or refuses; wrong flags or kubeconfig; you have to act."""
 
 T = TypeVar("T")
 
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
-    """Flags and environment; ends the process if they are wrong. From here on only errors are logged.
+    """Load the settings from flags and environment, and log errors only. Ends the process if a setting is wrong.
 
-    ``--context`` and ``--kubeconfig`` may also stand before the name of the command, as for a plugin of kubectl.
+    ``--context`` and ``--kubeconfig`` may also precede the name of the command, as for a plugin of kubectl.
     """
-    above = click.get_current_context().find_root().params
-    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    root_flags = click.get_current_context().find_root().params
+    inherited = {name: root_flags.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
     try:
-        settings = load_settings(os.environ, **{**flags, **before})
+        settings = load_settings(os.environ, **{**flags, **inherited})
     except SettingsError as error:
         fail(str(error), USAGE)
     configure_logs("console", "error")
@@ -38,7 +38,7 @@ def settings_of(flags: Mapping[str, object]) -> Settings:
 
 
 def confirm(question: str, meaning: str, *, yes: bool) -> None:
-    """Ask for confirmation of a change; ends the process if it is denied, or if there is no terminal to ask on."""
+    """Ask the user to confirm a change. Ends the process if the user declines, or if there is no terminal to ask on."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
@@ -48,7 +48,7 @@ def confirm(question: str, meaning: str, *, yes: bool) -> None:
 
 
 def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 12) -> T:
-    """The response of the selected cluster; ends the process with one line if there is none."""
+    """Return what ``question`` reads from the selected cluster. Ends the process with one line if that fails."""
 
     async def answer() -> T:
         connection = Connection.load(settings.kubeconfig, settings.context)

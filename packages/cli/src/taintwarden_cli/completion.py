@@ -1,6 +1,6 @@
 """Shell completion of the names of policies, nodes and pods, from the selected cluster.
 
-Completing a flag does not need the cluster's client: :mod:`name_listing` has it.
+The cluster's client is imported by :mod:`name_listing`, so that completing a flag does not load it.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def names(path: str, *, namespaced: bool = False) -> Completer:
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         space = context.params.get("space") if namespaced else None
         above, here = context.find_root().params, context.params
-        listed = imported("taintwarden_cli.name_listing:listed", with_rich=False)
+        listed = imported("taintwarden_cli.name_listing:list_names", with_rich=False)
         found = listed(path, *(here.get(name) or above.get(name) for name in ("kubeconfig", "context")))
         if space:
             shown = [name for namespace, name in found if namespace == space]

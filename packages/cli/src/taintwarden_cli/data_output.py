@@ -1,4 +1,4 @@
-"""Output for scripts."""
+"""The output format ``json``, for scripts."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from taintwarden_cli.output import write
 
 
 def write_answer(data: msgspec.Struct, form: str, text: Callable[[], str]) -> None:
-    """Print ``data`` as ``json``, ASCII only, fields in their order; else the ``text`` of it, for people."""
+    """Print ``data`` as JSON in ASCII if ``form`` is ``json``, else what ``text`` returns."""
     if form != "json":
         write(text())
         return

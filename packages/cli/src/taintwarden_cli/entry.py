@@ -1,4 +1,4 @@
-"""Where a process begins: ``taintwarden``, ``kubectl taintwarden`` and ``python -m taintwarden_cli``."""
+"""Entry points of ``taintwarden``, ``kubectl taintwarden`` and ``python -m taintwarden_cli``."""
 
 import os
 import signal
@@ -10,9 +10,9 @@ SERVING = {"run", "webhook", "scheduler-extender", "publisher"}
 def main() -> None:
     """Run the command line.
 
-    A process that serves ends at SIGTERM from here on. As process 1 of a container it would ignore the signal until
-    there is a handler, and imports and the first answer of the API server take seconds. Nothing is held before the
-    process has a handler of its own, so there is nothing to give back.
+    A process that serves exits at SIGTERM from the start. As process 1 of a container it would ignore the signal until
+    it sets a handler, and imports and the first answer of the API server take seconds. Until then it holds nothing to
+    release.
     """
     if set(sys.argv[1:2]) & SERVING:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
@@ -24,7 +24,7 @@ def main() -> None:
 def complete() -> None:
     """Complete ``kubectl taintwarden``: kubectl runs ``kubectl_complete-taintwarden`` with the words so far.
 
-    Each line is a word and its meaning; the last is a directive of kubectl's completion: 4 is "no files", 0 "files".
+    Each printed line is a word and its help. The last is a directive for kubectl: 4 forbids file names, 0 allows them.
     """
     from click.shell_completion import ShellComplete  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""What is imported only when it is used. Help and completion import neither the engine nor the cluster's client.
+"""Imports on use, so that help and completion load neither the engine nor the cluster's client.
 
-A module of a command has its flags and its help. Its work stands in a module of the same package, whose imports are
-ordinary ones; :func:`imported` is the only way from the first to the second.
+The module of a command has its flags and help. Another module of the same package carries the command out, with
+ordinary imports; only :func:`imported` leads from the first to the second.
 """
 
 import sys
@@ -16,16 +16,16 @@ from click.shell_completion import CompletionItem
 from taintwarden_cli.output import fail
 
 
-def imported(place: str, *, with_rich: bool = True) -> Any:
-    """What stands at ``module:attribute``; its module is imported now.
+def imported(target: str, *, with_rich: bool = True) -> Any:
+    """Import a module and return an attribute of it.
 
     Args:
-        place: the full name of the module, and an attribute of it.
-        with_rich: False: hide rich from what is imported. structlog imports it, if it is installed, for tracebacks that
-            we do not use: a sixth of the imports of the operator.
+        target: ``module:attribute``, with the full name of the module.
+        with_rich: False to hide rich during the import. structlog imports rich, if it is installed, for tracebacks that
+            are not used here: a sixth of the operator's imports.
 
     """
-    module, _, attribute = place.partition(":")
+    module, _, attribute = target.partition(":")
     with nullcontext() if with_rich else _rich_hidden():
         return getattr(import_module(module), attribute)
 
@@ -36,7 +36,7 @@ def _rich_hidden() -> Iterator[None]:
     if "rich" in modules:
         yield
         return
-    modules["rich"] = None  # Python: importing it raises ModuleNotFoundError
+    modules["rich"] = None  # ``import rich`` raises ModuleNotFoundError
     try:
         yield
     finally:
@@ -44,53 +44,53 @@ def _rich_hidden() -> Iterator[None]:
 
 
 class CommandEntry(NamedTuple):
-    """The location of a command, and its line in the help of its group: its own ``short_help``."""
+    """The location of a command, and its ``short_help``, which the help of its group lists."""
 
-    place: str
+    target: str
     """``module:attribute``."""
     short_help: str
     install: str = ""
-    """How to install its package, if that is a separate one: images and clusters need neither it nor what it needs."""
+    """How to install the package of the command, if it is a separate one, which images and clusters do not need."""
 
 
 class LazyGroup(click.Group):
-    """A group that has only the ``entries`` of its commands until one of them is used."""
+    """A group that imports a command when it is used. Until then it has only the entry of the command."""
 
     def __init__(self, *args: Any, entries: Mapping[str, CommandEntry], **more: Any) -> None:
         super().__init__(*args, **more)
         self.entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in order."""
+        """The names of the commands, sorted."""
         return sorted(self.entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command itself, imported."""
+        """Import a command; None if there is none of this name."""
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
         try:
-            command: click.Command = imported(entry.place)
+            command: click.Command = imported(entry.target)
         except ModuleNotFoundError as error:
-            if not entry.install or error.name != entry.place.partition(".")[0]:
+            if not entry.install or error.name != entry.target.partition(".")[0]:
                 raise
             return _missing(cmd_name, entry)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands in the help."""
+        """Write the table of commands in the help."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.entries[name].short_help) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands, or the group's own options."""
+        """Complete names of commands, and the group's own options."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=self.entries[name].short_help) for name in names]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 def _missing(name: str, entry: CommandEntry) -> click.Command:
-    """The command of a package that is not installed."""
+    """A command that says how to install its package."""
 
     def fail_to_run(words: tuple[str, ...]) -> None:
         fail(f"taintwarden {name} is not installed: {entry.install}", 1)

@@ -1,6 +1,6 @@
 """Names of objects in the selected cluster, for completion.
 
-An error message would break the line that is being typed: if the cluster does not answer soon, there are no names.
+An error message would break the line that the user types, so a cluster that does not answer soon gives no names.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from taintwarden.kube.http.client import Client
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import Named
 
-SECONDS = 3.0
+TIMEOUT_SECONDS = 3.0
 
 
-def listed(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
-    """Namespace and name of each object that is listed at ``path``, in order; none if the cluster does not answer."""
+def list_names(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
+    """Namespace and name of each object at ``path``, sorted; empty if the cluster does not answer in time."""
     try:
         return asyncio.run(_read(path, kubeconfig, context))
     except (ClusterError, ConfigError, TimeoutError):
@@ -25,7 +25,7 @@ def listed(path: str, kubeconfig: str | None, context: str | None) -> list[tuple
 
 async def _read(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
     connection = Connection.load(kubeconfig or os.environ.get("TAINTWARDEN_KUBECONFIG"), context)
-    async with asyncio.timeout(SECONDS), Client(connection, 4) as client:
+    async with asyncio.timeout(TIMEOUT_SECONDS), Client(connection, 4) as client:
         session = Session(client, connection.server)
         pages = session.pages(path, Named, "names")
         return sorted([(one.metadata.namespace, one.metadata.name) async for page in pages for one in page])

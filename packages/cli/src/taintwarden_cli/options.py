@@ -1,4 +1,4 @@
-"""Options of several commands. Nothing here needs the cluster's client, which takes a second to import."""
+"""Options that several commands share. None needs the cluster's client, which takes a second to import."""
 
 import math
 import re
@@ -11,7 +11,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class Duration(click.ParamType[float]):
-    """``90s``, ``30m``, ``1h30m`` or seconds, as seconds."""
+    """A duration such as ``90s``, ``30m``, ``1h30m`` or a number of seconds."""
 
     name = "duration"
 

@@ -1,6 +1,6 @@
-"""The option ``-o``, and text that is always safe for the terminal or file.
+"""The option ``-o``, and text without characters that a terminal or file cannot show.
 
-Every command imports this for its help: JSON is in :mod:`data_output`, tables in :mod:`rendering`.
+Every command imports this for its help, so JSON is in :mod:`data_output` and tables are in :mod:`rendering`.
 """
 
 import sys
@@ -10,7 +10,7 @@ from typing import NoReturn, TypeVar
 import click
 
 WIDTH = 100
-"""Columns of output that formats its own lines, such as the demo's."""
+"""Columns of output that breaks its own lines, such as that of the demo."""
 # Tones of emoji and variation selectors: some terminals draw them over the preceding character, others beside it.
 _WIDTH_CHANGES = frozenset(map(chr, [*range(0x1F3FB, 0x1F400), *range(0xFE00, 0xFE10)]))
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -26,13 +26,13 @@ output_option = output_forms("table", "json")
 
 
 def write(text: str, end: str = "\n") -> None:
-    """Print lines, with an escape for each character that standard output cannot show."""
+    """Print text, with an escape for each character that standard output cannot show."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding) + end, nl=False)
 
 
 def printable(text: str) -> str:
-    """``text`` in one line, without control characters that a terminal would interpret, and of a known width."""
+    """``text`` on one line, with escapes for control characters and for characters of unknown width."""
     return "".join(
         one if one.isprintable() and one not in _WIDTH_CHANGES else one.encode("unicode_escape").decode()
         for one in text

@@ -1,4 +1,4 @@
-"""Times of statuses as people compare them: ages and countdowns, as of the time of reading."""
+"""Times of statuses as ages and countdowns, relative to the time of reading."""
 
 import re
 
@@ -6,19 +6,16 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import ago, duration, relative
 from taintwarden.engine.rfc3339 import read_time
 
-_WITHIN = re.compile(
+_TIME = re.compile(
     r"(?:(?P<next>; the next (?:may be evicted|call is made)) at |(?P<word>since|at) )?"
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?P<bound> at the latest)?"
 )
 
 
 class Times:
-    """RFC 3339 times, as text for a reader.
+    """Formats RFC 3339 times relative to ``now``, the time of reading.
 
-    Args:
-        now: the time of reading.
-        is_old: the statuses are of an operator that does not report, so no pod is the next.
-
+    ``is_old`` is True if the operator does not report, so that nothing is known about the next eviction.
     """
 
     def __init__(self, now: str, *, is_old: bool = False) -> None:
@@ -26,22 +23,22 @@ class Times:
         self._is_old = is_old
 
     def age(self, time: str) -> float:
-        """The age in seconds. Of an unreadable time it is 0."""
+        """The age in seconds; 0 for an unreadable time."""
         at = read_time(time)
         return 0.0 if at is None else self.now - at
 
     def ago(self, time: str) -> str:
-        """``2s ago``, of what has happened."""
+        """The age as text, such as ``2s ago``."""
         return ago(-self.age(time), 0.0)
 
     def due(self, deadline: str) -> str:
-        """``due in 30s``, or ``overdue for 61s``."""
+        """The deadline as text: ``due in 30s``, or ``overdue for 61s``."""
         age = self.age(deadline)
         return f"overdue for {duration(age)}" if age >= 1 else f"due {relative(-age, 0.0)}"
 
-    def within(self, text: str) -> str:
-        """A text with every time in it replaced. When the next pod may leave is left out if that is past."""
-        return _WITHIN.sub(self._replaced, text)
+    def rewrite(self, text: str) -> str:
+        """Replace every time in a text. The clause about the next eviction or call is dropped if its time is past."""
+        return _TIME.sub(self._replaced, text)
 
     def _replaced(self, found: re.Match[str]) -> str:
         age = self.age(found["time"])

@@ -1,4 +1,4 @@
-"""Output for people: text in the width of the terminal, tables, and labelled lines."""
+"""Output for people: tables and labelled lines, in the width of the terminal."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,13 +9,13 @@ from rich.text import Text
 from taintwarden_cli.output import printable
 
 PIPE_WIDTH = 1_000
-"""Columns in a file or pipe: so wide that lines are not folded, and a name stays in one piece."""
+"""Columns in a file or pipe: so many that lines are not folded, and names stay in one piece."""
 SHORT = 24
-"""The width of a first column that is never folded."""
+"""Maximum width of a first column that is never folded."""
 
 
 def render(*parts: RenderableType) -> str:
-    """``parts`` as text: on a terminal in its width and in colour; in a file or pipe plain and not folded."""
+    """``parts`` as text: in colour and in the width of a terminal, or plain and not folded in a file or pipe."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
@@ -26,7 +26,7 @@ def render(*parts: RenderableType) -> str:
 
 
 class Lines:
-    """Rows of a label and a text, which is folded; an empty text adds no row."""
+    """Rows of a label and a text that is folded."""
 
     def __init__(self) -> None:
         self.grid = Table.grid(padding=(0, 2))
@@ -34,13 +34,13 @@ class Lines:
         self.grid.add_column(overflow="fold")
 
     def add(self, label: str, text: str | None, style: str = "") -> None:
-        """Add one row."""
+        """Add a row, unless ``text`` is empty."""
         if text:
             self.grid.add_row(Text(label, style="dim"), Text(printable(text), style=style))
 
 
 def rows(header: Sequence[str], listed: Iterable[Sequence[str | Text]]) -> RenderableType:
-    """A plain table. Where it does not fit, the widest columns are folded; a first column of times is not."""
+    """A plain table. Columns that do not fit are folded, except a first one of at most ``SHORT`` characters."""
     cells = [[Text(printable(cell)) if isinstance(cell, str) else cell for cell in one] for one in listed]
     is_short = all(one[0].cell_len <= SHORT for one in cells)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)

@@ -15,8 +15,8 @@ from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settin
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import PlacedPod, PlacedSpec
-from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.node_requirements import FullPod, FullPodSpec
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
 from taintwarden_cli.rendering import Lines, render
@@ -28,9 +28,9 @@ from taintwarden_placement.node_labels.names import LabelSubject, subjects_of
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5
 PAUSE_SECONDS = 1.0
-"""A write of the operator may be in progress."""
+"""Seconds between two rounds. A write of the operator may be in progress."""
 MAX_EXAMPLES = 10
-"""Objects that are named; the others are counted."""
+"""Maximum number of objects named; the others are counted."""
 _Object = TypeVar("_Object")
 
 
@@ -47,8 +47,7 @@ def print_labels(taints: tuple[str, ...]) -> None:
 
 
 def labels_for(taints: Iterable[str]) -> dict[str, str]:
-    """The labels of a node with these taints, and without those of which only the key is given.
-
+    """The labels of a node that has the taints ``KEY=VALUE:EFFECT``, and no taint of the keys ``KEY``.
     Raises BadInput if a taint cannot be read, or labels cannot express it.
     """
     written = [parse_taint(one) for one in taints if ":" in one]
@@ -63,56 +62,57 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
 
 
 class Uses:
-    """What carries and names the labels of one key, the key of a taint or of a label."""
+    """The objects that use the labels of placement of one key: the key of a taint, or of a label."""
 
     def __init__(self, key: str) -> None:
         self.keys = (LabelSubject(key), LabelSubject(key, of_label=True))
         self.policies: list[str] = []
-        """Policies that place by it, or repeat its version, each with its mode unless that is Enforce."""
+        """Policies that place by the key, or repeat the version in the label, with their mode unless it is Enforce."""
         self.nodes: set[str] = set()
         self.users: dict[str, list[str]] = {"Pods": [], "Templates": []}
         """The objects whose node affinity names the labels."""
 
     def add_policy(self, stored: Mapping[str, Any]) -> None:
-        """A policy as it is stored, valid or not."""
-        spec, name = mapping(stored.get("spec")), named(stored)[1]
+        """Add a stored policy, valid or not."""
+        spec, name = mapping(stored.get("spec")), namespaced_name(stored)[1]
         taints, labels = spec.get("taints"), spec.get("versionLabels")
         used = [
-            LabelSubject(str(value_at(one, "key"))) for one in _listed(taints) if value_at(one, "placement") is True
+            LabelSubject(str(value_at(one, "key"))) for one in _as_list(taints) if value_at(one, "placement") is True
         ]
-        used += [LabelSubject(str(label), of_label=True) for label in _listed(labels)]
+        used += [LabelSubject(str(label), of_label=True) for label in _as_list(labels)]
         if any(one in self.keys for one in used):
             mode = spec.get("mode", Mode.ENFORCE.value)
             self.policies.append(name if mode == Mode.ENFORCE else f"{name} ({mode})")
 
     def add_node(self, node: NodeObject) -> None:
-        """A node."""
-        if self._are_in(node.metadata.labels):
+        """Add a node, if it has the labels."""
+        if self._match_key(node.metadata.labels):
             self.nodes.add(node.metadata.name)
 
-    def add_pod(self, pod: PlacedPod) -> None:
-        """A pod that has not finished."""
-        if self._are_in(pod.spec.place.labels):
+    def add_pod(self, pod: FullPod) -> None:
+        """Add a pod that has not finished, if its node affinity names the labels."""
+        if self._match_key(pod.spec.node_requirements.labels):
             self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
-        """An object with a pod template. One that a controller manages has the template of that."""
-        namespace, name = named(workload)
-        owners = _listed(value_at(workload, "metadata", "ownerReferences"))
+        """Add a workload, if its template names the labels. The template of an owned workload is that of its
+        controller.
+        """
+        namespace, name = namespaced_name(workload)
+        owners = _as_list(value_at(workload, "metadata", "ownerReferences"))
         if any(value_at(one, "controller") is True for one in owners):
             return
         template = pod_in(workload, listing.group, listing.kind)
-        if self._are_in(msgspec.convert(value_at(template, "spec") or {}, PlacedSpec).place.labels):
+        if self._match_key(msgspec.convert(value_at(template, "spec") or {}, FullPodSpec).node_requirements.labels):
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
-    def _are_in(self, labels: Iterable[str]) -> bool:
+    def _match_key(self, labels: Iterable[str]) -> bool:
         return any(one in self.keys for one in subjects_of(labels))
 
 
 async def read_uses(session: Session, key: str) -> Uses:
-    """Read all that may carry or name labels of placement.
-
-    Raises ClusterError if something of it cannot be read. What is not known may be in use.
+    """Read all objects that may have or name labels of placement.
+    Raises ClusterError if some cannot be read: they may use the labels.
     """
     found = Uses(key)
 
@@ -128,7 +128,7 @@ async def read_uses(session: Session, key: str) -> Uses:
     stored, *_ = await asyncio.gather(
         session.policies(dict[str, Any]),
         read(NODES.path, NodeObject, NODES.name, found.add_node),
-        read(PODS.path, PlacedPod, PODS.name, found.add_pod, NOT_FINISHED),
+        read(PODS.path, FullPod, PODS.name, found.add_pod, NOT_FINISHED),
         *templates,
     )
     for policy in stored:
@@ -145,7 +145,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
         fail(printable(words), REFUSED)
     if not uses.nodes:
         fail(printable(f"no node carries labels of placement for {key}"), REFUSED)
-    write(render(_shown(key, uses).grid))
+    write(render(_describe_uses(key, uses).grid))
     if any(uses.users.values()) and not force:
         fail("the labels are in use: restart what names them, and try again; or use --force", REFUSED)
     confirm("Remove the labels?", "remove the labels", yes=yes)
@@ -153,7 +153,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     write(printable(f"the labels of {key} were removed from {nodes} nodes"))
 
 
-def _shown(key: str, uses: Uses) -> Lines:
+def _describe_uses(key: str, uses: Uses) -> Lines:
     lines = Lines()
     lines.add("Key", key, "bold")
     lines.add("Nodes", str(len(uses.nodes)))
@@ -166,26 +166,27 @@ def _shown(key: str, uses: Uses) -> Lines:
 
 
 async def remove_labels(session: Session, keys: Sequence[LabelSubject], pause_seconds: float = PAUSE_SECONDS) -> int:
-    """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
+    """Remove the labels of these keys until no node has one, with a pause after each round. Returns the number of
+    nodes.
 
     Raises ClusterError if some nodes still carry them.
     """
     changed: set[str] = set()
     problem = ""
     for _ in range(MAX_ROUNDS):
-        nodes = await _carrying(session, keys)
+        nodes = await _labelled_nodes(session, keys)
         if not nodes:
             return len(changed)
         changed |= nodes.keys()
-        problem = await _write(session, nodes)
+        problem = await _remove_from_nodes(session, nodes)
         await asyncio.sleep(pause_seconds)
-    left = len(await _carrying(session, keys))
+    left = len(await _labelled_nodes(session, keys))
     msg = f"{left} nodes still carry labels: {problem or 'another client writes them'}. Run the command again"
     raise ClusterError(msg)
 
 
-async def _carrying(session: Session, keys: Sequence[LabelSubject]) -> dict[str, list[str]]:
-    """The nodes with labels about these keys, and these labels."""
+async def _labelled_nodes(session: Session, keys: Sequence[LabelSubject]) -> dict[str, list[str]]:
+    """The nodes with labels of these keys, and these labels."""
     found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
@@ -194,19 +195,19 @@ async def _carrying(session: Session, keys: Sequence[LabelSubject]) -> dict[str,
     return found
 
 
-async def _write(session: Session, nodes: dict[str, list[str]]) -> str:
-    """Remove these labels of nodes; returns why one could not be written."""
+async def _remove_from_nodes(session: Session, nodes: dict[str, list[str]]) -> str:
+    """Remove labels from nodes. Returns why one of the nodes could not be changed; empty if all were."""
 
     async def one(name: str, labels: list[str]) -> str:
         try:
             path, body = f"{NODES.path}/{quote(name, safe='')}", {"metadata": {"labels": dict.fromkeys(labels)}}
             await session.patch(path, body, f"node {name}", FIELD_MANAGER)
-        except ClusterError as error:  # it may be gone
+        except ClusterError as error:  # the node may be gone
             return str(error)
         return ""
 
     return next(filter(None, await asyncio.gather(*(one(*pair) for pair in nodes.items()))), "")
 
 
-def _listed(found: object) -> Iterator[Any]:
+def _as_list(found: object) -> Iterator[Any]:
     yield from found if isinstance(found, list) else ()

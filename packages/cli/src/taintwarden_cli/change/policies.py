@@ -28,13 +28,13 @@ from taintwarden_cli.rehearsal.shadowing import acting_first, valid_policies, wh
 from taintwarden_cli.rendering import Lines, render
 
 TRIES = 5
-"""The operator writes the status of a busy policy every few seconds, which changes its version."""
+"""Maximum number of attempts to patch a policy. Each status that the operator writes changes its version."""
 FIELD_MANAGER = "taintwarden-pause"
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class StoredMeta(msgspec.Struct, rename="camel"):
-    """``metadata``."""
+    """``metadata`` of a policy."""
 
     name: str
     uid: str = ""
@@ -44,7 +44,7 @@ class StoredMeta(msgspec.Struct, rename="camel"):
 
 
 class StoredSpec(msgspec.Struct):
-    """The fields of ``spec`` that commands change, and what says whether there is a guard."""
+    """The fields of ``spec`` that commands change, or that say if there is a guard."""
 
     mode: str = "Enforce"
     paused: bool = False
@@ -61,29 +61,29 @@ class StoredPolicy(msgspec.Struct):
 
     @property
     def has_guard(self) -> bool:
-        """Whether it has a guard, which the operator needs to release pods."""
+        """True if the policy has a guard, without which the operator releases no pods."""
         guard = (self.spec.limits or {}).get("guard") or {}
         return self.spec.reclaim is None and guard.get("maxPercent") != ALL_PERCENT
 
 
 async def read_policy(session: Session, name: str) -> StoredPolicy:
-    """The policy ``name``. Raises ClusterError if it does not exist, or cannot be read."""
+    """Read the policy ``name``. Raises ClusterError if it does not exist, or cannot be read."""
     found = await session.read(f"{POLICIES.path}/{quote(name, safe='')}", StoredPolicy, POLICIES.name)
     if found is None:
         raise ClusterError(f"there is no TaintEvictionPolicy {name} in the cluster at {session.server}")
     return found
 
 
-async def change(
+async def patch_policy(
     session: Session,
     name: str,
     attempt: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]],
     manager: str,
     tries: int = TRIES,
 ) -> str:
-    """Merge what ``attempt`` makes of the stored policy, None for nothing; returns the message that it makes.
+    """Patch a policy with what ``attempt`` makes of it, unless that is None. Returns the message of ``attempt``.
 
-    If another client writes the policy meanwhile, it is read again.
+    If another client writes the policy meanwhile, it is read and patched again.
 
     Raises ClusterError if the policy does not exist, was not changed, or the outcome is unknown.
     """
@@ -98,7 +98,7 @@ async def change(
     except ChangedMeanwhileError:
         if tries == 1:
             raise
-        return await change(session, name, attempt, manager, tries - 1)
+        return await patch_policy(session, name, attempt, manager, tries - 1)
     return text
 
 
@@ -114,12 +114,12 @@ def switch_policies(
     yes: bool,
     **flags: object,
 ) -> None:
-    """Pause or resume policies that are named, or every policy. A failure does not stop the others."""
+    """Pause or resume the named policies, or every policy. After a failure the others are still changed."""
     if bool(policies) == every:
         raise click.UsageError("name policies, or pass --all")
     settings, verb = settings_of(flags), "resume" if resume else "pause"
     if every:
-        cluster, stored = ask(settings, _look)
+        cluster, stored = ask(settings, _list_policies)
         policies = tuple(sorted(one.metadata.name for one in stored if one.spec.paused is resume))
         write(printable(f"Policies to {verb} in {cluster}: {', '.join(policies) or 'none'}"))
         if not policies:
@@ -129,16 +129,17 @@ def switch_policies(
         sys.exit(REFUSED)
 
 
-async def _look(session: Session) -> tuple[str, list[StoredPolicy]]:
+async def _list_policies(session: Session) -> tuple[str, list[StoredPolicy]]:
     return session.cluster, await session.policies(StoredPolicy)
 
 
 async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, reason: str) -> list[bool]:
-    """Print what becomes of each policy; returns whether it is done."""
+    """Pause or resume policies, and print each result. Returns True for each success, False for each failure."""
     by, found = "" if resume else await _author(session, reason), []
+    attempt = _resumed if resume else lambda one: _paused(one, by)
     for name in names:
         try:
-            text = await change(session, name, _resumed if resume else lambda one: _paused(one, by), FIELD_MANAGER)
+            text = await patch_policy(session, name, attempt, FIELD_MANAGER)
             write(printable(f"{text} (cluster {session.cluster})"))
             found.append(True)
         except ClusterError as error:
@@ -149,7 +150,7 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
 
 
 async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: bool) -> None:
-    """Say which policies act first on the same taints, so that it has no effect, if they may be read."""
+    """Warn of policies that act first on the same taints, so that the change has no effect, if they may be listed."""
     with contextlib.suppress(ClusterError):
         policies = valid_policies(await session.policies(dict[str, Any]))
         for policy in (one for one in policies if one.name in names):
@@ -159,7 +160,7 @@ async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: b
 
 
 def _in_spite(policy: Policy, other: Policy, *, resume: bool) -> str:
-    """What happens to pods that both policies select, and how to change that."""
+    """The consequence for pods that both policies select, and how to change it."""
     if not resume:
         return f"it evicts pods that both select all the same. To stop it: taintwarden pause {other.name}"
     if other.mode is Mode.ENFORCE:
@@ -188,7 +189,7 @@ def _resumed(stored: StoredPolicy) -> tuple[Mapping[str, Any] | None, str]:
 
 
 async def _author(session: Session, reason: str) -> str:
-    """The text of the annotation. An API server older than 1.28 does not say who the user is."""
+    """The text of the annotation that names the user. API servers before 1.28 do not say who the user is."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         review = await session.review(_REVIEWS, body, "ask who you are")
@@ -204,30 +205,29 @@ async def _author(session: Session, reason: str) -> str:
 def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     """Carry out ``taintwarden guard reset``: show what is held, ask, and request its release."""
     settings = settings_of(flags)
-    cluster, found = ask(settings, lambda session: look(session, policy))
-    write(_shown(cluster, found))
+    cluster, found = ask(settings, lambda session: read_halted_policy(session, policy))
+    write(_review_text(cluster, found))
     confirm("Release them?", "release them", yes=yes)
 
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
-        if halt(stored) != halt(found):
+        if check_halted(stored) != check_halted(found):
             raise ClusterError(f"what holds policy {policy} is not what was shown any more: look again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
         return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(stored.metadata.generation)}}}, text
 
-    write(printable(ask(settings, lambda session: change(session, policy, attempt, "taintwarden"))))
+    write(printable(ask(settings, lambda session: patch_policy(session, policy, attempt, "taintwarden"))))
 
 
-async def look(session: Session, name: str) -> tuple[str, StoredPolicy]:
-    """The cluster, and a policy that something stops. Raises ClusterError as :func:`halt`."""
+async def read_halted_policy(session: Session, name: str) -> tuple[str, StoredPolicy]:
+    """Read a policy that holds pods, and the name of its cluster. Raises ClusterError as :func:`check_halted` does."""
     stored = await read_policy(session, name)
-    halt(stored)
+    check_halted(stored)
     return session.cluster, stored
 
 
-def halt(stored: StoredPolicy) -> tuple[int, str | None]:
-    """The generation of a policy and when its guard tripped; None: it is armed, and all nodes are unhealthy.
-
-    Raises ClusterError if nothing does, or the operator has not read its newest version.
+def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
+    """Check that pods are held. Returns the generation, and when the guard tripped: None if all nodes are unhealthy.
+    Raises ClusterError if nothing is held, or the operator has not read the newest version.
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
@@ -241,10 +241,10 @@ def halt(stored: StoredPolicy) -> tuple[int, str | None]:
     return generation, tripped_at
 
 
-def _shown(cluster: str, found: StoredPolicy) -> str:
-    """What you review before you confirm the evictions. Pods that are not due yet are released, too."""
-    (generation, tripped_at), status, lines = halt(found), found.status, Lines()
-    held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # a zone holds before the guard does
+def _review_text(cluster: str, found: StoredPolicy) -> str:
+    """Text that users review before they confirm the evictions. Pods that are not due yet are released, too."""
+    (generation, tripped_at), status, lines = check_halted(found), found.status, Lines()
+    held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # zones refuse before the guard
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
     lines.add("Tripped", tripped_at)

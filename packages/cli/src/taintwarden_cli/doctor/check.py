@@ -11,7 +11,7 @@ from taintwarden_cli.rehearsal.sources import Source, Subject
 
 
 class Severity(StrEnum):
-    """How serious a finding is."""
+    """The severity of a finding."""
 
     ERROR = "error"
     """It does harm, or will with the next change of a taint."""
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a check finds about one object. Fields that are not set have the check's own values."""
+    """A fault that a check finds in one object. Unset fields have the values of the check."""
 
     subject: Subject
     message: str
@@ -29,7 +29,7 @@ class Found(msgspec.Struct, frozen=True):
     pods: int = 0
     """The number of pods that it concerns."""
     template: bool = False
-    """It concerns the template of future pods."""
+    """True if it concerns the template of future pods."""
 
 
 Run = Callable[[Context], Iterator[Found]]
@@ -51,17 +51,18 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
 
 
-MADE: list[Check] = []
+REGISTERED: list[Check] = []
 """Every check that a module has added."""
 
 
 def check(
     name: str, severity: Severity, finds: str, remedy: str, *, needs: Sequence[Source] = (), uses: Sequence[Source] = ()
 ) -> Callable[[Run], Run]:
-    """Make the decorated function a check."""
+    """Register the decorated function as a check."""
 
     def add(run: Run) -> Run:
-        MADE.append(Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run))
+        made = Check(id=name, severity=severity, finds=finds, remedy=remedy, needs=needs, uses=uses, run=run)
+        REGISTERED.append(made)
         return run
 
     return add
@@ -84,11 +85,11 @@ class Finding(msgspec.Struct, rename="camel", kw_only=True):
     remedy: str
     pods: int
     template: bool
-    """Whether the template has the fault, too: then it persists when pods are replaced."""
+    """True if the template has the fault, too. Then it persists when pods are replaced."""
 
     @property
     def subject(self) -> Subject:
-        """The object."""
+        """The object with the fault."""
         return Subject(self.kind, self.name, self.namespace)
 
 
@@ -101,7 +102,7 @@ class NotChecked(msgspec.Struct, rename="camel"):
 
 
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole result. ``checks``: how many ran."""
+    """The whole result. ``checks`` is the number of checks that ran."""
 
     at: str
     server: str
@@ -117,7 +118,7 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
         self.warnings = len(self.findings) - self.errors
 
     @property
-    def is_blind(self) -> bool:
-        """Whether more checks could not be made than were made: no finding means little then."""
+    def is_mostly_unchecked(self) -> bool:
+        """True if fewer checks ran than did not: then no finding means little."""
         left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
         return len(left_out) > self.checks

@@ -10,40 +10,37 @@ from taintwarden.engine.model import Gates, PodClass, Policy, Taint, Toleration
 from taintwarden.engine.operators import Operator
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PodGroup
-from taintwarden_cli.rehearsal.node_candidates import Candidate, Candidates
-from taintwarden_cli.rehearsal.rehearsal import named, taught
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod, UnscheduledPods
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import FullBudget
-from taintwarden_cli.status.lasting import why_none
+from taintwarden_cli.status.lasting_problems import why_allows_none
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
 from taintwarden_cli.status.problems import Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
 _CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
-"""Problems of a policy for which there are checks."""
+"""Kinds of problems for which there are checks."""
 
 
 def is_ours(configuration: WebhookConfiguration) -> bool:
-    """Whether it is a configuration of ours, whatever it is called."""
+    """True if the configuration has webhooks of Taintwarden, whatever its own name."""
     return any(webhook.name.endswith(".taintwarden.io") for webhook in configuration.webhooks)
 
 
 class Context:
     """A snapshot, and the operator's decisions on it. Checks read nothing else.
 
-    Args:
-        snapshot: the objects of the cluster.
-        gates: which operators are enabled, if the operator's Deployment does not specify it.
-
+    ``gates`` says which operators are enabled, if the operator's Deployment does not.
     """
 
     def __init__(self, snapshot: DoctorSnapshot, gates: Gates) -> None:
         self.snapshot = snapshot
         self.gates = snapshot.operator.gates if snapshot.operator else gates
-        rehearsal = taught(snapshot, self.gates)
+        rehearsal = rehearse(snapshot, self.gates)
         self.view = rehearsal.view
         self.groups = snapshot.groups
         """Pods and templates by owner."""
-        self.candidates = Candidates(snapshot, rehearsal, self.gates)
+        self.unscheduled_pods = UnscheduledPods(rehearsal, self.gates)
         self.policies, self.policy_problems = rehearsal.policies, rehearsal.policy_problems
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
         self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
@@ -55,22 +52,24 @@ class Context:
 
     @cached_property
     def summaries(self) -> list[PolicySummary]:
-        """The status of each policy, summarized, with what a close look added."""
-        stored = [one for one in self.snapshot.policies if named(one)[1]]
+        """The summary of each policy, with the findings of the inspection."""
+        stored = [one for one in self.snapshot.policies if namespaced_name(one)[1]]
         found = summarize(stored, (), self.snapshot.now).policies
         for policy in found:
-            if (more := self.snapshot.looks.get(policy.name)) is not None:
-                policy.take(more)
+            if (more := self.snapshot.findings.get(policy.name)) is not None:
+                policy.add_findings(more)
         return found
 
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
-        """Whether another check finds the problem, with more detail: a wait for budgets that never allow is one."""
+        """True if another check reports the problem in more detail, also a wait for budgets that never allow an
+        eviction.
+        """
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
-        in_vain = all(one is not None and why_none(one) for one in budgets)
+        in_vain = all(one is not None and why_allows_none(one) for one in budgets)
         return problem.kind in _CHECKED or (problem.kind is ProblemKind.BUDGET and in_vain)
 
     @property
-    def running(self) -> Iterator[PodGroup]:
+    def running_groups(self) -> Iterator[PodGroup]:
         """The groups with pods on nodes."""
         return (group for group in self.groups if not group.template)
 
@@ -102,16 +101,16 @@ class Context:
             if name in self.nodes:
                 yield name, count, self.verdicts(name, group)
 
-    def candidate(self, group: PodGroup) -> Candidate:
-        """A pod of a group that is created again, with the native tolerations that injection adds."""
+    def unscheduled_pod(self, group: PodGroup) -> UnscheduledPod:
+        """A replacement of the group's pods, with the native tolerations that injection adds."""
         shape = group.shape
         extended = self.view.tolerations_of(shape.pod_class).extended if self.injects(group) else ()
         natives = tuple(Toleration(one.key, Operator.EXISTS) for one in extended if one.key)
         text = dict(shape.annotations).get(AFFINITY_ANNOTATION)
-        return self.candidates.of_class(shape.pod_class, shape.place, text, natives)
+        return self.unscheduled_pods.of_class(shape.pod_class, shape.node_requirements, text, natives)
 
     def injects(self, group: PodGroup) -> bool:
-        """Whether new pods of the group get missing native tolerations."""
+        """True if the webhook adds missing native tolerations to new pods of the group."""
         declined = group.pod_class.labels.get(INJECT) == "false"
         return not declined and self.mutating is not None and group.pod_class.namespace in self.opted_in
 
@@ -119,7 +118,7 @@ class Context:
         """The PodDisruptionBudgets that select a group's pods, by name."""
         return [self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class)]
 
-    def may_leave(self, group: PodGroup) -> list[Policy]:
+    def evicting_policies(self, group: PodGroup) -> list[Policy]:
         """The policies that may evict the group's pods from their nodes."""
         here = [self.nodes[name] for name in group.pods if name in self.nodes]
         policies = self.view.policies_for(group.pod_class)

@@ -1,4 +1,4 @@
-"""Reads the sources of the checks, and nothing else. Pods and pod templates are counted page by page, and not kept."""
+"""Reads the sources of the checks. Pods and pod templates are counted page by page, and not kept."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,33 +16,33 @@ from taintwarden_cli.doctor.doctor_snapshot import (
     WebhookConfiguration,
 )
 from taintwarden_cli.doctor.inventory import Inventory
-from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, unready
+from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, webhook_problem
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
 from taintwarden_cli.rehearsal.reading import Reader
 from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
-from taintwarden_cli.status.close_look import look_closely
 from taintwarden_cli.status.event_timeline import read_events
+from taintwarden_cli.status.inspection import inspect_cluster
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
-"""A kube-controller-manager renews its lease every few seconds; after this time without renewal it is not running."""
+"""Seconds without renewal after which no kube-controller-manager runs. It renews its Lease every few seconds."""
 CANCELLED, CANCELLED_SECONDS = "EvictionCancelled", 3_600.0
-"""The Events that are read, and for how long API servers keep them unless configured otherwise."""
+"""Reason of the Events that are read, and how long API servers keep Events by default."""
 _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def read_for(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
+async def read_sources(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
     """Read these sources concurrently. Raises ClusterError if none of them can be read."""
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found)
     await reader.read(wanted)
-    if wanted and found.problems.keys() >= wanted - {*DEVICES, Source.LOOK}:  # these come after the policies
+    if wanted and found.problems.keys() >= wanted - {*DEVICES, Source.INSPECTION}:  # read after the policies, if at all
         raise ClusterError(next(iter(found.problems.values())))
-    found.take(reader.inventory)
-    if Source.LOOK in wanted:
-        found.looks = (await look_closely(session, found.policies, Gates(), found.now)).by_policy
+    found.add_inventory(reader.inventory)
+    if Source.INSPECTION in wanted:
+        found.findings = (await inspect_cluster(session, found.policies, Gates(), found.now)).by_policy
 
 
 class _DoctorReader(Reader):
@@ -73,12 +73,14 @@ class _DoctorReader(Reader):
             case Source.OPERATOR:
                 deployments = await read_deployments(session, found.namespace)
                 found.operator = operator_in(deployments)
-                found.has_extender = any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)
-                found.webhook_problem = unready(deployments, found.namespace)
+                found.has_extender = any(
+                    one.spec.replicas and any(one.containers_running(EXTENDER)) for one in deployments
+                )
+                found.webhook_problem = webhook_problem(deployments, found.namespace)
             case Source.BUILT_IN:
                 found.built_in, found.built_in_for_devices = await read_built_in(session, found.now)
-            case Source.LOOK:
-                pass  # after the policies
+            case Source.INSPECTION:
+                pass  # ``read_sources`` reads it after the policies
             case Source.RIGHTS:
                 found.rights = await read_rights(session, found.namespace)
             case _:
@@ -90,7 +92,7 @@ class _DoctorReader(Reader):
 
 def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
     """The operator's settings in its Deployment; None if there is none."""
-    found = next(((one, container) for one in deployments for container in one.running("run")), None)
+    found = next(((one, container) for one in deployments for container in one.containers_running("run")), None)
     if found is None:
         return None
     deployment, container = found
@@ -101,9 +103,9 @@ def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
 
 
 def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
-    """The settings as the operator itself reads them. It does not run with settings that it refuses."""
+    """The settings as the operator reads them. Invalid ones, with which it does not run, give the defaults."""
     try:
-        # Without flags for help: click would cache those of this first call for all later ones.
+        # No names for help: click would cache them for all later calls.
         flags = run.make_context("run", list(words), resilient_parsing=True, help_option_names=[]).params
         return load_settings(environment, **flags)
     except (SettingsError, click.ClickException):
@@ -111,8 +113,7 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
 
 
 async def read_rights(session: Session, namespace: str) -> Rights:
-    """Which rights the operator's service account lacks: the one in its Deployment, or in the manifest.
-
+    """The rights that the operator's service account lacks: the account of its Deployment, or the default one.
     Raises ClusterError if this user may not create access reviews.
     """
     try:
@@ -137,11 +138,9 @@ async def read_rights(session: Session, namespace: str) -> Rights:
 
 
 async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:
-    """Whether the built-in taint eviction controllers run, for nodes and for devices.
+    """The states of the built-in taint eviction controllers for nodes and for devices.
 
-    By the manager's lease, and its flags if they can be read.
-
-    Raises ClusterError if neither can be read.
+    The manager's Lease decides, and its flags if its pods are listed. Raises ClusterError if either cannot be read.
     """
     lease = await read_lease(session, "kube-system", "kube-controller-manager")
     if lease is None or lease.spec is None or now - (read_time(lease.spec.renew_time) or 0.0) > EXPIRED_SECONDS:
@@ -159,7 +158,7 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
 
 
 def _is_on(command: list[str], controller: str) -> bool:
-    """As ``IsControllerEnabled`` of k8s.io/controller-manager: by name, else by the star."""
+    """True if the flags enable a controller by name, or else by the star, like Kubernetes' ``IsControllerEnabled``."""
     flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
     names = [name for flag in flags for name in flag.split(",")] or ["*"]
     return controller in names or (f"-{controller}" not in names and "*" in names)

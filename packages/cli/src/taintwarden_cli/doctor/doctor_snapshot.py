@@ -1,4 +1,4 @@
-"""What the checks read in addition to the snapshot for a machine."""
+"""The snapshot for ``doctor``: that of a rehearsal, and the other objects that checks read."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -11,7 +11,7 @@ from taintwarden_cli.doctor.inventory import Inventory, PodGroup
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.status.event_timeline import Happening
-from taintwarden_cli.status.findings import PolicyLook
+from taintwarden_cli.status.findings import PolicyFindings
 
 
 class ClientConfig(msgspec.Struct, rename="camel"):
@@ -21,7 +21,7 @@ class ClientConfig(msgspec.Struct, rename="camel"):
 
 
 class Webhook(msgspec.Struct, rename="camel"):
-    """``webhooks[]``."""
+    """An item of ``webhooks``."""
 
     name: str = ""
     client_config: ClientConfig = msgspec.field(default_factory=ClientConfig)
@@ -45,7 +45,7 @@ class OperatorSettings(msgspec.Struct):
 
 
 class BuiltIn(StrEnum):
-    """What is known about the built-in controller for taints of nodes, or the one for taints of devices."""
+    """The state of the built-in controller for taints of nodes, or of the one for taints of devices."""
 
     ABSENT = "absent"
     """It does not run, or is switched off."""
@@ -71,7 +71,7 @@ OF_DEVICES = tuple(
 )
 REPLACING = tuple(Right("apps", "deployments", verb) for verb in ("list", "patch"))
 RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES, *REPLACING)
-"""Those that evictions need. Without others of ``deploy/base/rbac.yaml`` the operator does not become ready."""
+"""Rights that only evictions need. The operator does not become ready without others of ``deploy/base/rbac.yaml``."""
 
 
 class Rights(msgspec.Struct):
@@ -85,13 +85,13 @@ class DoctorSnapshot(Snapshot):
     """The input of the checks. Pods are kept in groups only."""
 
     namespace: str = ""
-    """The namespace in which the operator is searched."""
+    """The namespace of the operator."""
     groups: Sequence[PodGroup] = ()
     mutating: Sequence[WebhookConfiguration] = ()
     validating: Sequence[WebhookConfiguration] = ()
     lease: LeaseObject | None = None
     lease_is_late: bool = False
-    """It was not renewed while one looked at it."""
+    """True if it was not renewed while it was watched."""
     operator: OperatorSettings | None = None
     built_in: BuiltIn = BuiltIn.PERHAPS
     built_in_for_devices: BuiltIn = BuiltIn.PERHAPS
@@ -100,11 +100,11 @@ class DoctorSnapshot(Snapshot):
     webhook_problem: str = ""
     """Why no webhook answers, if that is known."""
     rights: Rights | None = None
-    looks: Mapping[str, PolicyLook] = {}
-    """What a close look adds to the status of each policy."""
+    findings: Mapping[str, PolicyFindings] = {}
+    """The findings of the inspection, by policy."""
 
-    def take(self, inventory: Inventory) -> None:
-        """All pods and templates are read."""
+    def add_inventory(self, inventory: Inventory) -> None:
+        """Take the groups of an inventory that has all pods and templates."""
         inventory.close()
         self.groups = inventory.groups
         self.unreadable = [*self.unreadable, *inventory.unreadable]

@@ -1,4 +1,4 @@
-"""Carries out ``doctor``: reads what the chosen checks need, makes them, and prints what they find."""
+"""Carries out ``doctor``: reads what the chosen checks need, runs them, and prints what they find."""
 
 import sys
 import time
@@ -6,43 +6,40 @@ from collections.abc import Iterable, Sequence
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden_cli.cluster_session import FINE, PERSON, USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Severity
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.command import SHOWN_OBJECTS
 from taintwarden_cli.doctor.context import Context
-from taintwarden_cli.doctor.doctor_reading import read_for
+from taintwarden_cli.doctor.doctor_reading import read_sources
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot
 from taintwarden_cli.doctor.findings_table import parts
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rendering import render
 
-BLIND = 11
+MOSTLY_UNCHECKED = 11
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 def examine(only: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
-    """Carry out the command."""
+    """Carry out ``taintwarden doctor``."""
     try:
-        checks = chosen(only)
+        checks = select_checks(only)
     except LookupError as error:
         fail(str(error), USAGE)
     settings = settings_of(flags)
     snapshot = DoctorSnapshot(time.time(), namespace=settings.namespace)
-    ask(settings, lambda session: read_for(wanted(checks), session, snapshot))
+    ask(settings, lambda session: read_sources(needed_sources(checks), session, snapshot))
     answer = diagnose(snapshot, checks, settings.gates)
     write_answer(answer, output, lambda: render(*parts(answer, checks, None if show_all else SHOWN_OBJECTS)))
-    sys.exit(PERSON if answer.findings else BLIND if answer.is_blind else FINE)
+    sys.exit(ACTION_NEEDED if answer.findings else MOSTLY_UNCHECKED if answer.is_mostly_unchecked else FINE)
 
 
-def chosen(names: Sequence[str]) -> tuple[Check, ...]:
+def select_checks(names: Sequence[str]) -> tuple[Check, ...]:
     """The checks with these IDs; all of them if none is named.
-
-    Raises:
-        LookupError: a check does not exist; the text names it.
-
+    Raises LookupError if a check does not exist; the text names it.
     """
     known = {check.id for check in CATALOGUE}
     if missing := [name for name in names if name not in known]:
@@ -50,15 +47,15 @@ def chosen(names: Sequence[str]) -> tuple[Check, ...]:
     return tuple(check for check in CATALOGUE if not names or check.id in names)
 
 
-def wanted(checks: Iterable[Check]) -> frozenset[Source]:
-    """The sources of these checks: no others are read."""
+def needed_sources(checks: Iterable[Check]) -> frozenset[Source]:
+    """The sources that these checks read."""
     return frozenset(source for check in checks for source in (*check.needs, *check.uses))
 
 
 def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
-    """The findings of ``checks``."""
+    """Run the checks whose sources were read, and collect their findings."""
     context = Context(snapshot, gates)
-    made = [check for check in checks if all(snapshot.knows(source) for source in check.needs)]
+    made = [check for check in checks if all(snapshot.has_read(source) for source in check.needs)]
     findings = [finding for check in made for finding in _merged(check, check.run(context))]
     findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
     return Diagnosis(

@@ -22,7 +22,7 @@ def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterat
     finds = {check.id: check.finds for check in checks}
     for (severity, name), group in groupby(found.findings, key=lambda one: (one.severity, one.check)):
         findings = list(group)
-        yield Text.assemble((severity, _STYLES[severity]), f" {name}: ", (_sum(findings), "bold"))
+        yield Text.assemble((severity, _STYLES[severity]), f" {name}: ", (_count(findings), "bold"))
         yield Padding(Text(finds[name], style="dim"), _INDENT)
         for remedy in dict.fromkeys(one.remedy for one in findings):
             alike = [one for one in findings if one.remedy == remedy]
@@ -41,7 +41,7 @@ def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterat
     yield Text(_summary(found), style="bold")
 
 
-def _sum(findings: Sequence[Finding]) -> str:
+def _count(findings: Sequence[Finding]) -> str:
     objects = len({one.subject for one in findings})
     pods = sum(one.pods for one in findings)
     counted = wording.several(objects, "object")

@@ -10,23 +10,23 @@ from taintwarden.api.types import GROUP
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Instant, MonotonicTime, PodClass, WallTime
 from taintwarden.kube.wire.kinds import OwnerReference
-from taintwarden_cli.rehearsal.places import Place, PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod, NodeRequirements
 from taintwarden_cli.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
 from taintwarden_placement.admission.checking import mapping, sequence, value_at
 
 _NOWHERE = "a template"
-"""The node name of a template, which is on no node: only bound pods are decoded."""
-DEEPEST = 8
-"""Owners are not nested deeper in practice; the limit ends cycles of owner references."""
+"""Node name of templates, which are on no node: the decoder skips pods that are not bound."""
+MAX_OWNER_DEPTH = 8
+"""Maximum depth of owners. Real ones are not nested deeper; the limit ends cycles of owner references."""
 _FINISHED = ("Complete", "Failed")
 
 
 class PodShape(msgspec.Struct, frozen=True):
-    """The fields of a pod that checks read. ``annotations`` are ours, ``tolerations`` are JSON as stored."""
+    """The fields of a pod that checks read. ``annotations`` has only ours, ``tolerations`` is JSON as stored."""
 
     pod_class: PodClass
-    place: Place
+    node_requirements: NodeRequirements
     annotations: tuple[tuple[str, str], ...] = ()
     tolerations: bytes = b"[]"
 
@@ -41,7 +41,7 @@ class PodShape(msgspec.Struct, frozen=True):
 
 
 class PodGroup(msgspec.Struct):
-    """Equal pods of one owner; or the template of its future pods."""
+    """Equal pods of one owner, or the template of its future pods."""
 
     subject: Subject
     api_group: str
@@ -50,18 +50,18 @@ class PodGroup(msgspec.Struct):
     pods: Counter[str]
     """The number of pods on each node."""
     own_annotations: tuple[tuple[str, str], ...] = ()
-    """Ours, on the workload itself."""
+    """Our annotations on the workload itself."""
     wanted: int = 1
-    """Of a template: its number of replicas."""
+    """Replicas in the spec of a template's workload."""
 
     @property
     def count(self) -> int:
-        """The number of pods that it has now."""
+        """The number of present pods."""
         return self.pods.total()
 
     @property
     def pod_class(self) -> PodClass:
-        """Its pods as the engine decodes them."""
+        """The class of its pods in the engine."""
         return self.shape.pod_class
 
 
@@ -86,18 +86,13 @@ class _Pod(msgspec.Struct):
 
 
 class Inventory:
-    """Groups pods and workloads as they are read.
-
-    Args:
-        now: the time, in seconds since the epoch.
-
-    """
+    """Groups pods and workloads as they are read. ``now`` is in seconds since the epoch."""
 
     def __init__(self, now: float) -> None:
         self.groups: list[PodGroup] = []
         self.unreadable: list[tuple[Subject, str]] = []
         self._decoder = Decoder(lambda: Instant(WallTime(now), MonotonicTime(now)))
-        self._pod_decoder = msgspec.json.Decoder(PlacedPod)
+        self._pod_decoder = msgspec.json.Decoder(FullPod)
         self._more_decoder = msgspec.json.Decoder(_Pod)
         self._owners: dict[str, _Owner] = {}
         """The controller of a workload, by the UID of the workload."""
@@ -108,15 +103,15 @@ class Inventory:
     def add_pods(self, page: Iterable[bytes]) -> None:
         """Add one page of pods."""
         for raw in page:
-            self._guarded("Pod", raw, self._add_pod)
+            self._try_to_add("Pod", raw, self._add_pod)
 
     def add_workloads(self, listing: Listing, page: Iterable[bytes]) -> None:
         """Add one page of objects that have a pod template."""
         for raw in page:
-            self._guarded(listing.kind, raw, lambda one: self._add_workload(listing, one))
+            self._try_to_add(listing.kind, raw, lambda one: self._add_workload(listing, one))
 
     def close(self) -> None:
-        """Everything is read: assign pods to their topmost owners."""
+        """Assign pods to their topmost owners, when everything is read."""
         found: dict[tuple[Subject, PodShape], PodGroup] = {}
         for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
             subject, group = self._topmost(uid, Subject(kind, name, namespace))
@@ -126,7 +121,7 @@ class Inventory:
         self.groups += found.values()
         self.groups.sort(key=lambda one: (one.subject, one.template))
 
-    def _guarded(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
+    def _try_to_add(self, kind: str, raw: bytes, add: Callable[[bytes], None]) -> None:
         try:
             add(raw)
         except UNREADABLE as error:
@@ -170,23 +165,23 @@ class Inventory:
         wanted = spec.get("replicas", 1)
         if shape is not None:
             group = PodGroup(subject, listing.group, shape, template=True, pods=Counter())
-            group.own_annotations = _ours(mapping(meta.get("annotations")))
+            group.own_annotations = _our_annotations(mapping(meta.get("annotations")))
             group.wanted = wanted if isinstance(wanted, int) else 1
             self.groups.append(group)
 
-    def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, PlacedPod]:
+    def _shape(self, raw: bytes) -> tuple[PodShape | None, _Pod, FullPod]:
         obj, more = self._pod_decoder.decode(raw), self._more_decoder.decode(raw)
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        rest = (obj.spec.place, _ours(more.metadata.annotations), bytes(more.spec.tolerations))
+        rest = (obj.spec.node_requirements, _our_annotations(more.metadata.annotations), bytes(more.spec.tolerations))
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
         return shape, more, obj
 
     def _topmost(self, uid: str, subject: Subject) -> tuple[Subject, str]:
         group = ""
-        for _ in range(DEEPEST):
+        for _ in range(MAX_OWNER_DEPTH):
             owner = self._owners.get(uid)
             if owner is None:
                 break
@@ -194,12 +189,12 @@ class Inventory:
         return subject, group
 
 
-def _ours(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def _our_annotations(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     found = [(key, value) for key, value in annotations.items() if isinstance(value, str)]
     return tuple(sorted(one for one in found if one[0].startswith(f"{GROUP}/")))
 
 
 def _has_finished(obj: object) -> bool:
-    """Whether it is a Job that creates no more pods."""
+    """True for a Job that creates no more pods."""
     conditions = sequence(value_at(obj, "status", "conditions"))
     return any(value_at(one, "type") in _FINISHED and value_at(one, "status") == "True" for one in conditions)

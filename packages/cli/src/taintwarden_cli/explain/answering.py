@@ -1,4 +1,4 @@
-"""Carries out ``explain``: reads what is asked about, explains it, prints, and ends with the code of what was found."""
+"""Carries out ``explain``: reads a pod or a node, explains it, and exits with the code of the result."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from taintwarden_cli.explain.explanation_table import parts
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.files import snapshot_from_files
 from taintwarden_cli.rehearsal.manifests import BadInput, read_documents
-from taintwarden_cli.rehearsal.reading import read_around, read_node
+from taintwarden_cli.rehearsal.reading import read_node, read_pod
 from taintwarden_cli.rendering import render
 
 STAYS, LEAVES, SILENT, NOWHERE = 0, 10, 11, 12
@@ -35,7 +35,7 @@ def explain_pod(
             documents = [document for file in files for document in read_documents(file)]
             snapshot = snapshot_from_files(documents, within or "default", name, now)
         else:
-            snapshot = ask(settings, lambda session: read_around(session, settings.namespace, within, name, now))
+            snapshot = ask(settings, lambda session: read_pod(session, settings.namespace, within, name, now))
         answer = explain(snapshot, settings.gates)
     except BadInput as error:
         fail(printable(str(error)), USAGE if files else REFUSED)
@@ -57,7 +57,7 @@ def explain_node(name: str, output: str, **flags: object) -> None:
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Namespace and name, from ``NS/NAME`` or from two values. The default namespace is that of the context."""
+    """Namespace and name, from ``NS/NAME`` or from two values. An empty namespace is that of the context."""
     space, slash, name = pod.rpartition("/")
     if slash and namespace and namespace != space:
         raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")

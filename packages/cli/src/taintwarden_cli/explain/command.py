@@ -68,11 +68,11 @@ class _Moment(click.ParamType[float]):
 
 
 _SHORT = {"po": "pod", "pods": "pod", "no": "node", "nodes": "node"}
-"""The other names that kubectl knows."""
+"""Other names of the kinds, as in kubectl."""
 
 
 class _Kinds(click.Group):
-    """Commands by kind, as kubectl takes them: ``po NAME``, ``pod/NAME``."""
+    """A group of commands by kind that accepts kubectl's forms ``po NAME`` and ``pod/NAME``."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, _SHORT.get(cmd_name.lower(), cmd_name.lower()))

@@ -8,22 +8,14 @@ from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import OTHER_NODES, Kind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import ClaimView
-from taintwarden.engine.model import (
-    AnySelector,
-    Gates,
-    Mode,
-    Policy,
-    Taint,
-    TaintSelector,
-    Tolerations,
-)
+from taintwarden.engine.model import AnySelector, Gates, Mode, Policy, Taint, TaintSelector, Tolerations
 from taintwarden.engine.operators import Match, applies, caution, match
 from taintwarden.engine.profile_selection import effective, matching
 from taintwarden_cli.explain.explanation import (
     ClaimExplanation,
     Fate,
+    InactivePolicy,
     NodeExplanation,
-    Passed,
     PodExplanation,
     PodReference,
     PolicyExplanation,
@@ -31,12 +23,12 @@ from taintwarden_cli.explain.explanation import (
     TaintExplanation,
     TolerationAnswer,
 )
-from taintwarden_cli.explain.waiting import blocked_by, budgets_explained, tripped, waiting
-from taintwarden_cli.rehearsal.evaluation import Evaluation, untouchable
-from taintwarden_cli.rehearsal.node_candidates import Candidates
+from taintwarden_cli.explain.waiting import blocked_by, explain_budgets, tripped_guard, waiting
+from taintwarden_cli.rehearsal.evaluation import Evaluation, why_not_acted_on
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.pending import diagnose
-from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, named, taught
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 
@@ -45,49 +37,47 @@ _TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 
 
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
-    """The explanation of the first pod.
-
+    """Explain the first pod of a snapshot.
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
-    return explain_pod(snapshot, gates, taught(snapshot, gates), snapshot.pods[0])
+    return explain_pod(snapshot, gates, rehearse(snapshot, gates), snapshot.pods[0])
 
 
-def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedPod) -> PodExplanation:
-    """The explanation of a pod by a machine that knows the snapshot.
-
+def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: FullPod) -> PodExplanation:
+    """Explain a pod by a rehearsal that was fed the snapshot.
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
-    evaluation = Evaluation(snapshot, gates, known, obj)
+    evaluation = Evaluation(snapshot, gates, rehearsal, obj)
     meta, pod = obj.metadata, evaluation.pod
     answer = PodExplanation(
         at=rfc3339.at(snapshot.now),
         pod=PodReference(meta.namespace, meta.name, meta.uid, obj.spec.node_name),
         fate=Fate.NOT_ACTED_ON if obj.metadata.deletion_timestamp is None else Fate.TERMINATES,
-        reason=untouchable(obj, snapshot.now),
+        reason=why_not_acted_on(obj, snapshot.now),
         problem=snapshot.operator_problem or None,
-        policies=list(_policies(evaluation)),
-        profiles=list(_profiles(evaluation)),
+        policies=list(_explain_policies(evaluation)),
+        profiles=list(_explain_profiles(evaluation)),
         invalid_tolerations=[str(error) for issue in evaluation.issues for error in issue.errors],
         ignored_values=[str(error) for issue in evaluation.issues for error in issue.ignored],
         notes=list(_notes(evaluation)),
     )
     if pod is None:
-        return _explain_pending(answer, evaluation, known) if obj.is_pending else answer
+        return _explain_pending(answer, evaluation, rehearsal) if obj.is_pending else answer
     answer.pod.bound_at = rfc3339.at(pod.bound_at)
-    answer.taints = [_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
+    answer.taints = [_explain_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
     if problem := snapshot.problems.get(Source.DEPLOYMENTS):
         answer.notes.append(f"not known whether its Deployment replaces it first: {problem}")
-    answer.budgets = list(budgets_explained(evaluation.budgets(), snapshot.budgets))
+    answer.budgets = list(explain_budgets(evaluation.budgets(), snapshot.budgets))
     claims = evaluation.claims()
     answer.node_end = next((end for claim in claims if (end := _node_end(claim, evaluation))), None)
     if not claims:
         answer.fate = Fate.STAYS
         answer.reason = _why_it_stays(answer.taints)
         return answer
-    first, *others = (_claim(answer, claim, evaluation) for claim in claims)
+    first, *others = (_explain_claim(answer, claim, evaluation) for claim in claims)
     acting = claims[0].policy
-    is_enforced = acting.mode is Mode.ENFORCE and acting.name not in evaluation.rehearsed_policies
+    is_enforced = acting.mode is Mode.ENFORCE and acting.name not in evaluation.dry_run_policies
     answer.fate = Fate.LEAVES if is_enforced else Fate.WOULD_LEAVE
     answer.reason, answer.policy = first.reason, first.policy
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
@@ -96,12 +86,12 @@ def explain_pod(snapshot: Snapshot, gates: Gates, known: Rehearsal, obj: PlacedP
 
 
 def _why_it_stays(taints: list[TaintExplanation]) -> str:
-    """What each taint that a policy names means for the pod."""
-    sentences = [why for taint in taints for why in _why_it_evicts_none(taint)]
+    """The reasons why no taint evicts the pod."""
+    sentences = [why for taint in taints for why in _why_it_evicts_no_pod(taint)]
     return "; ".join(sentences) or ("no policy acts on its taints" if taints else "its node has no taints")
 
 
-def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
+def _why_it_evicts_no_pod(taint: TaintExplanation) -> Iterator[str]:
     if taint.verdict != NOT_SELECTED:
         by = next((one.source for one in taint.tolerations if one.holds), "")
         yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
@@ -114,19 +104,19 @@ def _why_it_evicts_none(taint: TaintExplanation) -> Iterator[str]:
         yield f"{subject}: policy {other.policy} does not act: {other.reason}"
 
 
-def _explain_pending(answer: PodExplanation, evaluation: Evaluation, known: Rehearsal) -> PodExplanation:
-    """``answer`` for a pod that is not bound yet: which nodes may not get it, why, and what to do."""
+def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: Rehearsal) -> PodExplanation:
+    """Complete ``answer`` for a pod that is not bound yet: the nodes that may not get it, why, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
-    pod, candidates = evaluation.object, Candidates(evaluation.snapshot, known, evaluation.gates)
-    found, obstacles = diagnose(pod, candidates.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
+    pod, unscheduled_pods = evaluation.object, UnscheduledPods(rehearsal, evaluation.gates)
+    found, obstacles = diagnose(pod, unscheduled_pods.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
     answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in obstacles.items()]
     answer.reason, answer.remedy = found
     return answer
 
 
 def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
-    """When the node is gone by ``reclaim``."""
+    """The time when ``reclaim`` removes the node, as text; None without it, and if the policy does not enforce."""
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or claim.policy.mode is not Mode.ENFORCE:
         return None
@@ -134,7 +124,7 @@ def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
     return f"node {claim.pod.node} {'counts as removed since' if is_past else 'is removed at'} {rfc3339.at(hard_at)}"
 
 
-def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> ClaimExplanation:
+def _explain_claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> ClaimExplanation:
     return ClaimExplanation(
         policy=claim.policy.name,
         mode=claim.policy.mode,
@@ -147,27 +137,27 @@ def _claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> 
 
 def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> str:
     policy = claim.policy
-    status = status_of(next(one for one in evaluation.snapshot.policies if named(one)[1] == policy.name))
+    status = status_of(next(one for one in evaluation.snapshot.policies if namespaced_name(one)[1] == policy.name))
     if policy.mode is Mode.PAUSED:
         paused = status.says("Progressing", "Paused") or "paused"
         resume = f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
-        return "; then ".join(filter(None, (resume, tripped(policy, status))))
+        return "; then ".join(filter(None, (resume, tripped_guard(policy, status))))
     if policy.mode is not Mode.ENFORCE:
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
-    if policy.name in evaluation.rehearsed_policies:
+    if policy.name in evaluation.dry_run_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
     budgets = [] if claim.deployment else answer.budgets
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)
     if claim.due_at > evaluation.now:
         deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
-        found = [deadline, *filter(None, [tripped(policy, status), blocked_by(budgets, policy)])]
+        found = [deadline, *filter(None, [tripped_guard(policy, status), blocked_by(budgets, policy)])]
     if claim.deployment and not any("asked Deployment" in one for one in found):
         most = wording.duration(policy.replacement_seconds)
         found.append(f"for Deployment {claim.deployment}, which starts the replacement first ({most} at most)")
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 
-def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
+def _explain_policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
     for policy in evaluation.policies:
         why = evaluation.refusal(policy)
         yield PolicyExplanation(policy.name, policy.mode, why is None, why or "it selects the pod and its node")
@@ -175,8 +165,8 @@ def _policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
         yield PolicyExplanation(name, None, selects=False, reason=why)
 
 
-def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> TaintExplanation:
-    acting = evaluation.acting(taint)
+def _explain_taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> TaintExplanation:
+    acting = evaluation.acting_policy(taint)
     verdict = evaluation.verdict(taint)
     judged_value = verdict.judged_value if verdict else None
     seen = taint if judged_value is None else Taint(taint.key, judged_value, taint.effect)
@@ -190,8 +180,8 @@ def _taint(evaluation: Evaluation, taint: Taint, history: TaintHistory) -> Taint
         rule=taint.origin.rule if taint.origin else "",
         verdict=NOT_SELECTED,
         reason=_not_selected(evaluation, taint),
-        other_policies=list(_others(evaluation, taint, acting)),
-        tolerations=list(_answers(evaluation, seen)),
+        other_policies=list(_other_policies(evaluation, taint, acting)),
+        tolerations=list(_toleration_answers(evaluation, seen)),
         added_at=rfc3339.at(history.added_at) if recorded else None,
         clock_recorded=recorded,
     )
@@ -217,7 +207,7 @@ def _not_selected(evaluation: Evaluation, taint: Taint) -> str:
     return "no policy acts on it for this pod"
 
 
-def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[Passed]:
+def _other_policies(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iterator[InactivePolicy]:
     """The other policies that name the taint's key, each with the reason why it does not act."""
     for policy in evaluation.policies:
         selector = policy.selector_for(taint)
@@ -226,14 +216,14 @@ def _others(evaluation: Evaluation, taint: Taint, acting: Policy | None) -> Iter
         if selector is None:
             effects = _effects_for_key(policy, taint)
             if effects:
-                yield Passed(policy.name, f"it selects this key only with effect {effects}")
+                yield InactivePolicy(policy.name, f"it selects this key only with effect {effects}")
         elif why := evaluation.refusal(policy):
-            yield Passed(policy.name, why)
+            yield InactivePolicy(policy.name, why)
         elif acting is not None:
             mine, other = selector.specificity(taint), acting.selector_for(taint)
             is_closer = other is not None and other.specificity(taint) > mine
             better = "selects the key more closely" if is_closer else "is older, or comes first by its name"
-            yield Passed(policy.name, f"policy {acting.name} {better}")
+            yield InactivePolicy(policy.name, f"policy {acting.name} {better}")
 
 
 def _effects_for_key(policy: Policy, taint: Taint) -> str:
@@ -245,8 +235,8 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
     return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
 
 
-def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
-    """The profiles of the pod's namespace, by name. If the operator never acts on the pod, no valid one selects it."""
+def _explain_profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
+    """The profiles of the pod's namespace, by name. No valid one selects a pod on which the operator never acts."""
     selecting = matching(evaluation.profiles, evaluation.pod.shared) if evaluation.pod else ()
     for profile in evaluation.profiles:
         selects = profile in selecting
@@ -255,7 +245,7 @@ def _profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
         yield ProfileExplanation(name, None, why)
 
 
-def _answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]:
+def _toleration_answers(evaluation: Evaluation, taint: Taint) -> Iterator[TolerationAnswer]:
     """Each of the pod's tolerations with the taint's key and whether it holds, in the order of evaluation."""
     if evaluation.pod is None:
         return
@@ -307,7 +297,7 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _unread(evaluation: Evaluation) -> Iterator[str]:
-    """What is not considered, since it cannot be read."""
+    """Objects that the explanation lacks since they cannot be read."""
     snapshot = evaluation.snapshot
     for policy in evaluation.policies:
         if policy.devices and snapshot.devices_problem:

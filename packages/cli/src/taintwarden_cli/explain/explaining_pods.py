@@ -15,41 +15,41 @@ from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain_pod
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, taught
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
 REASONS = 5
-"""How many reasons to stay, or to wait, are listed."""
+"""Maximum number of reasons listed for one fate."""
 
 
 class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole explanation."""
+    """The explanation of the pods of a node."""
 
     at: str
     node: str
     problem: str | None
     drained: bool
-    """No pod has to leave, or terminates."""
+    """True if no pod has to leave, and none terminates."""
     leaving: int
     would_leave: int
     finalizers: list[str]
-    """Those of the pods that terminate."""
+    """Finalizers of pods that terminate."""
     staying: list[Staying]
-    """The others, by the reason in short."""
+    """Pods that need not leave, by short reason."""
     taints: list[str]
-    """Of the node, those that policies derive included."""
+    """Taints of the node, including those that policies derive."""
     pods: list[PodExplanation]
     """The earliest deadline first; then pods without a deadline, by name."""
 
 
 def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation:
     """Explain each pod of a node. Raises BadInput if the input is not sufficient."""
-    known = taught(snapshot, gates)
-    found = sorted((explain_pod(snapshot, gates, known, pod) for pod in snapshot.pods), key=_rank)
-    fates, node = [one.fate for one in found], known.view.node(name)
+    rehearsal = rehearse(snapshot, gates)
+    found = sorted((explain_pod(snapshot, gates, rehearsal, pod) for pod in snapshot.pods), key=_rank)
+    fates, node = [one.fate for one in found], rehearsal.view.node(name)
     taints = [taint for taint, _ in node.taints] if node is not None else []
     ending = [one for one in snapshot.pods if one.metadata.deletion_timestamp is not None]
     return PodsExplanation(
@@ -58,7 +58,7 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
         problem=snapshot.operator_problem or None,
         drained=not ending and Fate.LEAVES not in fates,
         finalizers=sorted({name for one in ending for name in one.metadata.finalizers}),
-        staying=_staying(found, known, node) if node is not None else [],
+        staying=_staying(found, rehearsal, node) if node is not None else [],
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
         taints=[f"{one} (from {one.source})" if one.source else str(one) for one in taints],
@@ -66,16 +66,17 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
     )
 
 
-def _staying(explained: Iterable[PodExplanation], known: Rehearsal, node: NodeView) -> list[Staying]:
-    """The pods that need not leave, by the reason in short."""
-    pods, found = {one.uid: one for one in known.view.pods(node.node.name)}, dict[str, list[str]]()
+def _staying(explained: Iterable[PodExplanation], rehearsal: Rehearsal, node: NodeView) -> list[Staying]:
+    """Group the pods that need not leave by short reason."""
+    pods, found = {one.uid: one for one in rehearsal.view.pods(node.node.name)}, dict[str, list[str]]()
     for one in explained:
         pod = pods.get(one.pod.uid)
         why = STATIC if one.fate is Fate.NOT_ACTED_ON else ""
         if one.fate is Fate.WOULD_LEAVE:
             why = f"policy {one.policy} does not enforce"
         elif one.fate is Fate.STAYS and pod is not None:
-            reasons = (known.view.why_staying(node.node.name, pod.shared, policy) for policy in known.policies)
+            view = rehearsal.view
+            reasons = (view.why_staying(node.node.name, pod.shared, policy) for policy in rehearsal.policies)
             why = next(filter(None, reasons), NO_POLICY if node.taints else NO_TAINT)
         if why:
             found.setdefault(why, []).append(f"{one.pod.namespace}/{one.pod.name}")
@@ -91,21 +92,21 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     """The whole explanation as text."""
     lines = Lines()
     lines.add("Problem", answer.problem, "bold red")
-    lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_going(answer)}", "bold red")))
+    lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_count_leaving(answer)}", "bold red")))
     counted = ", ".join(f"{one.reason} {one.pods}" for one in answer.staying)
     lines.add("Stays", counted and f"{sum(one.pods for one in answer.staying)} ({counted})")
     lines.add("Node", answer.node, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
     for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
-        lines.add("Reclaim", Times(answer.at).within(end), "yellow")
+        lines.add("Reclaim", Times(answer.at).rewrite(end), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
     for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
         lines.add("Because", why)
     for label, fate in (("Ending", Fate.TERMINATES), ("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
-        for why in _counted(one.reason for one in answer.pods if one.fate is fate):
+        for why in _count_reasons(one.reason for one in answer.pods if one.fate is fate):
             lines.add(label, why)
-    for why in _counted(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
+    for why in _count_reasons(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
         lines.add("Waiting", why)
     yield lines.grid
     if answer.pods:
@@ -113,8 +114,8 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
         yield rows(("POD", "FATE", "WHEN", "POLICY"), map(_row, answer.pods))
 
 
-def _going(answer: PodsExplanation) -> str:
-    """The pods that have to leave, and those that terminate, with what may keep them."""
+def _count_leaving(answer: PodsExplanation) -> str:
+    """Count the pods that have to leave, and those that terminate with their finalizers."""
     ending = sum(one.fate is Fate.TERMINATES for one in answer.pods)
     kept = f" (finalizer {', '.join(answer.finalizers)})" if answer.finalizers else ""
     leave = f"{wording.pods(answer.leaving)} {'has' if answer.leaving == 1 else 'have'} to leave"
@@ -122,8 +123,8 @@ def _going(answer: PodsExplanation) -> str:
     return ", ".join(text for text, number in ((leave, answer.leaving), (terminate, ending)) if number)
 
 
-def _counted(reasons: Iterable[str]) -> Iterator[str]:
-    """How many pods have which reason, the most frequent first."""
+def _count_reasons(reasons: Iterable[str]) -> Iterator[str]:
+    """Each reason with its number of pods, the most frequent first."""
     counted = Counter(filter(None, reasons))
     shown = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:REASONS]
     for why, number in shown:

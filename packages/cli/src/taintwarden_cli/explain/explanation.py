@@ -1,7 +1,6 @@
-"""Why a pod is evicted or not: the machine's decision as a structure that does not change between releases.
+"""The explanation of a pod, in a structure that is stable between releases.
 
-Nothing is decided here. The objects pass the same decoder into the same machine as in the operator, and the result is
-recorded. The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
+The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
 """
 
 from enum import StrEnum
@@ -13,13 +12,13 @@ from taintwarden.engine.model import Toleration
 
 
 class Fate(StrEnum):
-    """What happens to the pod."""
+    """The fate of a pod."""
 
     STAYS = "Stays"
     LEAVES = "Leaves"
     """A policy in mode Enforce gives it a deadline."""
     WOULD_LEAVE = "WouldLeave"
-    """Only policies that do not evict would: in mode DryRun or Paused, or of an operator with --dry-run."""
+    """Only policies that evict no pods give it a deadline: in mode DryRun or Paused, or with the flag --dry-run."""
     PENDING = "Pending"
     """It is not bound to a node yet."""
     TERMINATES = "Terminates"
@@ -39,8 +38,8 @@ class TolerationAnswer(msgspec.Struct, rename="camel"):
     text: str
 
 
-class Passed(msgspec.Struct, rename="camel"):
-    """A policy that names a taint's key and does not act on the taint here."""
+class InactivePolicy(msgspec.Struct, rename="camel"):
+    """A policy that names a taint's key and does not act on the taint of this pod."""
 
     policy: str
     reason: str
@@ -53,26 +52,27 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     value: str
     effect: str
     source: str = ""
-    """What of the node it is derived from; empty: it is in the node's spec."""
+    """The field of the node that it is derived from; empty for a taint in the node's spec."""
     device: str = ""
-    """The device that has it, ``DRIVER/POOL/DEVICE``; empty: the node has it."""
+    """The device that has it, ``DRIVER/POOL/DEVICE``; empty for a taint of the node."""
     rule: str = ""
-    """The DeviceTaintRule that adds it to the device; empty: its driver does."""
+    """The DeviceTaintRule that adds it to the device; empty if the driver does."""
     verdict: str
     """``Tolerated``, ``ToleratedFor``, ``Violated``, ``Held`` or ``NotSelected`` (no policy acts on it)."""
     reason: str
     policy: str | None = None
     mode: str | None = None
-    other_policies: list[Passed] = field(default_factory=list)
+    other_policies: list[InactivePolicy] = field(default_factory=list)
     tolerations: list[TolerationAnswer] = field(default_factory=list)
     judged_value: str | None = None
     """The last valid value, if it is used because the current one cannot be compared."""
     invalid_value: bool = False
     added_at: str | None = None
     since: str | None = None
-    """The start of its clock for this pod: the violation, or the addition if it is tolerated for a time."""
+    """When the violation began, or when the taint was added if it is tolerated for a time. The deadline counts from it.
+    """
     clock_recorded: bool = True
-    """Whether the node records that time. Otherwise the clock is taken to start now."""
+    """True if the node records that time. Otherwise it is taken to be now."""
     grace_seconds: int | None = None
     deadline: str | None = None
     seconds_left: int | None = None
@@ -88,7 +88,7 @@ class PolicyExplanation(msgspec.Struct, rename="camel"):
 
 
 class ProfileExplanation(msgspec.Struct, rename="camel"):
-    """A TolerationProfile of the pod's namespace. ``selects`` None: it is invalid, see ``reason``."""
+    """A TolerationProfile of the pod's namespace. ``selects`` is None if it is invalid; ``reason`` says why."""
 
     name: str
     selects: bool | None
@@ -115,7 +115,7 @@ class ClaimExplanation(msgspec.Struct, rename="camel"):
 
 
 class NodeExplanation(msgspec.Struct, rename="camel"):
-    """A node that a pending pod could be bound to, and why it may not. No refusals: it may."""
+    """A node, and why a pending pod may not be bound to it. Without refusals it may."""
 
     name: str
     refusals: list[str]
@@ -141,13 +141,13 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     problem: str | None = None
     """Why no operator is running, if none is: the explanation applies once one runs."""
     remedy: str | None = None
-    """What to do about a pending pod."""
+    """The remedy for a pending pod."""
     waits_for: str | None = None
     policy: str | None = None
     deadline: str | None = None
     seconds_left: int | None = None
     node_end: str | None = None
-    """When its node is gone by ``reclaim``."""
+    """When its node is removed, by ``reclaim``."""
     claims: list[ClaimExplanation] = field(default_factory=list)
     """The claims of other policies: enforced ones first, then by deadline."""
     taints: list[TaintExplanation] = field(default_factory=list)
@@ -156,7 +156,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     budgets: list[BudgetExplanation] = field(default_factory=list)
     budgets_problem: str | None = None
     nodes: list[NodeExplanation] = field(default_factory=list)
-    """Of a pending pod: all nodes."""
+    """All nodes, for a pending pod."""
     scheduler: str | None = None
     """Why the scheduler found no node for a pending pod."""
     invalid_tolerations: list[str] = field(default_factory=list)

@@ -13,7 +13,7 @@ from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
 MAX_NAMED = 3
-"""The number of nodes that are named for each reason."""
+"""Maximum number of nodes named for each reason."""
 FATES = {
     Fate.STAYS: ("stays", "bold green"),
     Fate.LEAVES: ("leaves", "bold red"),
@@ -59,7 +59,7 @@ def _head(answer: PodExplanation) -> Lines:
     lines.add("Scheduler", answer.scheduler)
     lines.add("Policy", answer.policy)
     lines.add("Waiting", answer.waits_for)
-    lines.add("Reclaim", answer.node_end and Times(answer.at).within(answer.node_end), "yellow")
+    lines.add("Reclaim", answer.node_end and Times(answer.at).rewrite(answer.node_end), "yellow")
     for claim in answer.claims:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
@@ -127,7 +127,7 @@ def _taint(taint: TaintExplanation) -> Lines:
 
 
 def _due(at: str | None, seconds_left: int | None) -> str:
-    """When it happens, as a suffix."""
+    """The deadline, as the suffix of a line."""
     if at is None or seconds_left is None:
         return ""
     when = due(at, seconds_left)

@@ -1,4 +1,4 @@
-"""What a due pod waits for, in the words of ``explain``: as the operator reports it, and by its budgets."""
+"""The reasons why a due pod waits, as text: the limit that the operator reports, and PodDisruptionBudgets."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,48 +12,48 @@ from taintwarden.engine.rfc3339 import read_time
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.explain.explanation import BudgetExplanation
 
-_OF_ALL = (WINDOW, GUARD, CALLS)
-"""The limits whose message is not of one pod."""
+_POLICY_WIDE = (WINDOW, GUARD, CALLS)
+"""Limits whose message is about the whole policy, not about one pod."""
 
 
 def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[BudgetExplanation], now: float) -> list[str]:
-    """What a pod of a policy that enforces waits for: a limit, as the operator reports it, and budgets that block it.
-
-    ``status``: that of its policy.
-    """
+    """Reasons why a due pod of an enforcing policy waits: the limit in its ``status``, and budgets that block it."""
     here = (pod.namespace, pod.name, pod.node)
-    mine = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
-    blocked = blocked_by(budgets, policy, mine)
-    if mine is not None and mine.limit == BUDGET and blocked:
+    row = next((one for one in status.next_pods if (one.namespace, one.name, one.node) == here), None)
+    blocked = blocked_by(budgets, policy, row)
+    if row is not None and row.limit == BUDGET and blocked:
         return [blocked]
-    text = _refused(mine, policy.name, status, now) if mine is not None else _refused_any(pod, policy.name, status)
-    text, reported_at = text or tripped(policy, status), read_time(status.observed_at)
+    text = _refused(row, policy.name, status, now) if row is not None else _refused_any(pod, policy.name, status)
+    text, reported_at = text or tripped_guard(policy, status), read_time(status.observed_at)
     if text and reported_at is not None:
         text += f" (reported {wording.ago(reported_at, now)})"
     return list(filter(None, (text, blocked)))
 
 
-def tripped(policy: Policy, status: PolicyStatus) -> str:
-    """What its guard says if it has tripped, also before the status lists a pod as held; empty: it holds none."""
+def tripped_guard(policy: Policy, status: PolicyStatus) -> str:
+    """The report of a guard that has tripped and holds pods; else empty. The status may list none as held yet."""
     is_tripped = status.guard is not None and status.guard.tripped_at
     is_acting = is_tripped and policy.limits.guard.action is not GuardAction.REPORT
     return _limit(GUARD, "", policy.name, status) if is_acting else ""
 
 
-def _refused(mine: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
-    if not mine.limit:
-        return mine.message and f"its eviction: {mine.message}"
+def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
+    if not row.limit:
+        return row.message and f"its eviction: {row.message}"
     again = ""
-    if mine.until_at is not None and mine.until_at > now:  # else it is past since the last report
-        again = f"; {wording.next_one(mine.limit, wording.relative(mine.until_at, now))}"
-    message = mine.message
-    if mine.limit == FAILING and not mine.attempts:
+    if row.until_at is not None and row.until_at > now:  # the report may be older
+        again = f"; {wording.next_one(row.limit, wording.relative(row.until_at, now))}"
+    message = row.message
+    if row.limit == FAILING and not row.attempts:
         message = f"of another pod of its namespace: {message}"
-    return f"{_limit(mine.limit, message, policy, status)}{again}"
+    return f"{_limit(row.limit, message, policy, status)}{again}"
 
 
 def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
-    """What refuses any pod of the policy: this one is not listed. Its own budgets are known, and places."""
+    """The limits that delay pods of the policy, for a pod that the status does not list.
+
+    Budgets are left out, since those of the pod are known. Places count only if the pod's node has none.
+    """
     limits = [one for one in status.limits if one.limit != BUDGET]
     place = next((one for one in limits if one.limit == PLACE), None)
     if status.places is not None and any(one.node == pod.node for one in status.places.nodes):
@@ -64,20 +64,20 @@ def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
     if len(limits) > 1:
         text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"
-    message = limits[0].message if limits and limits[0].limit in _OF_ALL else ""  # else it is of another pod
+    message = limits[0].message if limits and limits[0].limit in _POLICY_WIDE else ""  # others are about one pod
     return _limit(limits[0].limit, message, policy, status) if limits else ""
 
 
 def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
-    """Of a guard, also what it counts and which nodes are bad, without the advice."""
+    """Describe a limit. For a guard also what it counted and which nodes are bad, without the advice."""
     says = wording.without_advice(status.says("GuardTripped", "True"), policy) if limit == GUARD else ""
     detail = "; ".join(filter(None, ("" if message in says else message, says)))
     return wording.waiting(limit, policy, detail)
 
 
-def blocked_by(budgets: list[BudgetExplanation], policy: Policy, mine: NextPod | None = None) -> str:
-    """The PodDisruptionBudgets that block a pod. When the time of EvictThenDelete is over, another limit holds it."""
-    is_over = policy.eviction.method is Method.EVICT_THEN_DELETE and mine is not None and mine.limit != BUDGET
+def blocked_by(budgets: list[BudgetExplanation], policy: Policy, row: NextPod | None = None) -> str:
+    """The PodDisruptionBudgets that block a pod, as text; empty if the method does not, or no longer, respect them."""
+    is_over = policy.eviction.method is Method.EVICT_THEN_DELETE and row is not None and row.limit != BUDGET
     if policy.eviction.method is Method.DELETE or is_over:
         return ""
     if len(budgets) > 1:
@@ -87,7 +87,7 @@ def blocked_by(budgets: list[BudgetExplanation], policy: Policy, mine: NextPod |
 
 
 def _patience(policy: Policy) -> str:
-    """For how long a budget can block a pod, if not indefinitely."""
+    """The maximum time for which a budget can block a pod, as text; empty if it can indefinitely."""
     if policy.eviction.method is not Method.EVICT_THEN_DELETE:
         return ""
     most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most from this operator's first try on"
@@ -96,10 +96,10 @@ def _patience(policy: Policy) -> str:
     return f", {most}, then it is deleted"
 
 
-def budgets_explained(
+def explain_budgets(
     found: Iterable[tuple[Budget, Refusal | None]], stored: Iterable[BudgetObject]
 ) -> Iterator[BudgetExplanation]:
-    """The budgets of a pod with their own refusals; ``stored`` has the status of each."""
+    """Explain the budgets of a pod and their refusals. ``stored`` has the status of each."""
     statuses = {(one.metadata.namespace, one.metadata.name): one.status for one in stored}
     for budget, refusal in found:
         status, why = statuses[budget.namespace, budget.name], "allows a disruption"

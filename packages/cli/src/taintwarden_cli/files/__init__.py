@@ -1,1 +1,1 @@
-"""``taintwarden init`` and ``validate``: files before they are applied."""
+"""``taintwarden init`` and ``validate``: manifests before they are applied."""

@@ -1,4 +1,4 @@
-"""Commands about files before they are applied: ``init`` and ``validate``."""
+"""Commands about manifests before they are applied: ``init`` and ``validate``."""
 
 import click
 

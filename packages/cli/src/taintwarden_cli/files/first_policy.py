@@ -1,4 +1,4 @@
-"""A first policy for the taints of a cluster, by its nodes: what ``init`` prints."""
+"""Carries out ``init``: drafts policies for the taints that nodes of a cluster have."""
 
 import json
 import re
@@ -17,22 +17,22 @@ from taintwarden.engine.model import Effect, Gates, Taint, ValueType
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.fields.text import printable
-from taintwarden_cli.cluster_session import PERSON, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden_cli.output import fail
-from taintwarden_cli.rehearsal.reading import read_for_policies
-from taintwarden_cli.rehearsal.rehearsal import taught
+from taintwarden_cli.rehearsal.reading import read_nodes_and_policies
+from taintwarden_cli.rehearsal.rehearsal import rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.status.lasting import of_system
+from taintwarden_cli.status.lasting_problems import is_system_key
 
-MOSTLY = 0.5
-"""Values are of a type if more than this share of the nodes has one: the rest are mistakes."""
+MIN_SHARE = 0.5
+"""Values of a key are of a type if more than this share of them is. The others are mistakes."""
 NAMED = 3
-"""How many nodes a comment names."""
+"""Maximum number of nodes that a comment names."""
 
 
-class Beginning(msgspec.Struct, frozen=True):
-    """What is known of one key. ``lowest`` and ``highest`` are values that can be compared."""
+class PolicyDraft(msgspec.Struct, frozen=True):
+    """A draft of a policy for one key. ``lowest`` and ``highest`` are values of ``value_type``."""
 
     key: str
     name: str
@@ -42,39 +42,39 @@ class Beginning(msgspec.Struct, frozen=True):
     lowest: str = ""
     highest: str = ""
     invalid: tuple[tuple[str, Taint], ...] = ()
-    """Nodes with a value that is not of this type."""
+    """Nodes whose value is of another type, with the taint."""
     has_zones: bool = False
-    """Whether nodes with the taint are in zones."""
+    """True if a node with the taint is in a zone."""
 
 
 def show(keys: tuple[str, ...], **flags: object) -> None:
     """Carry out ``taintwarden init``."""
     settings, now = settings_of(flags), time.time()
-    snapshot = ask(settings, lambda session: read_for_policies(session, now))
-    found, left_out = beginnings(snapshot, keys)
+    snapshot = ask(settings, lambda session: read_nodes_and_policies(session, now))
+    found, left_out = draft_policies(snapshot, keys)
     if not found:
         left = "; ".join(f"{printable(key)}: {why}" for key, why in left_out.items())
         named = f" (left out: {left})" if left else ""
-        fail(f"no node has a taint for which to write a policy: name one by --key{named}", PERSON)
+        fail(f"no node has a taint for which to write a policy: name one by --key{named}", ACTION_NEEDED)
     lines = [f"# {printable(key)} is left out: {printable(why)}." for key, why in left_out.items()]
     for one in found:
-        lines += ["---", *_policy(one)]
+        lines += ["---", *_policy_lines(one)]
     click.echo("\n".join(lines))
 
 
-def beginnings(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Beginning], dict[str, str]]:
-    """What to write for the keys that are wanted, or for those whose values change; and why others are left out."""
-    rehearsal = taught(snapshot, Gates())
+def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[PolicyDraft], dict[str, str]]:
+    """Draft policies for the wanted keys, or for those whose values change. Returns also why keys are left out."""
+    rehearsal = rehearse(snapshot, Gates())
     taints: dict[str, list[tuple[NodeView, Taint]]] = {}
     for node in filter(None, map(rehearsal.view.node, sorted(rehearsal.view.nodes))):
         for taint, _ in node.taints:
             taints.setdefault(taint.key, []).append((node, taint))
     known = {key: policy.name for policy in rehearsal.policies for key in (one.key for one in policy.taints)}
-    found: list[Beginning] = []
+    found: list[PolicyDraft] = []
     left_out = {key: "no node has it" for key in wanted if key not in taints}
     for key, seen in sorted(taints.items()):
         if not wanted or key in wanted:
-            one = _beginning(key, seen, taken=[beginning.name for beginning in found])
+            one = _draft(key, seen, taken=[draft.name for draft in found])
             if why := "" if wanted else _why_not(one, known):
                 left_out[key] = why
             else:
@@ -82,24 +82,24 @@ def beginnings(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Beginnin
     return found, left_out
 
 
-def _why_not(one: Beginning, known: dict[str, str]) -> str:
+def _why_not(one: PolicyDraft, known: dict[str, str]) -> str:
     if one.key in known:
         return f"policy {known[one.key]} acts on it"
     if one.key in STATIC_MARKERS:
         return "it states the class of a node, which does not change"
-    if of_system(one.key):
+    if is_system_key(one.key):
         return "a controller sets and removes it"
     return "" if one.value_type is not None else "its values are neither integers nor versions"
 
 
-def _beginning(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str]) -> Beginning:
+def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str]) -> PolicyDraft:
     effects, values = {taint.effect for _, taint in seen}, [taint.value for _, taint in seen]
     orders = ((kind, {one: at for one in values if (at := parse(one)) is not None}) for kind, parse in _ORDERS)
     kind, places = next(
-        ((kind, at) for kind, at in orders if sum(map(at.__contains__, values)) > MOSTLY * len(values)), (None, {})
+        ((kind, at) for kind, at in orders if sum(map(at.__contains__, values)) > MIN_SHARE * len(values)), (None, {})
     )
     valid = sorted(places, key=places.__getitem__)
-    return Beginning(
+    return PolicyDraft(
         key,
         _name(key, taken),
         tuple(effect.value for effect in Effect if effect.value in effects),
@@ -113,7 +113,7 @@ def _beginning(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence
 
 
 def _parse_version(text: str) -> Any:
-    """Only what looks like a version: the natural order has a place for every text with a digit."""
+    """Parse what looks like a version. The natural order alone accepts almost every text with a digit."""
     return parse_natural(text) if re.match(r"v?[0-9]+(\.[0-9]|$)", text) else None
 
 
@@ -121,11 +121,11 @@ _ORDERS: tuple[tuple[ValueType, Callable[[str], Any]], ...] = (
     (ValueType.INTEGER, parse_integer),
     (ValueType.VERSION, _parse_version),
 )
-"""In which values have a place, or None. Whole numbers are also versions."""
+"""Value types with their parsers, which return None for other values. Integers are first: they are also versions."""
 
 
 def _name(key: str, taken: Iterable[str]) -> str:
-    """A name of an object: of the key, what follows its domain."""
+    """Name of the policy: the key without its domain, with a number if the name is taken."""
     base = "".join(one if one.isalnum() and one.isascii() else "-" for one in key.rpartition("/")[2].lower())
     base = base.strip("-") or "taint"
     number, name = 2, base
@@ -134,7 +134,7 @@ def _name(key: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _policy(one: Beginning) -> Iterator[str]:
+def _policy_lines(one: PolicyDraft) -> Iterator[str]:
     have = "has" if one.nodes == 1 else "have"
     yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {have}."
     yield f"apiVersion: {GROUP}/{VERSION}"
@@ -150,7 +150,7 @@ def _policy(one: Beginning) -> Iterator[str]:
     if one.effects != (Effect.NO_EXECUTE.value,):
         yield "      # The effects that the nodes have. Without this field it acts on NoExecute only."
         yield f"      effects: [{', '.join(one.effects)}]"
-    yield from _values(one)
+    yield from _value_lines(one)
     yield "      # The scheduler keeps pods off nodes whose value they do not tolerate: else they come back to"
     yield "      # the node that they have to leave. Their namespace needs the label taintwarden.io/inject=true,"
     yield "      # and the webhook has to run. A TolerationProfile says which values pods tolerate."
@@ -170,7 +170,7 @@ def _policy(one: Beginning) -> Iterator[str]:
         yield f"        - {{key: {json.dumps(one.key)}, operator: Lt, value: {json.dumps(one.lowest)}}}"
 
 
-def _values(one: Beginning) -> Iterator[str]:
+def _value_lines(one: PolicyDraft) -> Iterator[str]:
     if one.value_type is None:
         yield "      # Most values are neither integers nor versions: only Equal and Exists tolerate them."
         yield "      valueType: String"

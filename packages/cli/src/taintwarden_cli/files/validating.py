@@ -1,4 +1,4 @@
-"""Carries out ``validate``. Its result is a structure that does not change between releases."""
+"""Carries out ``validate``. The structs are what ``-o json`` prints, and are stable between releases."""
 
 import sys
 from collections import Counter
@@ -25,7 +25,7 @@ SUFFIXES = (".json", ".yaml", ".yml")
 
 
 class FileFinding(msgspec.Struct, rename="camel"):
-    """One fault. ``message`` is path, value, reason and remedy in one."""
+    """One fault. ``message`` joins path, value, reason and remedy."""
 
     file: str
     line: int
@@ -67,12 +67,9 @@ class FileReport(msgspec.Struct, rename="camel"):
 
 
 def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
-    """Read and check all files; an object may refer to one in another file. Of a folder, the files in it.
+    """Read and check files, and the files of folders; ``-`` is standard input. Objects may refer to other files.
 
-    Args:
-        names: files and folders; ``-`` is standard input.
-        recursive: also the folders in a folder.
-
+    ``recursive`` is True to include the folders in a folder.
     """
     report, documents = FileReport(), []
     for name in names:
@@ -90,7 +87,7 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
     ignored: Counter[str] = Counter()
     first: dict[tuple[str, ...], Document] = {}
     for document in documents:
-        for severity, fault in (*_check(document, profiles, report, ignored), *_twice(document, first)):
+        for severity, fault in (*_check(document, profiles, report, ignored), *_check_duplicate(document, first)):
             report.findings.append(_finding(document, severity, fault))
     report.ignored = dict(sorted(ignored.items()))
     report.errors = sum(one.severity is FaultSeverity.ERROR for one in report.findings)
@@ -118,7 +115,7 @@ def _profiles(documents: Iterable[Document]) -> Iterator[Profile]:
             try:
                 yield parse_profile(document.content)
             except InvalidObject:
-                continue  # reported where it is checked
+                continue  # ``_check`` reports it
 
 
 def _check(document: Document, profiles: list[Profile], report: FileReport, ignored: Counter[str]) -> Faults:
@@ -134,12 +131,12 @@ def _check(document: Document, profiles: list[Profile], report: FileReport, igno
     yield from check_object(obj, group, kind, profiles)
 
 
-def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Faults:
-    """A policy or profile that another one with its name precedes in its file: only one of them is stored."""
+def _check_duplicate(document: Document, first: dict[tuple[str, ...], Document]) -> Faults:
+    """Report a policy or profile whose name an earlier one of its file has: only one of them is stored."""
     if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
         known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)
         if known is not document:
-            reason = f"is the name of another {document.kind} of the file, at {known.place}"
+            reason = f"is the name of another {document.kind} of the file, at {known.location}"
             yield FaultSeverity.ERROR, duplicate("metadata.name", name, reason, "rename one, since only one is stored")
 
 
@@ -162,7 +159,7 @@ _PUBLISHERS = f"{GROUP}/{PUBLISHER_KIND}"
 
 
 def validate(files: tuple[str, ...], named: tuple[str, ...], recursive: bool, output: str) -> None:
-    """Carry out the command."""
+    """Carry out ``taintwarden validate``."""
     if not (files or named):
         raise click.UsageError("name a file or a folder; - is standard input")
     report = check_files((*files, *named), recursive=recursive)

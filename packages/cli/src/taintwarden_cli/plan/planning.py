@@ -1,4 +1,4 @@
-"""Carries out ``plan``: reads the cluster, plays what the changes lead to, and prints it."""
+"""Carries out ``plan``: reads the cluster, simulates the changes, and prints the plan."""
 
 import sys
 import time
@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.settings import Settings
-from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, USAGE, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, REFUSED, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable
 from taintwarden_cli.plan.command import SHOWN_PODS
 from taintwarden_cli.plan.tables import parts, sweep_parts
-from taintwarden_cli.rehearsal.changes import Change, Where, parse_removal, parse_taint
+from taintwarden_cli.rehearsal.changes import Change, NodeSelection, parse_removal, parse_taint
 from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import read_snapshot
-from taintwarden_cli.rehearsal.rehearsal import taught
+from taintwarden_cli.rehearsal.rehearsal import rehearse
 from taintwarden_cli.rehearsal.session import Session
+from taintwarden_cli.rehearsal.simulation import PlanSimulation
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Named
 from taintwarden_cli.rehearsal.sweep import parse_sweep, sweep
@@ -43,52 +43,52 @@ def plan(
     output: str,
     **flags: object,
 ) -> None:
-    """Carry out the command."""
-    settings, where = settings_of(flags), Where(nodes, zones, selectors)
+    """Carry out ``taintwarden plan``."""
+    settings, selection = settings_of(flags), NodeSelection(nodes, zones, selectors)
     if swept is not None:
         if taints or remove or enforced:
             words = "leave out --taint, --remove and --enforce"
             raise click.UsageError(f"--sweep is a plan of its own: {words}")
-        _sweep(swept, where, output, settings)
+        _sweep(swept, selection, output, settings)
         return
     try:
-        changes = _changes(where, taints, remove)
+        changes = _changes(selection, taints, remove)
     except BadInput as error:
         fail(printable(str(error)), USAGE)
     now = time.time()
     snapshot, labelled = _read(settings, selectors, now)
-    changes = [replace(one, where=replace(one.where, labelled=labelled)) for one in changes]
+    changes = [replace(one, selection=replace(one.selection, labelled=labelled)) for one in changes]
     assumptions = Assumptions(replacement_seconds, stop_seconds)
     limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
     try:
-        answer = Play(snapshot, now, assumptions, settings.gates, enforced, **limits).run(changes, horizon)
+        answer = PlanSimulation(snapshot, now, assumptions, settings.gates, enforced, **limits).run(changes, horizon)
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     write_answer(answer, output, lambda: render(*parts(answer, None if show_all else SHOWN_PODS)))
-    sys.exit(PERSON if answer.needs_a_person else FINE)
+    sys.exit(ACTION_NEEDED if answer.needs_action else FINE)
 
 
-def _sweep(text: str, where: Where, output: str, settings: Settings) -> None:
+def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings) -> None:
     now = time.time()
     try:
         wanted = parse_sweep(text)
-        where.check()
+        selection.check()
     except BadInput as error:
         fail(printable(str(error)), USAGE)
-    snapshot, labelled = _read(settings, where.selectors, now)
-    rehearsal = taught(snapshot, settings.gates)
+    snapshot, labelled = _read(settings, selection.selectors, now)
+    rehearsal = rehearse(snapshot, settings.gates)
     try:
-        names = [one.metadata.name for one in replace(where, labelled=labelled).find(snapshot.nodes)]
+        names = [one.metadata.name for one in replace(selection, labelled=labelled).find(snapshot.nodes)]
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
     modes = {one.name: one.mode for one in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, settings.gates, modes, now)
     write_answer(found, output, lambda: render(*sweep_parts(found)))
-    sys.exit(PERSON if found.needs_a_person else FINE)
+    sys.exit(ACTION_NEEDED if found.needs_action else FINE)
 
 
 def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:
-    """The cluster, and the names of the nodes that have the labels of each selector."""
+    """Read the cluster, and the names of the nodes that each label selector selects."""
 
     async def question(session: Session) -> tuple[Snapshot, dict[str, list[str]]]:
         labelled = {}
@@ -100,12 +100,12 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
     return ask(settings, question)
 
 
-def _changes(where: Where, taints: tuple[str, ...], remove: tuple[str, ...]) -> list[Change]:
-    is_named = where != Where()
+def _changes(selection: NodeSelection, taints: tuple[str, ...], remove: tuple[str, ...]) -> list[Change]:
+    is_named = selection != NodeSelection()
     if is_named != bool(taints or remove):
         words = "say --taint or --remove" if is_named else "name nodes by --node, --zone or --selector"
         raise click.UsageError(f"nodes and changes belong together: {words}")
     if not is_named:
         return []
-    where.check()
-    return [Change(where, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]
+    selection.check()
+    return [Change(selection, tuple(map(parse_taint, taints)), tuple(map(parse_removal, remove)))]

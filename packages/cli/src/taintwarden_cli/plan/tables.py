@@ -39,8 +39,8 @@ def _head(plan: Plan) -> Lines:
     for change in plan.changes or ["none (forecast of the current state)"]:
         lines.add("Change", change, "bold")
     lines.add("Changed", several(plan.changed_nodes, "node"))
-    lines.add("Leave", _leave(plan))
-    lines.add("Missed", _missed(plan), "bold red")
+    lines.add("Leave", _format_leaving(plan))
+    lines.add("Missed", _format_missed(plan), "bold red")
     lines.add("Cut", f"the grace of {pods(plan.cut)}, by the end of the node" if plan.cut else None, "bold red")
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
     budgets = sorted({name for one in plan.pods if one.fate is PlannedFate.LEAVES for name in one.budgets})
@@ -76,8 +76,8 @@ def _head(plan: Plan) -> Lines:
     return lines
 
 
-def _missed(plan: Plan) -> str:
-    """How many pods end with their nodes, and what kept them there."""
+def _format_missed(plan: Plan) -> str:
+    """The number of pods that end with their nodes, and the limits and budgets that held them."""
     missed = [one for one in plan.pods if one.fate is PlannedFate.ENDS]
     if not missed:
         return ""
@@ -87,7 +87,7 @@ def _missed(plan: Plan) -> str:
     return f"{pods(len(missed))} not evicted before {nodes} {'is' if nodes.startswith('1 ') else 'are'} removed{why}"
 
 
-def _leave(plan: Plan) -> str:
+def _format_leaving(plan: Plan) -> str:
     if not plan.leaving:
         return f"no pod within {duration(plan.horizon_seconds)}"
     last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is PlannedFate.LEAVES)
@@ -95,11 +95,11 @@ def _leave(plan: Plan) -> str:
 
 
 def _row(one: PlannedPod) -> Sequence[str | Text]:
-    after = Text(_after(one), style=_STYLES[one.fate])
-    return str(one.order or "-"), after, str(one), one.node, one.policy, _waits(one), _goes(one)
+    after = Text(_format_time(one), style=_STYLES[one.fate])
+    return str(one.order or "-"), after, str(one), one.node, one.policy, _format_wait(one), _format_destination(one)
 
 
-def _after(pod: PlannedPod) -> str:
+def _format_time(pod: PlannedPod) -> str:
     match pod.fate:
         case PlannedFate.LEAVES:
             return duration(pod.after_seconds or 0.0)
@@ -114,7 +114,7 @@ def _after(pod: PlannedPod) -> str:
             return f"{when} (dry run)"
 
 
-def _waits(pod: PlannedPod) -> str:
+def _format_wait(pod: PlannedPod) -> str:
     if pod.fate is PlannedFate.LEAVES:
         waited = pod.waited_seconds or 0.0
         if pod.budgets or pod.late:
@@ -123,7 +123,7 @@ def _waits(pod: PlannedPod) -> str:
     return ", ".join([one for one in (pod.limit, *pod.budgets) if one]) or "-"
 
 
-def _goes(pod: PlannedPod) -> Text:
+def _format_destination(pod: PlannedPod) -> Text:
     is_nowhere, again = pod.replacement is Replacement.NOWHERE, pod.returns_to and f"{pod.returns_to} again"
     found = filter(None, ("nowhere" if is_nowhere else pod.replaced_on, again))
     return Text(printable(" or ".join(found) or "-"), style="bold red" if is_nowhere else "red" if again else "")
@@ -131,7 +131,7 @@ def _goes(pod: PlannedPod) -> Text:
 
 BAR_WIDTH = 30
 NAMED = 2
-"""The number of workloads that are named for each value."""
+"""Maximum number of workloads named for each value."""
 
 
 def sweep_parts(found: Sweep) -> Iterator[RenderableType]:
@@ -155,12 +155,12 @@ def sweep_parts(found: Sweep) -> Iterator[RenderableType]:
         style = "bold red" if step.trips else "yellow" if step.leaving else "green"
         bar = "█" * (round(step.leaving / most * BAR_WIDTH) or int(step.leaving > 0)) if most else ""
         leave = Text(str(step.leaving), style=style)
-        listed.append((step.value, leave, Text(bar, style=style), _why(step, before)))
+        listed.append((step.value, leave, Text(bar, style=style), _format_causes(step, before)))
         before = step.workloads
     yield rows(("VALUE", "LEAVE", "", "BECAUSE OF THIS VALUE"), listed)
 
 
-def _why(step: Step, before: dict[str, int]) -> str:
+def _format_causes(step: Step, before: dict[str, int]) -> str:
     """The workloads whose pods leave in addition, and the guards that trip."""
     added = {name: number - before.get(name, 0) for name, number in step.workloads.items()}
     gained = sorted(((number, name) for name, number in added.items() if number > 0), key=lambda one: (-one[0], one[1]))

@@ -10,12 +10,12 @@ from taintwarden.engine.model import Effect, Mode, Taint
 from taintwarden.fields.names import check_key, check_label_value
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.rehearsal import named
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name
 
 _FORM = "write KEY=VALUE:EFFECT, for example sla=900:NoExecute"
 
 
-class Where(msgspec.Struct, frozen=True):
+class NodeSelection(msgspec.Struct, frozen=True):
     """Selects nodes by name, by zone (its label, or its name in ``status``) and by labels; each adds nodes."""
 
     nodes: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Where(msgspec.Struct, frozen=True):
         return ", ".join(filter(None, named))
 
     def check(self) -> None:
-        """Check that no selector is empty: it would select every node. Raises BadInput if one is."""
+        """Check that no label selector is empty, as it would select every node. Raises BadInput if one is."""
         if not all(text.strip() for text in self.selectors):
             raise BadInput("the label selector is empty: name nodes by --node, --zone or labels")
 
@@ -50,12 +50,9 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Taints that are set and removed on nodes.
+    """Taints that are set and removed on nodes. A taint with the same key and effect is replaced, as kubectl does."""
 
-    A taint with the same key and effect is replaced, as kubectl does.
-    """
-
-    where: Where
+    selection: NodeSelection
     taints: tuple[Taint, ...] = ()
     remove: tuple[tuple[str, str], ...] = ()
     """Key and effect; an empty effect matches any effect."""
@@ -63,15 +60,12 @@ class Change(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         removed = [f"{key}:{effect}" if effect else key for key, effect in self.remove]
         parts = [*(f"{taint} on" for taint in self.taints), *(f"no {one} on" for one in removed)]
-        return f"{', '.join(parts).removesuffix(' on').replace(' on,', ',')} on {self.where}"
+        return f"{', '.join(parts).removesuffix(' on').replace(' on,', ',')} on {self.selection}"
 
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The stored policies; those with these names are set to mode Enforce.
-
-    Raises BadInput if a policy does not exist.
-    """
-    found = {named(one)[1]: one for one in policies}
+    """The stored policies, with those of these names in mode Enforce. Raises BadInput if a policy does not exist."""
+    found = {namespaced_name(one)[1]: one for one in policies}
     for name in names:
         if name not in found:
             msg = f"there is no TaintEvictionPolicy {name}; there is {', '.join(sorted(found)) or 'none at all'}"
@@ -79,7 +73,7 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
         stored = found[name]
         found[name] = {
             **stored,
-            # A version that no operator has looked at: its status is of the one before.
+            # A new generation: the status is that of an older version.
             "metadata": {**stored["metadata"], "generation": stored["metadata"].get("generation", 0) + 1},
             "spec": {**(stored.get("spec") or {}), "mode": Mode.ENFORCE.value, "paused": False},
         }
@@ -87,10 +81,10 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
 
 
 def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
-    """The nodes that change. Raises BadInput if a change selects nodes that do not exist."""
+    """Apply the changes. Returns the nodes that differ. Raises BadInput if a change selects nodes that do not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:
-        current = [changed.get(node.metadata.name, node) for node in change.where.find(nodes)]
+        current = [changed.get(node.metadata.name, node) for node in change.selection.find(nodes)]
         _check_removals(change, [one for node in current for one in node.spec.taints])
         for node in current:
             taints = _changed_taints(change, node.spec.taints)
@@ -101,11 +95,11 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
 
 
 def _check_removals(change: Change, there: Sequence[TaintObject]) -> None:
-    """Reject the removal of a taint that is nowhere: it is mistyped, and a plan without it would look harmless."""
+    """Reject the removal of a taint that no node has: it is mistyped, and a plan without it would look harmless."""
     for key, effect in change.remove:
         if not any(one.key == key and effect in ("", one.effect) for one in there):
-            msg = f"no taint {key}:{effect} to remove on {change.where}" if effect else ""
-            raise BadInput(msg or f"no taint {key} to remove on {change.where}")
+            msg = f"no taint {key}:{effect} to remove on {change.selection}" if effect else ""
+            raise BadInput(msg or f"no taint {key} to remove on {change.selection}")
 
 
 def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[TaintObject]:
@@ -125,7 +119,7 @@ def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[Taint
 
 
 def parse_taint(text: str) -> Taint:
-    """``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
+    """Parse ``KEY=VALUE:EFFECT`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     pair, colon, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
     if not colon:
@@ -134,7 +128,7 @@ def parse_taint(text: str) -> Taint:
 
 
 def parse_removal(text: str) -> tuple[str, str]:
-    """``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
+    """Parse ``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     key, colon, effect = text.partition(":")
     taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
     return taint.key, taint.effect if colon else ""

@@ -18,14 +18,14 @@ _SELECTOR = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
 
 
 class Env(msgspec.Struct):
-    """``env[]``."""
+    """An item of ``env``."""
 
     name: str = ""
     value: str = ""
 
 
 class Container(msgspec.Struct):
-    """A container."""
+    """The command line and environment of a container."""
 
     command: list[str] = []
     args: list[str] = []
@@ -63,22 +63,22 @@ class Deployment(Named):
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
-    def running(self, command: str) -> Iterator[Container]:
-        """The containers that run a command of ours."""
+    def containers_running(self, command: str) -> Iterator[Container]:
+        """The containers that run this command."""
         return (one for one in self.spec.template.spec.containers if command in one.words)
 
 
 async def read_deployments(session: Session, namespace: str) -> list[Deployment]:
-    """Those of the project in the operator's namespace. Raises ClusterError if they cannot be read."""
+    """Read the project's Deployments in the operator's namespace. Raises ClusterError if they cannot be read."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     found = await session.read(path, Page[Deployment], f"deployments of {namespace}", _SELECTOR)
     return found.items if found else []
 
 
-async def unready_webhook(session: Session, namespace: str) -> str:
-    """The same as :func:`unready`, where the webhook is configured. Empty if that may not be read."""
+async def read_webhook_problem(session: Session, namespace: str) -> str:
+    """Read the :func:`webhook_problem`; empty if it may not be read, or if the webhook is not installed at all."""
     try:
-        why = unready(await read_deployments(session, namespace), namespace)
+        why = webhook_problem(await read_deployments(session, namespace), namespace)
         if not why or WEBHOOK_DEPLOYMENT in why:
             return why
         found = await session.items(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
@@ -87,9 +87,9 @@ async def unready_webhook(session: Session, namespace: str) -> str:
         return ""
 
 
-def unready(deployments: Collection[Deployment], namespace: str) -> str:
-    """Why pods that are created now are not completed, in one sentence: no replica is ready, or there is no webhook."""
-    found = [one for one in deployments if any(one.running(WEBHOOK))]
+def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
+    """Why the webhook completes no new pods, in one sentence: it has no ready replica, or no Deployment. Else empty."""
+    found = [one for one in deployments if any(one.containers_running(WEBHOOK))]
     unready = next((one.metadata.name for one in found if not one.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
     if unready is not None:
@@ -97,10 +97,10 @@ def unready(deployments: Collection[Deployment], namespace: str) -> str:
     return why and f"{why}: new pods get no placement and no native tolerations"
 
 
-async def has_extender(session: Session, namespace: str) -> bool:
-    """Whether a scheduler extender is installed. False if the Deployments may not be read."""
+async def is_extender_installed(session: Session, namespace: str) -> bool:
+    """True if a scheduler extender is installed. False if the Deployments may not be read."""
     try:
         deployments = await read_deployments(session, namespace)
     except ClusterError:
         return False
-    return any(one.spec.replicas and any(one.running(EXTENDER)) for one in deployments)
+    return any(one.spec.replicas and any(one.containers_running(EXTENDER)) for one in deployments)

@@ -1,4 +1,4 @@
-"""What the operator's machine decides about a pod of a snapshot."""
+"""The decisions of the operator's machine about one pod of a snapshot."""
 
 import math
 from collections.abc import Mapping
@@ -15,41 +15,38 @@ from taintwarden.engine.machine import ClaimView, history_name
 from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerations
 from taintwarden.kube.wire.kinds import Timestamp
 from taintwarden_cli.rehearsal.manifests import BadInput
-from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.rehearsal import Rehearsal, at_once, named
+from taintwarden_cli.rehearsal.node_requirements import FullPod
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, namespaced_name, stopped_clock
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing
 from taintwarden_cli.rehearsal.sources import Source
 
 
 class Evaluation:
     """A pod as the operator sees it, and what its machine decides. ``pod`` is None if the operator never acts on it.
-
-    Raises:
-        BadInput: a policy selects by the namespace's labels, which are not known; or a timestamp of the pod is invalid.
-
+    Raises BadInput if a policy selects by labels of the namespace that are not known, or a timestamp is invalid.
     """
 
-    def __init__(self, snapshot: Snapshot, gates: Gates, known: Rehearsal, pod: PlacedPod) -> None:
+    def __init__(self, snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, pod: FullPod) -> None:
         self.snapshot = snapshot
         self.gates = gates
         self.now = snapshot.now
         self.object = pod
         self.issues: list[PodIssue] = []
-        self.pod = self._translate()
-        self._view = known.view
-        if self.pod is not None:  # with its devices
+        self.pod = self._decode()
+        self._view = rehearsal.view
+        if self.pod is not None:  # the machine adds its devices
             uid = self.pod.uid
             self.pod = next((one for one in self._view.pods(self.pod.node) if one.uid == uid), self.pod)
-        self.policies = known.policies
-        self.policy_problems = known.policy_problems
+        self.policies = rehearsal.policies
+        self.policy_problems = rehearsal.policy_problems
         space = pod.metadata.namespace
-        self.profiles = tuple(one for one in known.profiles if one.namespace == space)
-        named_problems = ((key.partition("/"), why) for key, why in known.profile_problems.items())
+        self.profiles = tuple(one for one in rehearsal.profiles if one.namespace == space)
+        named_problems = ((key.partition("/"), why) for key, why in rehearsal.profile_problems.items())
         self.profile_problems = {name: why for (namespace, _, name), why in named_problems if namespace == space}
         self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
-        """Those of the snapshot: of a pod that is not bound, all."""
+        """The nodes of the snapshot: that of the pod, or all for a pod that is not bound."""
         self.node = next((one for one in self.nodes if one.name == pod.spec.node_name), None)
-        self.rehearsed_policies = {named(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
+        self.dry_run_policies = {namespaced_name(one)[1] for one in snapshot.policies if is_kept_from_enforcing(one)}
         """Policies in mode Enforce that evict no pods because the operator runs with --dry-run."""
         self.namespace_labels = self._view.namespace_labels(self.object.metadata.namespace)
         self._check_namespace()
@@ -58,10 +55,7 @@ class Evaluation:
             self.recorded = decode_histories(self.node.history) if self.node else {}
 
     def claims(self) -> list[ClaimView]:
-        """The pod's claims: enforced ones first, then by deadline; also those of paused policies.
-
-        So you can check what a policy would do before you resume it.
-        """
+        """The pod's claims, those of paused policies included: enforced ones first, then by deadline."""
         return [] if self.pod is None else list(self._view.claims(self.pod.uid))
 
     def taints(self) -> tuple[tuple[Taint, TaintHistory], ...]:
@@ -78,7 +72,7 @@ class Evaluation:
         return Tolerations() if self.pod is None else self._view.tolerations_of(self.pod.shared)
 
     def verdict(self, taint: Taint) -> TaintVerdict | None:
-        """What ``taint`` means for the pod; None: no policy acts on it.
+        """The verdict on ``taint`` for the pod; None if no policy acts on it.
 
         Claims of the same device may tolerate it differently: the one that evicts first counts.
         """
@@ -88,7 +82,7 @@ class Evaluation:
         found = [one for one in self._view.verdicts(self.pod.node, self.pod.shared) if one.taint == taint]
         return min(found, key=lambda one: one.evicts_at(bound_at) if one.evicts else math.inf, default=None)
 
-    def acting(self, taint: Taint) -> Policy | None:
+    def acting_policy(self, taint: Taint) -> Policy | None:
         """The policy that acts on ``taint`` for the pod."""
         acting = acting_on(taint, (policy for policy in self.policies if self.refusal(policy) is None))
         return None if acting is None else acting[0]
@@ -105,31 +99,31 @@ class Evaluation:
         """The PodDisruptionBudgets that the API server checks for the pod, by name, each with its own refusal."""
         return [] if self.pod is None else self._view.budgets(self.pod)
 
-    def _translate(self) -> Pod | None:
+    def _decode(self) -> Pod | None:
         try:
-            return Decoder(at_once(self.now), self.issues.append).pod(self.object)
+            return Decoder(stopped_clock(self.now), self.issues.append).pod(self.object)
         except ValueError as error:
             meta = self.object.metadata
             raise BadInput(f"Pod {meta.namespace}/{meta.name}: {error}") from error
 
     def _check_namespace(self) -> None:
-        """Without its labels, the engine treats a namespace as not selected, and the explanation would be wrong."""
+        """Check that the namespace's labels are known if a policy selects by them. Without them the answer is wrong."""
         asking = [policy.name for policy in self.policies if policy.namespace_selector.requirements]
         if self.pod is not None and asking and self.namespace_labels is None:
             problem = self.snapshot.problems.get(Source.NAMESPACES, "")
             raise BadInput(f"policy {asking[0]} selects namespaces by their labels, and {problem}")
 
-    def is_recorded(self, taint: Taint, known: TaintHistory) -> bool:
-        """Whether the node, or the device, records since when it carries ``taint`` with this value."""
+    def is_recorded(self, taint: Taint, machine_history: TaintHistory) -> bool:
+        """True if the node, or the device, records since when it carries ``taint`` with this value."""
         history = self.recorded.get(history_name(taint))
         if history is not None:
             return history.value == taint.value
         if taint.origin is not None:
-            return known.added_at < self.now
+            return machine_history.added_at < self.now
         return any(one == taint and added is not None for one, added in self.node.taints) if self.node else False
 
 
-def untouchable(pod: PlacedPod, now: float) -> str:
+def why_not_acted_on(pod: FullPod, now: float) -> str:
     """Why the operator never acts on ``pod``, which the decoder has skipped."""
     if not pod.spec.node_name:
         return "it is not bound to a node"
@@ -140,8 +134,8 @@ def untouchable(pod: PlacedPod, now: float) -> str:
     return f"it has finished: its phase is {pod.status.phase}"
 
 
-def _grace_ends(pod: PlacedPod, deletion_timestamp: Timestamp, now: float) -> str:
-    """A pod's ``deletionTimestamp`` is not when it was deleted, but when the time that it gets to stop is over."""
+def _grace_ends(pod: FullPod, deletion_timestamp: Timestamp, now: float) -> str:
+    """The end of the grace period, which is the meaning of ``deletionTimestamp``, and what keeps the pod."""
     try:
         ends_at = moment(deletion_timestamp)
     except ValueError:

@@ -8,7 +8,7 @@ import msgspec
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND
 from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, PodObject, WorkloadObject
 from taintwarden_cli.rehearsal.manifests import BadInput, Document
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
@@ -19,10 +19,9 @@ DEVICES_GROUP = "resource.k8s.io"
 
 def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str, now: float) -> Snapshot:
     """Find the pod and its related objects. If an object occurs twice, the last one is used.
-
     Raises BadInput if a required object is missing or invalid.
     """
-    pods = [_convert(one, PlacedPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
+    pods = [_convert(one, FullPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
     pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
     if not pods:
         held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
@@ -63,12 +62,12 @@ def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
     content = _without_nulls(document.content)
     meta = content.get("metadata")
     if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
-        raise BadInput(f"{document.place}: {document.kind}/{document.name}: has no metadata.name")
+        raise BadInput(f"{document.location}: {document.kind}/{document.name}: has no metadata.name")
     return content, meta
 
 
 def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
-    """The node that it is bound to; all nodes for a pod that is not bound."""
+    """The node of the pod; all nodes for a pod that is not bound."""
     name = pod.spec.node_name
     named = {one.name: _convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if name in ("", one.name)}
     if name and not named:
@@ -93,11 +92,11 @@ def _convert(document: Document, wanted: type[T]) -> T:
     try:
         return msgspec.convert(_without_nulls(document.content), wanted)
     except msgspec.ValidationError as error:
-        raise BadInput(f"{document.place}: {document.kind}/{document.name}: {error}") from error
+        raise BadInput(f"{document.location}: {document.kind}/{document.name}: {error}") from error
 
 
 def _without_nulls(value: Any) -> Any:
-    """As the API server decodes it: null is the same as absent."""
+    """Drop null values, as the API server does."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value

@@ -11,9 +11,9 @@ from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.machine import Outcome, View
 from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
 from taintwarden.kube.wire.kinds import BudgetObject
-from taintwarden_cli.rehearsal.node_candidates import Candidates
-from taintwarden_cli.rehearsal.places import PlacedPod
-from taintwarden_cli.rehearsal.returning import Returning
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
+from taintwarden_cli.rehearsal.node_requirements import FullPod
+from taintwarden_cli.rehearsal.returning import ReturnFinder
 from taintwarden_placement.scheduling.feasibility import Preferences
 
 
@@ -25,24 +25,24 @@ class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
     call_seconds: float = 0.1
 
 
-class Places:
-    """Places a replacement on the node that it prefers, of these the emptiest, of these the first by name.
+class ReplacementScheduler:
+    """Chooses the node of a replacement: the one that it prefers, then the emptiest, then the first by name.
 
     A node fits if taints and labels allow the pod, as the scheduler and extended tolerations require, and if no policy
     would evict the pod from it again.
     """
 
-    def __init__(self, view: View, candidates: Candidates, returning: Returning, pods: Iterable[PlacedPod]) -> None:
+    def __init__(self, view: View, unscheduled: UnscheduledPods, finder: ReturnFinder, pods: Iterable[FullPod]) -> None:
         self._view = view
-        self._returning = returning
-        self._candidates = candidates
+        self._return_finder = finder
+        self._unscheduled_pods = unscheduled
         self._objects = {pod.metadata.uid: pod for pod in pods}
         self._pods = Counter({name: len(view.pods(name)) for name in view.nodes})
         self._fitting: dict[PodClass, dict[str, Preferences]] = {}
-        """The nodes that fit pods of a class, by name: its first pod stands for those that replace its pods."""
+        """The nodes that fit pods of a class, by name. The first pod of a class represents its replacements."""
         self._returns: dict[PodClass, list[str]] = {}
 
-    def fitting(self, pod: Pod) -> Mapping[str, Preferences]:
+    def fitting_nodes(self, pod: Pod) -> Mapping[str, Preferences]:
         """The nodes that fit the pod, by name, and how well they suit it."""
         found = self._fitting.get(pod.shared)
         if found is None:
@@ -50,47 +50,48 @@ class Places:
         return found
 
     def returns_to(self, pod: Pod) -> str | None:
-        """A node that the pod has to leave and that the scheduler may give its replacement: its own, if it is one."""
+        """A node that the pod has to leave and that the scheduler may choose again, preferably its present one."""
         if pod.shared not in self._returns:
-            place = self._objects[pod.uid].spec.place
-            self._returns[pod.shared] = [*self._returning.nodes(pod.shared, place)]
+            requirements = self._objects[pod.uid].spec.node_requirements
+            self._returns[pod.shared] = [*self._return_finder.nodes(pod.shared, requirements)]
         found = self._returns[pod.shared]
         return pod.node if pod.node in found else next(iter(found), None)
 
     def _find(self, pod: Pod) -> Iterator[tuple[str, Preferences]]:
-        candidate = self._candidates.of(self._objects[pod.uid])
+        unscheduled = self._unscheduled_pods.of(self._objects[pod.uid])
         for name in sorted(self._view.nodes):
             view = self._view.node(name)
-            if view is None or not candidate.fits(view.node):
+            if view is None or not unscheduled.fits(view.node):
                 continue
             if not any(one.evicts and one.taint.origin is None for one in self._view.verdicts(name, pod.shared)):
-                yield name, candidate.preferences(view.node)
+                yield name, unscheduled.preferences(view.node)
 
-    def take(self, pod: Pod) -> str | None:
-        """The node for the next pod like this one; None if no node fits."""
-        fitting = self.fitting(pod)
+    def assign_node(self, pod: Pod) -> str | None:
+        """Choose a node for a replacement of this pod; None if no node fits."""
+        fitting = self.fitting_nodes(pod)
         rank = {name: (one.taints, -one.weight, self._pods[name], name) for name, one in fitting.items()}
         node = min(rank, key=rank.__getitem__, default=None)
         if node is not None:
             self._pods[node] += 1
         return node
 
-    def leave(self, node: str) -> None:
-        """A pod of this node is evicted."""
+    def count_departure(self, node: str) -> None:
+        """Count one pod fewer on the node."""
         self._pods[node] -= 1
 
 
 _AT_ONCE = MonotonicTime(0.0)
-"""Statuses of budgets are up to date."""
+"""The time of all statuses of budgets: they are up to date."""
 
 
-class Allowances:
-    """PodDisruptionBudgets, from their status: evicting a Ready pod takes a disruption, a Ready replacement adds it."""
+class IdealBudgets:
+    """PodDisruptionBudgets: an evicted Ready pod uses a disruption of their status, a Ready replacement adds one."""
 
     def __init__(self, objects: Iterable[BudgetObject]) -> None:
         self._budgets = Budgets(Freed())
         self._allowed: dict[str, int] = {}
-        """If negative, the number of pods that have to become Ready before further ones allow disruptions."""
+        """Disruptions that each budget allows. If negative, that many pods must become Ready before others add to it.
+        """
         for obj in objects:
             budget, status = decoding.budget(obj), obj.status
             if budget is not None:
@@ -98,19 +99,19 @@ class Allowances:
                 self._allowed[str(budget)] = budget.allowed or short
                 self._budgets.set(budget, _AT_ONCE)
 
-    def judge(self, pod: Pod) -> tuple[Outcome, str]:
-        """How the API server answers an eviction of this pod."""
+    def answer(self, pod: Pod) -> tuple[Outcome, str]:
+        """Answer an eviction of this pod as the API server would."""
         refusal = self._budgets.refuse(pod, _AT_ONCE)
         if refusal is None:
             return Outcome.ACCEPTED, ""
         is_one = len(self._budgets.of(pod.shared)) == 1
         return Outcome.BLOCKED if is_one else Outcome.MISCONFIGURED, refusal.detail
 
-    def move(self, pod_class: PodClass, number: int) -> list[Budget]:
-        """So many more pods of a class are Ready, or fewer if negative: the budgets after that."""
-        moved = []
+    def add_ready(self, pod_class: PodClass, by: int) -> list[Budget]:
+        """Add ``by``, which may be negative, to the Ready pods of a class. Returns the changed budgets."""
+        changed = []
         for budget in self._budgets.of(pod_class):
-            self._allowed[str(budget)] += number
-            moved.append(msgspec.structs.replace(budget, allowed=max(0, self._allowed[str(budget)])))
-            self._budgets.set(moved[-1], _AT_ONCE)
-        return moved
+            self._allowed[str(budget)] += by
+            changed.append(msgspec.structs.replace(budget, allowed=max(0, self._allowed[str(budget)])))
+            self._budgets.set(changed[-1], _AT_ONCE)
+        return changed

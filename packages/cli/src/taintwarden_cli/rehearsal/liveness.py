@@ -1,4 +1,4 @@
-"""Whether an operator is running: its Lease, and the times of its reports in statuses, compared with the clock."""
+"""The liveness of the operator, by its Lease and the times of its reports in statuses, compared with the clock."""
 
 from asyncio import sleep as pause
 from collections.abc import Iterable, Mapping
@@ -13,26 +13,26 @@ from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECOND
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
 OUR_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
-"""Shows whether operator and webhook run, in whichever namespace."""
-CLOCKS_APART_SECONDS = 30.0
-"""How far the clock here may run ahead of the operator's before a live Lease looks expired."""
+"""Command that shows the pods of operator and webhook, in every namespace."""
+CLOCK_SKEW_SECONDS = 30.0
+"""Maximum seconds that the local clock may be ahead of the operator's, before a live Lease looks expired."""
 SILENT_SECONDS = 60.0
-"""If its Lease cannot be read, an operator without a report for so long is not running. It reports every 20 s."""
+"""Seconds without a report after which an operator is not running. It reports every 20 s."""
 LATE_SECONDS = 2 * RETRY_SECONDS + 1.0
-"""How old a renewal may look, and how long a Lease is looked at then: two intervals of its renewal, and a second."""
-AGAIN_SECONDS = 1.0
-"""Between two looks at a Lease that seems late."""
+"""Age from which a renewal is late, and maximum time to watch for the next: two intervals of renewal, and a second."""
+RECHECK_SECONDS = 1.0
+"""Seconds between two reads of a Lease that seems late."""
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 
 
 class Liveness(msgspec.Struct, frozen=True):
-    """What is known about the operator. ``problem`` is one sentence if it is not running, and empty if it is."""
+    """The liveness of the operator. ``problem`` is one sentence if it is not running, and empty if it is."""
 
     problem: str = ""
     reported_at: float | None = None
     """The time of its last report, in seconds since the epoch, if known."""
     leading_since: float | None = None
-    """When the operator that leads began to, if known."""
+    """When the present leader began to lead, if known."""
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
@@ -41,22 +41,20 @@ async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject
 
 
 async def watch_lease(session: Session, namespace: str, now: float) -> tuple[LeaseObject | None, bool]:
-    """The operator's Lease, and whether it is not being renewed.
+    """Read the operator's Lease. Returns also True if it is not being renewed.
 
-    The clock here may run ahead of the operator's. So one that looks old is looked at until it is renewed, at most for
-    ``LATE_SECONDS``.
-
-    Raises ClusterError if it cannot be read.
+    The local clock may be ahead of the operator's, so a Lease that looks old is read until it is renewed, at most for
+    ``LATE_SECONDS``. Raises ClusterError if it cannot be read.
     """
     lease = await read_lease(session, namespace, LEASE_NAME)
     renewed_at = _renewed_at(lease)
     if renewed_at is None or now - renewed_at <= LATE_SECONDS:
         return lease, False
-    if now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS:
+    if now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS:
         return lease, True
     began = monotonic()
     while monotonic() < began + LATE_SECONDS:
-        await pause(AGAIN_SECONDS)
+        await pause(RECHECK_SECONDS)
         lease = await read_lease(session, namespace, LEASE_NAME)
         if _renewed_at(lease) != renewed_at:
             return lease, False
@@ -66,7 +64,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
 async def read_liveness(
     session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
 ) -> Liveness:
-    """Whether the operator of a cluster is running. If its Lease may not be read, the statuses decide later."""
+    """Read the Lease and judge if the operator is running. If it may not be read, the statuses decide, later."""
     began = monotonic()
     try:
         lease, is_late = await watch_lease(session, namespace, now)
@@ -80,25 +78,25 @@ def liveness(
 ) -> Liveness:
     """The liveness of the operator by the stored policies and the Lease, if there is one.
 
-    ``is_late``: the Lease was not renewed while one looked at it.
+    ``is_late`` is True if the Lease was not renewed while it was watched.
     """
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
     seen_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
-    if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCKS_APART_SECONDS):
-        return Liveness(_silent(seen_at, now), reported_at)
+    if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS):
+        return Liveness(_silence(seen_at, now), reported_at)
     if is_late and renewed_at is not None:
         late = wording.duration(now - renewed_at)
         sentence = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
         return Liveness(sentence, reported_at)
     if reported_at is not None and now - reported_at > SILENT_SECONDS:
         held = "" if renewed_at is None else ", though it renews its Lease"
-        return Liveness(_silent(reported_at, now, held), reported_at)
+        return Liveness(_silence(reported_at, now, held), reported_at)
     acquired = lease.spec.acquire_time if lease is not None and lease.spec is not None else None
     return Liveness("", reported_at, read_time(acquired))
 
 
-def _silent(since: float | None, now: float, more: str = "") -> str:
+def _silence(since: float | None, now: float, more: str = "") -> str:
     silence = "is not running" if since is None else f"has not reported for {wording.duration(now - since)}{more}"
     return f"the operator {silence}: nothing is evicted, and statuses are out of date"
 
@@ -109,7 +107,7 @@ def _duration(lease: LeaseObject | None) -> float:
 
 
 def _renewed_at(lease: LeaseObject | None) -> float | None:
-    """None if the Lease has no holder."""
+    """The time of the last renewal; None if the Lease has no holder."""
     spec = lease.spec if lease else None
     return read_time(spec.renew_time) if spec and spec.holder_identity else None
 

@@ -1,6 +1,6 @@
 """Reads YAML and JSON files: several documents a file, lists expanded, each object with its position.
 
-They are decoded as by the API server: times stay text, a duplicate key is an error. Nothing here depends on a kind.
+Objects are decoded as by the API server: times stay text, a duplicate key is an error. Nothing here depends on a kind.
 """
 
 import json
@@ -16,10 +16,10 @@ from taintwarden.fields.text import printable
 from taintwarden_cli.rehearsal.yaml_documents import Position, documents, items_of, position
 
 MAX_BYTES = 256 * 2**20
-_OF_SHELLS = ("/dev/fd/", "/proc/")
-"""Pipes that a shell has opened already, such as <(helm template). The opening of others waits for who writes."""
+_SHELL_PIPES = ("/dev/fd/", "/proc/")
+"""Pipes that a shell has opened already, such as <(helm template). To open another would wait for a writer."""
 _TEMPLATE = "{{"
-"""Begins an action of a Helm template."""
+"""The beginning of an action in a Helm template."""
 
 
 class BadInput(Exception):  # noqa: N818 - reads as what it says
@@ -35,10 +35,10 @@ class Document(msgspec.Struct, frozen=True):
     content: Any
     item: int | None = None
     node: yaml.Node | None = None
-    """Its YAML, if it is YAML."""
+    """Its YAML node; None for JSON."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Its position, in the form that editors recognize."""
         item = "" if self.item is None else f" item {self.item}"
         return f"{self.file}:{self.line}: document {self.number}{item}"
@@ -70,14 +70,13 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def read_documents(name: str) -> list[Document]:
-    """Every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
-
+    """Read every object of the file ``name``, or of standard input if it is ``-``. Empty documents do not count.
     Raises BadInput if it cannot be read, or is neither YAML nor JSON.
     """
     shown = "stdin" if name == "-" else printable(name)
     text = _read_text(name, shown)
     try:
-        found = _json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
+        found = _parse_json(shown, text) or [Document(shown, *one[:3], node=one[3]) for one in documents(text)]
     except BadInput as error:
         raise BadInput(f"{shown}: {error}") from error
     except yaml.MarkedYAMLError as error:
@@ -90,7 +89,7 @@ def read_documents(name: str) -> list[Document]:
         raise BadInput(f"{shown}: is not YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise BadInput(f"{shown}: is nested too deeply") from error
-    return [one for document in found for one in _unfold(document)]
+    return [one for document in found for one in _expand_list(document)]
 
 
 def _read_text(name: str, shown: str) -> str:
@@ -100,7 +99,7 @@ def _read_text(name: str, shown: str) -> str:
         if name == "-":
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
-            if Path(name).is_fifo() and not name.startswith(_OF_SHELLS):
+            if Path(name).is_fifo() and not name.startswith(_SHELL_PIPES):
                 raise BadInput(f"{shown}: is a named pipe: write - for standard input")
             with Path(name).open("rb") as stream:
                 content = stream.read(MAX_BYTES + 1)
@@ -113,25 +112,25 @@ def _read_text(name: str, shown: str) -> str:
         raise BadInput(f"{shown}: is not UTF-8 text") from error
 
 
-def _json(file: str, text: str) -> list[Document]:
-    """The one document of a JSON file. A YAML parser takes a hundred times as long."""
+def _parse_json(file: str, text: str) -> list[Document]:
+    """The document of a JSON file, which a YAML parser reads a hundred times slower. Empty for another file."""
     if not text.lstrip().startswith("{"):
         return []
     try:
-        return [Document(file, 1, 1, json.loads(text, object_pairs_hook=_once))]
+        return [Document(file, 1, 1, json.loads(text, object_pairs_hook=_reject_duplicates))]
     except json.JSONDecodeError:
         return []  # flow-style YAML, or several documents
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
+        raise BadInput(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return found
 
 
-def _unfold(document: Document) -> Iterator[Document]:
+def _expand_list(document: Document) -> Iterator[Document]:
     """The items of a List, as ``kubectl get -o yaml`` writes it; typed lists omit the kind of their items."""
     content = document.content
     if not document.kind.endswith("List") or not isinstance(content.get("items"), list):

@@ -1,33 +1,33 @@
-"""Why a pod stays Pending, in one sentence, and what to do about it."""
+"""Explains in one sentence why a pod stays Pending, and what to do about it."""
 
 from collections.abc import Mapping, Sequence
 
 from taintwarden.engine.model import Node
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
-from taintwarden_cli.rehearsal.node_candidates import Candidate, Obstacle, ObstacleKind
-from taintwarden_cli.rehearsal.places import NAME_FIELD, PlacedPod
+from taintwarden_cli.rehearsal.node_candidates import Obstacle, ObstacleKind, UnscheduledPod
+from taintwarden_cli.rehearsal.node_requirements import NAME_FIELD, FullPod
 from taintwarden_placement.admission.own_objects import INJECT
 
 NOT_CONSIDERED = "resources, ports, affinity to pods and the places of volumes are not considered"
 DAEMON_SET = "DaemonSet"
 _UNINTENDED = tuple(kind for kind in ObstacleKind if kind not in (ObstacleKind.TAINT, ObstacleKind.AFFINITY))
 Explanation = tuple[str, str]
-"""Why, and what to do."""
+"""The reason, and what to do."""
 Obstacles = Mapping[str, Sequence[Obstacle]]
-"""What keeps a pod off nodes, by their names."""
+"""Obstacles of a pod, by the names of nodes."""
 
 
 def diagnose(
-    pod: PlacedPod, candidate: Candidate, nodes: Sequence[Node], namespace_labels: Mapping[str, str]
+    pod: FullPod, unscheduled: UnscheduledPod, nodes: Sequence[Node], namespace_labels: Mapping[str, str]
 ) -> tuple[Explanation, Obstacles]:
-    """Why a pod is Pending, and what keeps it off each of ``nodes``, which are all of the cluster."""
-    obstacles = {node.name: list(candidate.obstacles(node)) for node in nodes}
+    """Find why a pod is Pending, and what keeps it off each of ``nodes``, which are all of the cluster."""
+    obstacles = {node.name: list(unscheduled.obstacles(node)) for node in nodes}
     is_of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
     own = {name: found for name, found in obstacles.items() if not is_of_daemon_set or name in _named_nodes(pod)}
     alone = (
         kind for kind in _UNINTENDED if any(found and {one.kind for one in found} == {kind} for found in own.values())
     )
-    kind = ObstacleKind.IMPOSSIBLE if candidate.is_impossible else next(alone, None)
+    kind = ObstacleKind.IMPOSSIBLE if unscheduled.is_impossible else next(alone, None)
     if not nodes:
         answer = "there is no node", "add a node"
     elif taking := sum(not found for found in own.values()):
@@ -36,14 +36,14 @@ def diagnose(
     elif kind is None and is_of_daemon_set:
         answer = _unsuitable_node(pod, own)
     else:
-        why, steps = _explained(pod, candidate, kind, own, namespace_labels)
+        why, steps = _explained(pod, unscheduled, kind, own, namespace_labels)
         none = "the only node may not get it" if len(nodes) == 1 else f"none of the {len(nodes)} nodes may get it"
         answer = f"{none}: {why}" if why else none, steps
     return answer, obstacles
 
 
-def _recreate(pod: PlacedPod) -> str:
-    """How the pod is created again."""
+def _recreate(pod: FullPod) -> str:
+    """How to get the pod created again."""
     name, space, owner = pod.metadata.name, pod.metadata.namespace, pod.controller
     if owner is None:
         return f"delete pod {name} and create it again from its manifest"
@@ -53,14 +53,14 @@ def _recreate(pod: PlacedPod) -> str:
 
 
 def _explained(
-    pod: PlacedPod,
-    candidate: Candidate,
+    pod: FullPod,
+    unscheduled: UnscheduledPod,
     kind: ObstacleKind | None,
     obstacles: Obstacles,
     namespace_labels: Mapping[str, str],
 ) -> Explanation:
     is_injected = pod.metadata.labels.get(INJECT) != "false" and namespace_labels.get(INJECT) == "true"
-    again, faults = _recreate(pod), "; ".join(candidate.wanted.warnings)
+    again, faults = _recreate(pod), "; ".join(unscheduled.wanted.warnings)
     express = (
         "use integers, and versions of ordinary length, for taint and toleration, or list the label under "
         "versionLabels of a policy (docs/placement.md)"
@@ -85,14 +85,14 @@ def _explained(
             return why, f"look at the operator, which writes them: {OUR_PODS}"
     if not any(one.kind is ObstacleKind.TAINT for found in obstacles.values() for one in found):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
-    if candidate.demand.tolerations.extended:
+    if unscheduled.demand.tolerations.extended:
         step = "add a node, correct a value, or loosen the toleration in the annotation or profile"
     else:
         step = "add a node without these taints, or tolerate them in the template"
     return "", f"{step}, then {again}"
 
 
-def _unsuitable_node(pod: PlacedPod, obstacles: Obstacles) -> Explanation:
+def _unsuitable_node(pod: FullPod, obstacles: Obstacles) -> Explanation:
     owner = pod.controller.name if pod.controller else ""
     why = "; ".join(one.text for found in obstacles.values() for one in found)
     fault = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
@@ -103,7 +103,8 @@ def _unsuitable_node(pod: PlacedPod, obstacles: Obstacles) -> Explanation:
     )
 
 
-def _named_nodes(pod: PlacedPod) -> set[str]:
-    """The nodes that its affinity names: that of a DaemonSet's pod names one."""
-    named = (one for term in pod.spec.place.terms or () for one in term.match_fields if one.key == NAME_FIELD)
+def _named_nodes(pod: FullPod) -> set[str]:
+    """The nodes that the pod's affinity names. That of a DaemonSet's pod names one."""
+    terms = pod.spec.node_requirements.terms or ()
+    named = (one for term in terms for one in term.match_fields if one.key == NAME_FIELD)
     return {value for one in named for value in one.values}

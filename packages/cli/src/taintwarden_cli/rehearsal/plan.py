@@ -9,7 +9,7 @@ from taintwarden_cli.rehearsal.ideal import Assumptions
 
 
 class PlannedFate(StrEnum):
-    """What becomes of a pod within the horizon."""
+    """The fate of a pod within the horizon."""
 
     LEAVES = "Leaves"
     HELD = "Held"
@@ -23,7 +23,7 @@ class PlannedFate(StrEnum):
 
 
 class Replacement(StrEnum):
-    """What replaces it."""
+    """The replacement of a pod that leaves."""
 
     PLACED = "Placed"
     NOWHERE = "Nowhere"
@@ -43,7 +43,7 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     fate: PlannedFate
     deadline: str
     already: bool
-    """It already had to leave before the change."""
+    """True if it had to leave before the change."""
     order: int | None = None
     """Its position in the order of evictions, from 1."""
     at: str | None = None
@@ -73,26 +73,26 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
     policy: str
     pods: int
     evicted: int
-    """Evictions of its last window that count for all."""
+    """Evictions of its last window."""
     window_seconds: float
     limit: int
     cause: str
     halts: bool
     pace: str = ""
-    """How evictions continue, with ``action: Pace``; empty: it holds them, or only reports."""
+    """The pace of evictions with ``action: Pace``; empty for other actions."""
     opened_after_seconds: float
     closed_after_seconds: float | None = None
 
 
 class Plan(msgspec.Struct, rename="camel", kw_only=True):
-    """What the changes cause."""
+    """The effects of the changes."""
 
     at: str
     changes: list[str]
     changed_nodes: int
     horizon_seconds: float
     ended_after_seconds: float
-    """When no more events were to come, or the horizon."""
+    """Seconds until no event was left, at most the horizon."""
     assumptions: Assumptions
     leaving: int = 0
     missed: int = 0
@@ -127,7 +127,7 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
         self.returning = sum(one.returns_to is not None for one in self.pods)
 
     @property
-    def needs_a_person(self) -> bool:
-        """Whether you should review the plan before you make the change."""
+    def needs_action(self) -> bool:
+        """True if you should review the plan before you make the change."""
         risks = self.missed, self.cut, self.held, self.past_budgets, self.nowhere, self.returning
         return any(risks) or bool(self.guards or self.invalid)

@@ -12,9 +12,9 @@ from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
-from taintwarden_cli.rehearsal.deployments import has_extender
+from taintwarden_cli.rehearsal.deployments import is_extender_installed
 from taintwarden_cli.rehearsal.liveness import read_liveness
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot
 from taintwarden_cli.rehearsal.sources import (
@@ -36,7 +36,7 @@ AFTER_POLICIES: tuple[Source, ...] = (*DEVICES, Source.DEPLOYMENTS)
 """Sources that are read only if a policy needs them."""
 _FIELDS: dict[Source, tuple[str, type[Any]]] = {
     Source.NODES: ("nodes", NodeObject),
-    Source.PODS: ("pods", PlacedPod),
+    Source.PODS: ("pods", FullPod),
     Source.NAMESPACES: ("namespaces", NamespaceObject),
     Source.BUDGETS: ("budgets", FullBudget),
     Source.SLICES: ("slices", SliceObject),
@@ -52,10 +52,9 @@ class Reader:
     """Reads one cluster once. If a source cannot be read, the others still are.
 
     Args:
-        session: the cluster.
         found: receives what is read.
-        space: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty: all.
-        node: whose ResourceSlices are read, beside those of no node; empty: all. A kubelet may write any number.
+        space: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty for all.
+        node: the node whose ResourceSlices are read, with those of no node; empty for all. A kubelet may write many.
 
     """
 
@@ -95,12 +94,12 @@ class Reader:
         if source is Source.POLICIES:
             found.policies = await self._session.policies(dict[str, Any])
         elif source is Source.PROFILES:
-            listed = await stored_profiles(self._session, PROFILES.path)
+            listed = await read_profiles(self._session, PROFILES.path)
             if listed is None:
                 self._undefined.add(source)
             found.profiles = listed or []
         elif source in COUNTED:
-            workloads = await self._objects(source, WorkloadObject)  # others are read meanwhile
+            workloads = await self._objects(source, WorkloadObject)  # tasks for other kinds run meanwhile
             found.workloads = {**found.workloads, source.value: workloads}
         else:
             try:
@@ -143,11 +142,8 @@ class Reader:
 
 
 async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
-    """Everything that the operator watches. ``operator``: its namespace.
-
-    Raises:
-        ClusterError: a source cannot be read; all are required, except those of devices.
-
+    """Read everything that the operator watches. ``operator`` is its namespace.
+    Raises ClusterError if a source cannot be read; all are required, except those of devices.
     """
     found = Snapshot(now)
     await Reader(session, found).read(FOLLOWED)
@@ -156,14 +152,13 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
             raise ClusterError(problem)
     for subject, why in found.unreadable:
         raise ClusterError(f"cannot read {subject}: {why}")
-    found.has_extender = await has_extender(session, operator)
+    found.has_extender = await is_extender_installed(session, operator)
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 
 
-async def read_for_policies(session: Session, now: float) -> Snapshot:
-    """Nodes, and the policies that exist; their definition need not be installed.
-
+async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
+    """Read nodes and policies. The definition of policies need not be installed.
     Raises ClusterError if nodes, or policies that are defined, cannot be read.
     """
     found = Snapshot(now)
@@ -174,16 +169,15 @@ async def read_for_policies(session: Session, now: float) -> Snapshot:
     return found
 
 
-async def read_around(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
-    """One pod, then its related objects concurrently. ``operator``: the namespace of the operator.
+async def read_pod(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
+    """Read a pod, then its related objects concurrently. ``operator`` is the namespace of the operator.
 
-    The default namespace of the pod is that of the session.
-
-    Raises ClusterError if the pod, its node, the policies or the profiles cannot be read.
+    An empty ``namespace`` is that of the session. Raises ClusterError if the pod, its node, the policies or the
+    profiles cannot be read.
     """
     namespace = namespace or session.namespace
     core, space = "/api/v1", quote(namespace, safe="")
-    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", PlacedPod, "pods")
+    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", FullPod, "pods")
     if pod is None:
         events = f"kubectl events -n {namespace} --for pod/{name}"
         msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}; if it is gone: {events}"
@@ -193,8 +187,8 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
     async def nodes() -> None:
         found.nodes = await _nodes_for(session, pod)
 
-    async def of_namespace() -> None:
-        """Labels of the namespace; few policies select by them."""
+    async def namespace_labels() -> None:
+        """Read the labels of the namespace. Few policies select by them."""
         try:
             one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
         except ClusterError as error:
@@ -206,7 +200,7 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
             found.namespaces = [one]
 
     async def budgets() -> None:
-        """Budgets add to the explanation, and change no decision."""
+        """Read the budgets, which are explained and change no decision."""
         path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         try:
             async for page in session.pages(path, FullBudget, BUDGETS.name):
@@ -218,13 +212,13 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
     *_, found.policies, profiles = await asyncio.gather(
         nodes(),
-        of_namespace(),
+        namespace_labels(),
         budgets(),
         session.policies(dict[str, Any]),
-        stored_profiles(session, PROFILES.path_in(space)),
+        read_profiles(session, PROFILES.path_in(space)),
     )
     found.profiles = profiles or []
-    # By the clock: ``now`` may be the time of ``--at``.
+    # Not ``now``, which may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     wanted = (*DEVICES, *REPLACING) if found.asks_replacements else DEVICES
     await Reader(session, found, space=namespace, node=pod.spec.node_name).read(wanted)
@@ -233,11 +227,8 @@ async def read_around(session: Session, operator: str, namespace: str, name: str
 
 
 async def read_node(session: Session, operator: str, name: str, now: float) -> Snapshot:
-    """A node with its pods. ``operator``: the namespace of the operator.
-
-    Raises:
-        ClusterError: there is no such node; or its pods, the policies or the profiles cannot be read.
-
+    """Read a node with its pods. ``operator`` is the namespace of the operator.
+    Raises ClusterError if there is no such node, or its pods, the policies or the profiles cannot be read.
     """
     node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
     if node is None:
@@ -248,14 +239,14 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
     for source in (Source.POLICIES, Source.PROFILES):
         if source in found.problems:
             raise ClusterError(found.problems[source])
-    pods = session.pages(PODS.path, PlacedPod, PODS.name, f"spec.nodeName={name}")
+    pods = session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
     found.pods = [pod async for page in pods for pod in page if pod.is_on_node]
     found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
     return found
 
 
-async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
-    """The node of a pod; all nodes if it is not bound."""
+async def _nodes_for(session: Session, pod: FullPod) -> list[NodeObject]:
+    """Read the node of a pod; all nodes if it is not bound."""
     if pod.is_pending:
         return [one async for page in session.pages(NODES.path, NodeObject, NODES.name) for one in page]
     if not pod.spec.node_name:
@@ -264,10 +255,9 @@ async def _nodes_for(session: Session, pod: PlacedPod) -> list[NodeObject]:
     return [] if node is None else [node]
 
 
-async def stored_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
-    """The profiles of a list as they are stored; None if the cluster does not serve the kind.
-
-    Raises ClusterError if they cannot be read. The decisions depend on them, so they are required.
+async def read_profiles(session: Session, path: str) -> list[dict[str, Any]] | None:
+    """Read profiles as they are stored; None if the cluster does not serve the kind.
+    Raises ClusterError if they cannot be read: decisions depend on them.
     """
     try:
         return await session.items(path, dict[str, Any], PROFILES.name)

@@ -8,17 +8,12 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import ClaimView, Command, GuardReport, Phase, View, commands
 from taintwarden.engine.model import Instant, Mode, Pod, PodClass, WallTime
-from taintwarden_cli.rehearsal.ideal import Places
+from taintwarden_cli.rehearsal.ideal import ReplacementScheduler
 from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement
 
 
 class Recording:
-    """What the machine has reported, by pod and guard.
-
-    Args:
-        view: of the machine.
-
-    """
+    """A record of what the machine reports about pods and guards. ``view`` is that of the machine."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -28,44 +23,44 @@ class Recording:
         self._already: dict[str, str] = {}
         """Pods that had to leave before the change: name by UID."""
         self._invalid: dict[tuple[str, str], list[str]] = {}
-        """The nodes of each value that cannot be compared, by the taint and what that means."""
+        """Nodes with a value that cannot be compared, by the taint and the consequence."""
 
     def begin(self, now: Instant) -> None:
-        """Called when the machine has the snapshot, before the changes."""
+        """Record the state that the snapshot has before the changes."""
         for policy in self._view.policies:
             guard = self._view.guard(policy.name)
             if guard is not None and guard.record.tripped_at is not None and guard.record.cause:
                 opened = guard.record.tripped_at - now.wall
-                self._trip(policy.name, guard, opened)
-        self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting()}
+                self._record_trip(policy.name, guard, opened)
+        self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting_claims()}
         self._invalid = {}
 
-    def _acting(self) -> Iterator[ClaimView]:
-        """The claims of policies that act."""
+    def _acting_claims(self) -> Iterator[ClaimView]:
+        """The claims of policies that are not paused."""
         return (one for one in self._view.all_claims() if one.phase is not Phase.PAUSED)
 
-    def take(self, command: Command, now: Instant, at: float) -> None:
-        """Record a command that only reports; ``at``: seconds since the change."""
+    def record(self, command: Command, now: Instant, at: float) -> None:
+        """Record a command that only reports. ``at`` is in seconds since the change."""
         match command:
             case commands.Decided():
-                planned = self._of(command.pod, command.verdict, command.due_at)
+                planned = self._planned_pod(command.pod, command.verdict, command.due_at)
                 planned.waited_seconds, planned.limit = round(command.waited, 3), command.limit
             case commands.Rehearsed():
-                planned = self._of(command.pod, command.verdict, command.due_at)
+                planned = self._planned_pod(command.pod, command.verdict, command.due_at)
                 planned.fate, planned.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
                 planned.at = rfc3339.at(now.wall)
             case commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
-                planned = self._of(command.pod, command.verdict, due_at)
+                planned = self._planned_pod(command.pod, command.verdict, due_at)
                 planned.late = wording.MISSED[command.reason]
                 if command.reason == wording.NOT_EVICTED:
-                    self._end(planned, command, now, at)
+                    self._record_missed(planned, command, now, at)
             case commands.InvalidValue(verdict=verdict):
                 effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
                 self._invalid.setdefault((str(verdict.taint), why), []).append(command.node)
             case commands.GuardTripped():
-                self._trip(command.policy.name, command.guard, at)
+                self._record_trip(command.policy.name, command.guard, at)
             case commands.GuardArmed():
                 closed = self._guards.pop(command.policy.name, None)
                 if closed is not None:
@@ -74,17 +69,17 @@ class Recording:
             case _:
                 pass
 
-    def leave(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
-        """The API server accepts the eviction with this number."""
-        planned = self._of(command.pod, command.verdict, now.wall)
+    def record_eviction(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
+        """Record an eviction that the API server accepts. ``order`` is its number, from 1."""
+        planned = self._planned_pod(command.pod, command.verdict, now.wall)
         planned.policy, planned.taint = command.verdict.policy.name, str(command.verdict.taint)
         planned.fate, planned.order, planned.deleted = PlannedFate.LEAVES, order, command.delete
         planned.budgets = list(command.past_budgets)
         planned.at, planned.after_seconds = rfc3339.at(now.wall), round(at, 3)
         return planned
 
-    def _end(self, planned: PlannedPod, missed: commands.DeadlineMissed, now: Instant, at: float) -> None:
-        """The node of a pod is removed while a limit or a budget still holds the pod."""
+    def _record_missed(self, planned: PlannedPod, missed: commands.DeadlineMissed, now: Instant, at: float) -> None:
+        """Record a pod whose node is removed while a limit or a budget still holds it."""
         after = missed.hard_at - now.wall + at
         planned.fate, planned.at, planned.after_seconds = PlannedFate.ENDS, rfc3339.at(missed.hard_at), round(after, 3)
         claims = self._view.claims(missed.pod.uid)
@@ -92,8 +87,8 @@ class Recording:
         if held is not None:
             planned.limit, planned.budgets = held.limit or held.outcome or "", list(held.budgets)
 
-    def end_with_node(self, pod: Pod) -> PlannedPod | None:
-        """A pod that ends now since its node is removed; None if it has left before, or need not leave any more."""
+    def pod_that_ends(self, pod: Pod) -> PlannedPod | None:
+        """The record of a pod that ends with its node; None if it has left before, or need not leave any more."""
         planned = self._pods.get(pod.uid)
         if planned is None or planned.fate is not PlannedFate.ENDS:
             return None
@@ -102,11 +97,11 @@ class Recording:
             return None
         return planned
 
-    def end(self, now: Instant, places: Places) -> dict[str, Any]:
-        """The part of a :class:`~.plan.Plan` that is about pods and guards."""
-        first = {claim.pod.uid: claim for claim in reversed([*self._acting()])}
+    def finish(self, now: Instant, scheduler: ReplacementScheduler) -> dict[str, Any]:
+        """Record the pods that stay. Returns the fields of a :class:`~.plan.Plan` that are about pods and guards."""
+        first = {claim.pod.uid: claim for claim in reversed([*self._acting_claims()])}
         for claim in reversed(first.values()):
-            self._stay(claim, now.wall, places)
+            self._record_remaining(claim, now.wall, scheduler)
         pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
         return {
             "pods": pods,
@@ -118,7 +113,7 @@ class Recording:
             "guards": [*self._past_guards, *self._guards.values()],
         }
 
-    def _trip(self, name: str, guard: GuardReport, opened: float) -> None:
+    def _record_trip(self, name: str, guard: GuardReport, opened: float) -> None:
         self._guards[name] = PlannedGuard(
             policy=name,
             pods=guard.due,
@@ -131,7 +126,7 @@ class Recording:
             opened_after_seconds=round(opened, 3),
         )
 
-    def _of(self, pod: Pod, verdict: TaintVerdict, due_at: float) -> PlannedPod:
+    def _planned_pod(self, pod: Pod, verdict: TaintVerdict, due_at: float) -> PlannedPod:
         planned = self._pods.get(pod.uid)
         if planned is None:
             planned = self._pods[pod.uid] = PlannedPod(
@@ -146,9 +141,9 @@ class Recording:
             )
         return planned
 
-    def _stay(self, claim: ClaimView, now: WallTime, places: Places) -> None:
-        """A pod that is not evicted: why, and the node of its replacement."""
-        pod, planned = claim.pod, self._of(claim.pod, claim.verdict, claim.due_at)
+    def _record_remaining(self, claim: ClaimView, now: WallTime, scheduler: ReplacementScheduler) -> None:
+        """Record a pod that is not evicted: why, and the node of its replacement."""
+        pod, planned = claim.pod, self._planned_pod(claim.pod, claim.verdict, claim.due_at)
         planned.policy, planned.taint = claim.policy.name, str(claim.verdict.taint)
         planned.deadline = rfc3339.at(claim.due_at)
         is_due = claim.due_at <= now
@@ -161,11 +156,11 @@ class Recording:
             planned.reason = wording.why_held(planned.limit, claim.detail)
             planned.budgets = list(claim.budgets)
         if is_replaced(pod.shared):
-            planned.returns_to = places.returns_to(pod)
-            if not places.fitting(pod):
+            planned.returns_to = scheduler.returns_to(pod)
+            if not scheduler.fitting_nodes(pod):
                 planned.replacement = Replacement.NOWHERE
 
 
 def is_replaced(pod_class: PodClass) -> bool:
-    """Whether it is replaced on another node: a DaemonSet pod has no other node, and some pods have no owner."""
+    """True if pods of the class are replaced on another node, unlike those of DaemonSets and those without an owner."""
     return pod_class.owner is not None and not pod_class.daemon_set

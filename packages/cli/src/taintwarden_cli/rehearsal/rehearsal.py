@@ -1,4 +1,4 @@
-"""A machine of the operator that is fed from a snapshot, by the same path as from streams."""
+"""A machine of the operator that is fed from a snapshot, through the handlers that streams use."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,37 +23,30 @@ from taintwarden.telemetry.metrics import Metrics
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices import events as device_events
-from taintwarden_devices.handlers import (
-    ClaimHandler,
-    SliceHandler,
-    TaintRuleHandler,
-    named_drivers,
-)
+from taintwarden_devices.handlers import ClaimHandler, SliceHandler, TaintRuleHandler, named_drivers
 from taintwarden_devices.objects import CLAIMS, SLICES, TAINT_RULES
 from taintwarden_devices.source import Devices
 
 NEWEST = 2**64
-"""Everything is read at one moment: no pod is newer than what is known about its node."""
+"""A version newer than all objects. They are read at one moment, so no pod is newer than its node."""
 LEADING_FOR_SECONDS = 100_000.0
-"""The operator has been the leader for so long that the whole burst of its rates is available."""
-MOST_TURNS = 100_000
+"""Seconds since which the operator counts as leader. The whole burst of its rates is available then."""
+MAX_WAKES = 100_000
 
 
-def at_once(now: float) -> Callable[[], Instant]:
-    """Both clocks, stopped at one moment."""
+def stopped_clock(now: float) -> Callable[[], Instant]:
+    """A clock that is stopped: it always returns the same moment."""
     instant = Instant(WallTime(now), MonotonicTime(now))
     return lambda: instant
 
 
 class Rehearsal:
-    """What the operator would know and decide if its streams had delivered exactly this snapshot.
+    """A machine that decides what the operator would, if its streams had delivered exactly this snapshot.
 
     Args:
-        snapshot: the objects of the cluster.
-        gates: which operators are enabled.
         clock: returns both clocks.
         carry_out: called with each command of the machine.
-        options: of the machine, for example ``overall_rate``.
+        options: options of the machine, for example ``overall_rate``.
 
     """
 
@@ -68,16 +61,16 @@ class Rehearsal:
         self.policies: tuple[Policy, ...] = ()
         """The valid policies, by name."""
         self.policy_problems: dict[str, str] = {}
-        """Why the others are invalid, by name."""
+        """Why other policies are invalid, by name."""
         self.profiles: tuple[Profile, ...] = ()
         """The valid profiles, by namespace and name."""
         self.profile_problems: dict[str, str] = {}
-        """Why the others are invalid, by ``namespace/name``."""
+        """Why other profiles are invalid, by ``namespace/name``."""
         self.guard_problems: dict[str, str] = {}
         """Why the stored state of a policy's guard counts as absent, by policy."""
         self.pod_issues: list[PodIssue] = []
         self.slices: SliceHandler | None = None
-        """Takes ResourceSlices; None: no policy selects taints of devices."""
+        """The handler of ResourceSlices; None if no policy selects taints of devices."""
         self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), source=Devices, **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
@@ -86,67 +79,67 @@ class Rehearsal:
         self._clock = clock
         self._carry_out = carry_out
 
-    def teach(self) -> None:
+    def feed_snapshot(self) -> None:
         """Feed all of the snapshot, in the order in which the operator receives it."""
         snapshot, metrics = self._snapshot, _metrics()
-        PolicyStore(self._set_policies, _problems(self.policy_problems)).load(snapshot.policies)
+        PolicyStore(self._set_policies, _problem_recorder(self.policy_problems)).load(snapshot.policies)
         self._restore_guards()
         self.feed(events.PoliciesChanged(self.policies))
-        profiles = ProfileStore(self.feed, _problems(self.profile_problems))
+        profiles = ProfileStore(self.feed, _problem_recorder(self.profile_problems))
         profiles.load(snapshot.profiles)
         self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))
-        self._list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
-        self._list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
+        self._feed_list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
+        self._feed_list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
         for plural, workloads in snapshot.workloads.items():
             handler = WorkloadHandler(plural, self.feed, metrics)
             handler.follow(self.policies)
-            self._list(handler, workloads)
-        self._list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
+            self._feed_list(handler, workloads)
+        self._feed_list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
         if ask_replacements(self.policies):
-            self._teach_deployments()
-        self._list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
+            self._feed_deployments()
+        self._feed_list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
         if any(policy.devices for policy in self.policies):
-            self._teach_devices()
+            self._feed_devices()
         self.feed(events.NodesReached(NEWEST))
         self.feed(events.Synced())
 
-    def _teach_deployments(self) -> None:
-        self._list(DeploymentHandler(DEPLOYMENTS.name, self.feed, _metrics()), self._snapshot.deployments)
+    def _feed_deployments(self) -> None:
+        self._feed_list(DeploymentHandler(DEPLOYMENTS.name, self.feed, _metrics()), self._snapshot.deployments)
         problem = self._snapshot.problems.get(Source.DEPLOYMENTS, "")
         self.feed(events.DeploymentsKnown(is_known=not problem, problem=problem))
 
-    def _teach_devices(self) -> None:
+    def _feed_devices(self) -> None:
         snapshot, metrics, problem = self._snapshot, _metrics(), self._snapshot.devices_problem
         drivers = named_drivers(self.policies)
         self.slices = SliceHandler(SLICES.name, self.feed, metrics, drivers)
         if not problem:
-            self._list(self.slices, snapshot.slices)
-            self._list(ClaimHandler(CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
-            self._list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
+            self._feed_list(self.slices, snapshot.slices)
+            self._feed_list(ClaimHandler(CLAIMS.name, self.feed, metrics, drivers), snapshot.device_claims)
+            self._feed_list(TaintRuleHandler(TAINT_RULES.name, self.feed, metrics), snapshot.taint_rules)
         self.feed(device_events.DevicesKnown(known=not problem, problem=problem))
 
-    def lead(self) -> None:
+    def become_leader(self) -> None:
         """Act as an operator that has been the leader for long."""
         now = self._clock()
         before = Instant(now.wall, MonotonicTime(now.monotonic - LEADING_FOR_SECONDS))
         self.feed(events.LeadershipChanged(leading=True), before)
 
-    def rest(self) -> None:
+    def run_until_idle(self) -> None:
         """Wake the machine until it waits for a later time."""
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_WAKES):
             if self.wake_after(self._clock()) != 0.0:
                 return
             self.feed(events.Woke())
         raise RuntimeError("the machine never comes to rest")
 
     def feed(self, event: Event, now: Instant | None = None) -> None:
-        """One event, now unless another moment is given."""
+        """Pass an event to the machine, now unless another moment is given."""
         for command in self._machine.step(event, now or self._clock()):
             self._carry_out(command)
 
     def _restore_guards(self) -> None:
         for stored in self._snapshot.policies:
-            status, name = stored.get("status"), named(stored)[1]
+            status, name = stored.get("status"), namespaced_name(stored)[1]
             found = status if isinstance(status, Mapping) else {}
             try:
                 self.feed(events.PlacesRestored(name, guard_record.read_places(found.get("places"))))
@@ -159,21 +152,21 @@ class Rehearsal:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.decoder.follow(self.policies)
 
-    def _list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
+    def _feed_list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
         handler.list_began()
         handler.listed(objects)
         handler.list_ended("")
 
 
-def taught(snapshot: Snapshot, gates: Gates) -> Rehearsal:
-    """A machine that knows a snapshot, at the time of the snapshot, and waits for a later one."""
-    rehearsal = Rehearsal(snapshot, gates, at_once(snapshot.now))
-    rehearsal.teach()
-    rehearsal.rest()
+def rehearse(snapshot: Snapshot, gates: Gates) -> Rehearsal:
+    """Feed a snapshot to a machine whose clock is stopped at the snapshot's time, and run it until it is idle."""
+    rehearsal = Rehearsal(snapshot, gates, stopped_clock(snapshot.now))
+    rehearsal.feed_snapshot()
+    rehearsal.run_until_idle()
     return rehearsal
 
 
-def named(stored: Mapping[str, Any]) -> tuple[str, str]:
+def namespaced_name(stored: Mapping[str, Any]) -> tuple[str, str]:
     """Namespace and name of a stored object."""
     meta = stored.get("metadata")
     meta = meta if isinstance(meta, Mapping) else {}
@@ -182,11 +175,11 @@ def named(stored: Mapping[str, Any]) -> tuple[str, str]:
 
 @cache
 def _metrics() -> Metrics:
-    """Handlers require metrics. They are not read here; creating them takes longer than feeding a small machine."""
+    """Metrics that handlers require. Nothing reads them; creating them takes longer than feeding a small machine."""
     return Metrics()
 
 
-def _problems(found: dict[str, str]) -> Callable[[str, str, str], None]:
+def _problem_recorder(found: dict[str, str]) -> Callable[[str, str, str], None]:
     def note(key: str, _: str, reason: str) -> None:
         found[key] = " ".join(reason.split())
 

@@ -10,7 +10,7 @@ from taintwarden.engine.derived import derivations
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Gates, PodClass, Taint, Tolerations
 from taintwarden.engine.operators import Operator
-from taintwarden_cli.rehearsal.places import Place, labels_of
+from taintwarden_cli.rehearsal.node_requirements import NodeRequirements, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels
 from taintwarden_placement.node_labels.names import LabelSubject, subjects_of
@@ -20,17 +20,16 @@ REMEDY = (
     f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
     "or use the scheduler extender"
 )
-"""What keeps such pods off."""
+"""How to keep pods off nodes that they have to leave."""
 
 
-class Returning:
-    """Judges pods of a cluster.
+class ReturnFinder:
+    """Finds the pods of a cluster that may come back, and their nodes.
 
     Args:
-        view: of a machine that knows the cluster.
-        gates: which operators are enabled.
+        view: the view of a machine that was fed the cluster.
         injected: the namespaces in which the webhook adds node affinity.
-        has_extender: the scheduler extender runs; whether kube-scheduler asks it cannot be seen.
+        has_extender: True if the scheduler extender runs. That kube-scheduler calls it is assumed.
 
     """
 
@@ -40,22 +39,22 @@ class Returning:
         self._injected = injected
         self._has_extender = has_extender
 
-    def nodes(self, pod_class: PodClass, place: Place) -> Iterator[str]:
-        """The nodes that the scheduler accepts for a pod, and that the pod has to leave, by name."""
-        native, judge = self._native(pod_class), place.judge(self._gates)
+    def nodes(self, pod_class: PodClass, requirements: NodeRequirements) -> Iterator[str]:
+        """The names of the nodes that a pod has to leave and that the scheduler accepts for it."""
+        native, judge = self._native(pod_class), requirements.judge(self._gates)
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
             verdicts = self._view.verdicts(name, pod_class)
             evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
-            # As they are once the operator has written them.
+            # The labels once the operator has written them.
             labels = wanted_labels(node.node, self._view.policies).applied_to(labels_of(node.node))
             taints = [taint for taint, _ in node.taints if not taint.source]
             if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
                 yield name
 
-    def keys(self, pod_class: PodClass, place: Place) -> list[str]:
+    def uncompared_keys(self, pod_class: PodClass, requirements: NodeRequirements) -> list[str]:
         """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
         if self._has_extender:
             return []
@@ -64,7 +63,7 @@ class Returning:
             taint.key
             for taint in compared_taints(self._view, pod_class)
             if (taint.source or native.refusal([taint], {}) is None)
-            and not _names_labels(place, taint.key)
+            and not _names_labels(requirements, taint.key)
             and not self._is_placed(pod_class, taint.key)
         }
         return sorted(found)
@@ -73,10 +72,10 @@ class Returning:
         return NodeFilter(Demand(Tolerations(pod_class.tolerations.native)), self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
-        """Whether the webhook gives the pods that replace it node affinity for the key."""
+        """True if the webhook gives the pods that replace it node affinity for the key."""
         if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
             return False
-        # Also in mode DryRun, which labels no node until it enforces.
+        # Policies in mode DryRun label no node until they enforce, but count.
         selectors = (one for policy in self._view.policies_for(pod_class) for one in policy.taints)
         return any(one.placement and one.key == key for one in selectors)
 
@@ -91,7 +90,9 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
     return [taint for taint in taints if any(policy.selector_for(taint) for policy in policies)]
 
 
-def _names_labels(place: Place, key: str) -> bool:
-    """Whether each of the pod's terms requires something of the labels that repeat the taint."""
-    named = [subjects_of(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
+def _names_labels(requirements: NodeRequirements, key: str) -> bool:
+    """True if each of the pod's terms has a requirement on the labels that repeat the taint."""
+    named = [
+        subjects_of(requirement.key for requirement in term.match_expressions) for term in requirements.terms or ()
+    ]
     return bool(named) and all(LabelSubject(key) in keys for keys in named)

@@ -36,12 +36,11 @@ class Session:
     """Requests to one cluster.
 
     Args:
-        client: an open client.
-        server: its address, for messages.
+        server: the address of the cluster, for messages.
         origin: what selected this cluster, for messages.
         namespace: the namespace of objects for which none is given.
-        patience_seconds: how long a request is retried while the server asks for it.
-        page_limit: makes the limit of the pages of a list.
+        patience_seconds: maximum time for which a request is retried, if the server asks for that.
+        page_limit: makes the size limit for the pages of a list.
 
     """
 
@@ -63,31 +62,19 @@ class Session:
         self._page_limit = page_limit
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
-        """One object, or one page of a list; None if it is not found. Raises ClusterError if it cannot be read."""
+        """Read one object, or one page of a list; None if it is not found. Raises ClusterError if it cannot be read."""
         try:
             body = await self._request("GET", path, f"read {what}", params=params)
-        except _NothingThereError:
+        except _NotFoundError:
             return None
         return _decoded(body, wanted, what)
 
     async def items(self, path: str, kind: type[T], what: str, field_selector: str = "") -> list[T]:
-        """Every object of a list.
-
-        Raises:
-            NotServedError: the cluster does not serve it.
-            ClusterError: they cannot be read.
-
-        """
+        """Read a list. Raises NotServedError if the cluster does not serve it, ClusterError if it cannot be read."""
         return [one async for page in self.pages(path, kind, what, field_selector) for one in page]
 
     async def policies(self, kind: type[T]) -> list[T]:
-        """All TaintEvictionPolicies.
-
-        Raises:
-            NotServedError: the cluster does not serve them.
-            ClusterError: they cannot be read.
-
-        """
+        """Read all TaintEvictionPolicies. Raises as :func:`items`."""
         try:
             return await self.items(POLICIES.path, kind, POLICIES.name)
         except NotServedError as error:
@@ -97,13 +84,7 @@ class Session:
     async def pages(
         self, path: str, kind: type[T], what: str, field_selector: str = "", label_selector: str = ""
     ) -> AsyncIterator[list[T]]:
-        """A list, page by page, so that a large one is never in memory as a whole.
-
-        Raises:
-            NotServedError: the cluster does not serve the resource.
-            ClusterError: it cannot be read.
-
-        """
+        """Read a list page by page, so that a large one is never in memory as a whole. Raises as :func:`items`."""
         params = {"fieldSelector": field_selector, "labelSelector": label_selector, "continue": ""}
         wanted: Any = kind
         limit = self._page_limit()
@@ -122,7 +103,7 @@ class Session:
             asked = {"limit": str(limit.objects), **params}
             try:
                 return await self._request("GET", path, f"read {what}", params=asked, max_bytes=limit.max_bytes)
-            except _NothingThereError as error:
+            except _NotFoundError as error:
                 raise NotServedError(f"the cluster at {self.server} does not serve {path}") from error
             except _TooLongError:
                 if not limit.shrink():
@@ -130,7 +111,6 @@ class Session:
 
     async def review(self, path: str, body: Mapping[str, Any], action: str) -> Mapping[str, Any]:
         """POST a review, which stores nothing, and return its status; ``action`` is a verb with its object.
-
         Raises ClusterError if the request fails.
         """
         answer = await self._request("POST", path, action, body=body)
@@ -141,19 +121,15 @@ class Session:
 
     async def patch(self, path: str, body: Mapping[str, Any], what: str, manager: str) -> None:
         """Merge ``body`` into an object. A ``resourceVersion`` in it has to be that of the stored object.
-
-        Raises:
-            ChangedMeanwhileError: it differs.
-            ClusterError: the object is not changed, or the outcome is unknown.
-
+        Raises ChangedMeanwhileError if it differs, ClusterError if nothing is changed or the outcome is unknown.
         """
         params = {"fieldManager": manager}
         await self._request("PATCH", path, f"change {what}", body=body, params=params, content_type=MERGE_PATCH)
 
-    async def _patiently(self, method: str, path: str, **more: Any) -> bytes:
-        """Retries while the server asks for it, for example since its storage is initializing, as kubectl does.
+    async def _request_with_retries(self, method: str, path: str, **more: Any) -> bytes:
+        """Retry while the server asks for it, for example since its storage is initializing, as kubectl does.
 
-        It has carried out nothing then.
+        The server has not carried out such a request.
         """
         give_up_at = time.monotonic() + self._patience_seconds
         while True:
@@ -168,10 +144,10 @@ class Session:
 
     async def _request(self, method: str, path: str, action: str, **more: Any) -> bytes:
         try:
-            return await self._patiently(method, path, **more)
+            return await self._request_with_retries(method, path, **more)
         except ApiError as error:
             if method == "GET" and error.is_unserved:
-                raise _NothingThereError from error
+                raise _NotFoundError from error
             verb = "you may not" if error.code == 403 else "cannot"
             kind = ChangedMeanwhileError if error.code == 409 else ClusterError
             who = "; the credentials of the kubeconfig are not accepted" if error.code == 401 else ""
@@ -195,8 +171,8 @@ class Page(msgspec.Struct, Generic[T]):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
 
-class _NothingThereError(Exception):
-    """404."""
+class _NotFoundError(Exception):
+    """The server answered 404."""
 
 
 class _TooLongError(ClusterError):

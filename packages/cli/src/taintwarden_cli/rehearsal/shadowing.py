@@ -1,4 +1,4 @@
-"""Policies that act first on the taints of another one, so that it has no effect on the pods that both select."""
+"""Finds policies that act first on the taints of another, so that it has no effect on the pods that both select."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from taintwarden.fields.field_errors import InvalidObject
 
 
 def valid_policies(stored: Iterable[Mapping[str, Any]]) -> list[Policy]:
-    """Those that can be read."""
+    """The policies that are valid."""
     found = list[Policy]()
     for one in stored:
         with contextlib.suppress(InvalidObject):
@@ -23,7 +23,7 @@ def valid_policies(stored: Iterable[Mapping[str, Any]]) -> list[Policy]:
 def acting_first(policy: Policy, policies: Iterable[Policy]) -> Iterator[tuple[Policy, str]]:
     """The policies that act first on taints that ``policy`` names too, whatever their mode, each with one such key.
 
-    Which pods both select is not looked at, but whether their selectors exclude each other.
+    Policies whose selectors exclude each other are left out. Which pods both select is not considered.
     """
     for other in policies:
         if other.name != policy.name and not _are_disjoint(policy, other):
@@ -43,9 +43,9 @@ def _common_keys(policy: Policy, other: Policy) -> Iterator[str]:
 
 
 def _are_disjoint(one: Policy, other: Policy) -> bool:
-    """Whether no pod and node can have the labels that both ask for."""
+    """True if no pod and node can have the labels that both ask for."""
     return any(
-        _exclude(mine, theirs)
+        _exclude_each_other(mine, theirs)
         for mine, theirs in (
             (one.node_selector, other.node_selector),
             (one.pod_selector, other.pod_selector),
@@ -54,14 +54,14 @@ def _are_disjoint(one: Policy, other: Policy) -> bool:
     )
 
 
-def _exclude(one: LabelSelector, other: LabelSelector) -> bool:
+def _exclude_each_other(one: LabelSelector, other: LabelSelector) -> bool:
     wanted = {want.key: set(want.values) for want in one.requirements if want.operator is SelectorOperator.IN}
     others = (want for want in other.requirements if want.operator is SelectorOperator.IN and want.key in wanted)
     return any(not wanted[want.key] & set(want.values) for want in others)
 
 
 def why_first(policy: Policy, other: Policy, key: str) -> str:
-    """That the other policy acts first on taints with a key, and why."""
+    """A clause that the other policy acts first on taints with a key, and why."""
     closer = all(one.key != key for one in policy.taints)
     by_age = "is older" if other.created_at < policy.created_at else "comes first by its name"
     why = "selects the key more closely" if closer else by_age

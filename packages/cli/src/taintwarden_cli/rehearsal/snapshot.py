@@ -15,7 +15,7 @@ from taintwarden.kube.wire.kinds import (
     NodeObject,
     WorkloadObject,
 )
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.sources import DEVICES, Source, Subject
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
@@ -30,7 +30,7 @@ class _BudgetStatus(BudgetStatus, rename="camel"):
 
 
 class FullBudget(BudgetObject):
-    """A PodDisruptionBudget with what the operator does not need: whether it can allow a disruption at all."""
+    """A PodDisruptionBudget, with the fields that say if it can allow a disruption at all."""
 
     spec: _BudgetSpec = msgspec.field(default_factory=_BudgetSpec)
     status: _BudgetStatus | None = None
@@ -53,11 +53,11 @@ class Snapshot(msgspec.Struct):
     undefined: Sequence[Source] = ()
     """Kinds of our API group that the cluster does not serve."""
     has_extender: bool = False
-    """The scheduler extender is installed."""
+    """True if the scheduler extender is installed."""
     operator_problem: str = ""
     """Why the operator is not running, if it is not."""
     nodes: Sequence[NodeObject] = ()
-    pods: Sequence[PlacedPod] = ()
+    pods: Sequence[FullPod] = ()
     namespaces: Sequence[NamespaceObject] = ()
     workloads: Mapping[str, Sequence[WorkloadObject]] = {}
     """Controllers of pods by the plural of their kind."""
@@ -66,17 +66,17 @@ class Snapshot(msgspec.Struct):
     device_claims: Sequence[DeviceClaimObject] = ()
     taint_rules: Sequence[TaintRuleObject] = ()
     deployments: Sequence[DeploymentObject] = ()
-    """Read only if a stored policy asks for replacements."""
+    """The Deployments, which are read only if a stored policy asks for replacements."""
     devices_unserved: str = ""
     """Which objects about devices the cluster does not serve, although a policy needs them."""
 
-    def knows(self, source: Source) -> bool:
-        """Whether the source was read."""
+    def has_read(self, source: Source) -> bool:
+        """True if the source was read."""
         return source not in self.problems
 
     @property
     def devices_problem(self) -> str:
-        """Why devices are not known, although a policy selects their taints. Then none of those evicts."""
+        """Why devices are not known, although a policy selects their taints, which then evict no pod."""
         return self.devices_unserved or next((self.problems[one] for one in DEVICES if one in self.problems), "")
 
     @property
@@ -96,7 +96,7 @@ class Snapshot(msgspec.Struct):
 
 
 def status_of(stored: Mapping[str, Any]) -> PolicyStatus:
-    """The status; an empty one if it cannot be read."""
+    """The status of a stored policy; an empty one if it cannot be read."""
     try:
         return msgspec.convert(stored.get("status") or {}, PolicyStatus)
     except msgspec.ValidationError:
@@ -104,7 +104,7 @@ def status_of(stored: Mapping[str, Any]) -> PolicyStatus:
 
 
 def is_kept_from_enforcing(stored: Mapping[str, Any]) -> bool:
-    """Whether this version of a policy in mode Enforce evicts no pods because the operator runs with --dry-run."""
+    """True if this version of a policy in mode Enforce evicts no pods because the operator runs with --dry-run."""
     spec, metadata = stored.get("spec"), stored.get("metadata")
     if not isinstance(spec, Mapping) or not isinstance(metadata, Mapping) or spec.get("mode", "Enforce") != "Enforce":
         return False

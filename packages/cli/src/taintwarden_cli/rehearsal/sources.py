@@ -30,13 +30,13 @@ class _Meta(msgspec.Struct):
 
 
 class Named(msgspec.Struct):
-    """The name of an object of any kind."""
+    """An object of any kind, with its name only."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 def identity(kind: str, raw: bytes) -> Subject:
-    """The readable part of an object's identity."""
+    """The identity of an object, as far as it can be read."""
     try:
         meta = msgspec.json.decode(raw, type=Named).metadata
     except UNREADABLE:
@@ -70,7 +70,7 @@ class Source(StrEnum):
     BUILT_IN = "the kube-controller-manager"
     EVENTS = "events"
     RIGHTS = "the operator's rights"
-    LOOK = "the nodes and pods of policies"
+    INSPECTION = "the nodes and pods of policies"
 
 
 class Listing(NamedTuple):
@@ -105,6 +105,7 @@ WORKLOADS = {
 }
 """Kinds with a pod template."""
 COUNTED = {Source(one.name): one for one in CONTROLLERS}
+"""Controllers of pods. Limits compare their replicas with the pods that exist."""
 OWNERS = (Source.REPLICA_SETS, Source.JOBS)
 """Owners between a pod and its topmost owner; without them, findings name the direct owner."""
 TEMPLATES = tuple(WORKLOADS)

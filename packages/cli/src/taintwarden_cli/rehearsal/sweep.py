@@ -1,4 +1,4 @@
-"""How many pods have to leave at each value of a taint: where the cliff is."""
+"""A sweep: the number of pods that have to leave at each of many values of a taint."""
 
 import re
 from collections import Counter
@@ -20,26 +20,26 @@ _RANGE = re.compile(r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})")
 
 
 class SweptTaint(msgspec.Struct, frozen=True):
-    """The values that are tried, in order."""
+    """A taint, and the values that are tried, in order."""
 
     key: str
     effect: str
     values: tuple[str, ...]
 
     is_range: bool = False
-    """Whether they are whole numbers in a row: then only those at which something changes are shown."""
+    """True for a range of integers, of which only those at which something changes are shown."""
 
 
 class Step(msgspec.Struct, rename="camel"):
-    """One value."""
+    """The effect of one value."""
 
     value: str
     leaving: int
     """Pods that have to leave at this value."""
     more: int
-    """The same, beyond the value before."""
+    """The difference of ``leaving`` from the value before."""
     workloads: dict[str, int]
-    """Of these, how many of each workload, those with the most first."""
+    """The leaving pods by workload, the most first."""
     trips: list[str]
     """The policies whose guard trips, counting no earlier evictions."""
 
@@ -54,23 +54,22 @@ class Sweep(msgspec.Struct, rename="camel"):
     pods: int
     """Pods on these nodes."""
     policies: list[str]
-    """Those that act on the taint there."""
+    """The policies that act on the taint of these nodes."""
     would: list[str]
-    """Those of them that do not enforce: their pods are counted, too."""
+    """Policies of these that do not enforce. Their pods are counted, too."""
     steps: list[Step]
     invalid: list[str]
     """Values that cannot be compared."""
     notes: list[str]
 
     @property
-    def needs_a_person(self) -> bool:
-        """Whether you should review it before you set one of the values."""
+    def needs_action(self) -> bool:
+        """True if you should review the sweep before you set one of the values."""
         return bool(self.invalid) or any(step.trips for step in self.steps)
 
 
 def parse_sweep(text: str) -> SweptTaint:
-    """``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, perhaps with ``:EFFECT``.
-
+    """Parse ``KEY=FROM..TO`` or ``KEY=VALUE,VALUE``, with an optional ``:EFFECT``.
     Raises BadInput if the text has another form, or too many values.
     """
     pair, colon, effect = text.rpartition(":")
@@ -92,7 +91,7 @@ def sweep(
     view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates, modes: Mapping[str, Mode], now: float
 ) -> Sweep:
     """Try the values on these nodes; without names, on all that carry the taint."""
-    found = _Counter(view, wanted, names, gates)
+    found = _SweptPods(view, wanted, names, gates)
     steps: list[Step] = []
     before = 0
     for value in wanted.values:
@@ -120,15 +119,15 @@ def sweep(
     )
 
 
-def _notes(found: "_Counter", wanted: SweptTaint) -> Iterator[str]:
+def _notes(found: "_SweptPods", wanted: SweptTaint) -> Iterator[str]:
     if not found.nodes:
         yield f"no node carries the taint {wanted.key}:{wanted.effect}: name nodes by --node, --zone or --selector"
     elif not found.policies:
         yield f"no policy acts on {wanted.key}:{wanted.effect} on these nodes: it is left to Kubernetes"
 
 
-class _Counter:
-    """The pods on some nodes, and which of them would have to leave."""
+class _SweptPods:
+    """The pods on the nodes of a sweep, in groups."""
 
     def __init__(self, view: View, wanted: SweptTaint, names: Sequence[str], gates: Gates) -> None:
         self._view = view
@@ -136,13 +135,13 @@ class _Counter:
         self._evaluator = Evaluator(gates)
         self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
         if not names:
-            self.nodes = [node for node in self.nodes if any(_same(node, wanted))]
-        self._source = next((one.source for node in self.nodes for one in _same(node, wanted)), "")
+            self.nodes = [node for node in self.nodes if any(_matching_taints(node, wanted))]
+        self._source = next((one.source for node in self.nodes for one in _matching_taints(node, wanted)), "")
         self.policies: set[str] = set()
         self.pods = 0
         self.invalid: dict[str, None] = {}
         self._groups: dict[tuple[int, str, str], tuple[Pod, Policy, int]] = {}
-        """Pods of one class, policy and workload: the first of them, and how many they are."""
+        """The first pod, the policy and the number of pods, by class, policy and workload."""
         for node in self.nodes:
             for pod in view.pods(node.node.name):
                 self._add(node, pod)
@@ -155,7 +154,7 @@ class _Counter:
         if acting is not None:
             policy, _ = acting
             self.policies.add(policy.name)
-            key = (id(pod.shared), policy.name, _workload(pod))
+            key = (id(pod.shared), policy.name, _workload_name(pod))
             first, _, number = self._groups.get(key, (pod, policy, 0))
             self._groups[key] = (first, policy, number + 1)
 
@@ -175,12 +174,12 @@ class _Counter:
         return by_policy, workloads
 
 
-def _same(node: NodeView, wanted: SweptTaint) -> Iterator[Taint]:
+def _matching_taints(node: NodeView, wanted: SweptTaint) -> Iterator[Taint]:
     return (taint for taint, _ in node.taints if (taint.key, taint.effect) == (wanted.key, wanted.effect))
 
 
-def _workload(pod: Pod) -> str:
-    """As people call it: a ReplicaSet's name without the hash of its template."""
+def _workload_name(pod: Pod) -> str:
+    """The name of a pod's workload: that of its owner, for a ReplicaSet without the hash of the template."""
     owner = pod.shared.owner
     name = pod.name if owner is None else owner.name
     revision = pod.shared.labels.get("pod-template-hash")

@@ -1,4 +1,4 @@
-"""YAML documents with the line and the text of each field. Duplicate keys and what expands without end are errors."""
+"""YAML documents with the line and the text of each field. Duplicate keys and endless expansion are errors."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ except ImportError:  # PyYAML was built without libyaml
     from yaml import SafeLoader as _Base  # type: ignore[assignment]
 
 MAX_NODES = 20_000_000
-"""Aliases can expand a short text to a very large object."""
+"""Maximum number of YAML nodes. Aliases can expand a short text to a very large object."""
 MAX_DEPTH = 200
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
 _SEGMENT = re.compile(r"\[([^\[\]]*)\]|([^.\[\]]+)")
 
 
 class Position(NamedTuple):
-    """Where a field is. ``text``: of a scalar that is no string, as it is written; else empty."""
+    """The position of a field. ``text`` is a scalar that is no string, as it is written; else empty."""
 
     line: int
     text: str = ""
@@ -28,10 +28,7 @@ class Position(NamedTuple):
 def documents(text: str) -> Iterator[tuple[int, int, Any, yaml.Node]]:
     """The documents that are not empty: number, line, content and node.
 
-    Raises:
-        YAMLError: it is not YAML.
-        RecursionError: it is nested too deeply.
-
+    Raises YAMLError if the text is not YAML, and RecursionError if it is nested too deeply.
     """
     _check_depth(text)
     loader = _Loader(text)
@@ -42,7 +39,7 @@ def documents(text: str) -> Iterator[tuple[int, int, Any, yaml.Node]]:
             number += 1
             if node is None:
                 continue
-            if _size(node, {}) > MAX_NODES:
+            if _expanded_size(node, {}) > MAX_NODES:
                 raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
             _check_keys(node, set())
             content = loader.construct_document(node)
@@ -56,7 +53,7 @@ def position(node: yaml.Node, path: str) -> Position:
     """The position of a field such as ``spec.taints[0].key``, or of what contains it."""
     line = node.start_mark.line
     for index, name in _SEGMENT.findall(path):
-        below = _below(node, name or index)
+        below = _child(node, name or index)
         if below is None:
             return Position(line + 1)
         line, node = below
@@ -66,11 +63,11 @@ def position(node: yaml.Node, path: str) -> Position:
 
 def items_of(node: yaml.Node) -> list[yaml.Node] | None:
     """The nodes of the items of a List."""
-    below = _below(node, "items")
+    below = _child(node, "items")
     return below[1].value if below is not None and isinstance(below[1], yaml.SequenceNode) else None
 
 
-def _below(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
+def _child(node: yaml.Node, name: str) -> tuple[int, yaml.Node] | None:
     """The line and the value of a field or an item."""
     if isinstance(node, yaml.MappingNode):
         pairs = ((key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode) and key.value == name)
@@ -87,7 +84,7 @@ class _Loader(_Base):
     bool_values: ClassVar = {**_Base.bool_values, "y": True, "n": False}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Keys become text."""
+        """Make the keys text."""
         return {_key(key): value for key, value in super().construct_mapping(node, deep=deep).items()}
 
 
@@ -95,7 +92,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
-# What kubectl reads as a number or a word, and PyYAML as text.
+# PyYAML reads these as text, kubectl as numbers and booleans.
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
 
@@ -105,7 +102,7 @@ def _key(key: object) -> object:
 
 
 def _check_depth(text: str) -> None:
-    """Check the depth before anything recurses: libyaml's composer does, on the C stack, without a bound."""
+    """Check the depth of nesting first: libyaml's composer recurses on the C stack without a bound."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -125,7 +122,7 @@ def _check_keys(node: yaml.Node, seen: set[int]) -> None:
         known: set[str] = set()
         for key in keys:
             if key.value in known:
-                problem = f"the key {key.value!r} stands twice"
+                problem = f"the key {key.value!r} occurs twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             known.add(key.value)
         children = [value for _, value in node.value]
@@ -133,12 +130,12 @@ def _check_keys(node: yaml.Node, seen: set[int]) -> None:
         _check_keys(child, seen)
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many nodes this has when its aliases are expanded."""
+def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
+    """The number of nodes when all aliases are expanded."""
     size = known.get(id(node))
     if size is None:
         known[id(node)] = MAX_NODES  # an alias to a node that contains it expands without end
         parts = node.value if isinstance(node, yaml.SequenceNode | yaml.MappingNode) else []
         children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
-        size = known[id(node)] = 1 + sum(_size(child, known) for child in children)
+        size = known[id(node)] = 1 + sum(_expanded_size(child, known) for child in children)
     return size

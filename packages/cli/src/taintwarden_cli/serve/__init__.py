@@ -1,1 +1,1 @@
-"""Commands that serve: the operator, the webhooks and the scheduler extender, and the trust in the webhooks."""
+"""Commands that serve: the operator, the webhooks and the scheduler extender; and ``webhook-trust``."""

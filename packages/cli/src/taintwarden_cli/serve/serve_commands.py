@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator; help lists them in this order."""
+    """Combine options into one decorator. Help lists them in this order."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -54,7 +54,7 @@ listening_options = _options(
 
 
 def served_options(defaults: ServedSettings) -> Callable[[Command], Command]:
-    """The options of a process that answers over HTTPS."""
+    """Options of a process that answers over HTTPS."""
     return _options(
         click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {defaults.namespace}]"),
         listening_options,

@@ -1,4 +1,4 @@
-"""How a process that serves runs and ends."""
+"""Runs a process that serves, and ends it with an exit code."""
 
 import os
 import sys
@@ -16,17 +16,17 @@ from taintwarden_cli.output import fail
 OneOf = TypeVar("OneOf", bound=CommonSettings)
 
 
-def serve(place: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:
+def serve(target: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:
     """Run a process until a signal stops it, and exit.
 
     Args:
-        place: ``module:function`` that serves with the settings, and returns what made it fail, if anything. Each
-            process imports its own: the operator runs without what makes certificates.
-        load: settings of the environment and of flags.
-        flags: what the command line says.
+        target: ``module:function`` that serves with the settings, and returns the exception that ended it, if any. Only
+            this module is imported: the operator runs without the code that makes certificates.
+        load: makes the settings of environment and flags.
+        flags: values of the command line.
 
     """
-    run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]] = imported(place, with_rich=False)
+    run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]] = imported(target, with_rich=False)
     try:
         settings = load(os.environ, **flags)
         configure_logs(settings.log_format, settings.log_level)

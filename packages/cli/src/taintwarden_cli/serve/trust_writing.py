@@ -15,12 +15,12 @@ from taintwarden_placement.trust import UntrustedError, write_bundles
 
 
 def write_trust(wait_seconds: float, **flags: object) -> None:
-    """Write it, and print a line for each configuration."""
-    above = click.get_current_context().find_root().params
-    before = {name: above.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    """Write the certificate, and print a line for each configuration."""
+    root_flags = click.get_current_context().find_root().params
+    inherited = {name: root_flags.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
 
     async def write() -> list[str]:
-        settings = load(WebhookSettings, os.environ, **{**flags, **before})
+        settings = load(WebhookSettings, os.environ, **{**flags, **inherited})
         connection = Connection.load(settings.kubeconfig, settings.context)
         async with Client(connection, max_connections=1) as client:
             return await write_bundles(client, settings.namespace, settings.webhook_service, wait_seconds)

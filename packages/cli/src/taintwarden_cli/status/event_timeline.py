@@ -1,4 +1,4 @@
-"""Recent history: the operator's Events."""
+"""Carries out ``history``: a timeline of the operator's Events."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -22,11 +22,11 @@ from taintwarden_cli.rendering import render, rows
 EVENTS = "/api/v1/events"
 CONTROLLER = "taintwarden.io/taintwarden"
 _HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
-_OF_THE_CLUSTER = ("Node", POLICY_KIND)
+_CLUSTER_SCOPED = ("Node", POLICY_KIND)
 """Kinds of objects that have no namespace."""
 _CAVEAT = "These are the cluster's Events: any account that may create Events can have written one."
 NAMED = 3
-"""The number of pods of a group that are named."""
+"""Maximum number of objects named for a group."""
 
 
 class Involved(msgspec.Struct):
@@ -54,7 +54,7 @@ class _Event(msgspec.Struct, rename="camel"):
 
 
 class Happening(msgspec.Struct):
-    """One entry of the timeline. ``count``: how often it was reported; ``at`` is the last time."""
+    """One entry of the timeline. ``count`` is how often it was reported, ``at`` when it was last."""
 
     at: str
     reason: str
@@ -67,7 +67,7 @@ class Happening(msgspec.Struct):
 
 
 class Timeline(msgspec.Struct):
-    """The whole timeline, the oldest entry first. ``problem``: why no operator is running, if none is."""
+    """The timeline, the oldest entry first. ``problem`` is why no operator is running, if none is."""
 
     at: str
     since: str
@@ -83,7 +83,7 @@ def show(since: float, space: str, output: str, **flags: object) -> None:
 
 
 async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
-    """The timeline of the last ``seconds``. ``space``: the namespace of pods; empty for all.
+    """Read the timeline of the last ``seconds``. ``space`` is the namespace of pods; empty for all.
 
     Raises ClusterError if the Events or policies cannot be read.
     """
@@ -99,7 +99,7 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
 
 
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
-    """The Events of the operator, of one reason or of all, each with its time.
+    """Read the Events of the operator, of one reason or of all, each with its time.
 
     Raises ClusterError if they cannot be read.
     """
@@ -109,9 +109,9 @@ async def read_events(session: Session, reason: str = "") -> list[tuple[float, H
 
 
 def _is_ours(event: _Event) -> bool:
-    """Whether the operator may have written it. A tenant may write any Event about its own namespace, a kubelet any."""
+    """True if the operator may have written it. A tenant may write any Event about its own namespace, a kubelet any."""
     about = event.involved_object
-    return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _OF_THE_CLUSTER)
+    return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _CLUSTER_SCOPED)
 
 
 def _happening(event: _Event) -> tuple[float, Happening]:
@@ -136,7 +136,7 @@ def parts(found: Timeline) -> Iterator[RenderableType]:
 
 
 def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
-    """In colour what a reader looks for: what went wrong, and what people changed."""
+    """One row for a group. Warnings, and changes by people, are in colour."""
     first = group[0]
     style = "yellow" if first.type == "Warning" else "cyan" if first.reason.startswith("Policy") else ""
     names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
@@ -158,6 +158,6 @@ def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
 
 
 def policy_of(note: str) -> str:
-    """The policy that a note ends with; empty: none."""
+    """The policy that a note names at its end; empty if it names none."""
     _, found, policy = note.rpartition("(policy ")
     return policy.rstrip(")").partition(":")[0] if found else ""

@@ -1,4 +1,4 @@
-"""What a close look at the cluster finds for one policy. The structs are what ``-o json`` prints."""
+"""Findings of an inspection about one policy. The structs are what ``-o json`` prints."""
 
 from collections.abc import Sequence
 
@@ -13,41 +13,41 @@ from taintwarden_cli.status.problems import Problem
 
 
 class Removal(msgspec.Struct, rename="camel"):
-    """A node that is removed, by ``reclaim`` of a policy."""
+    """The removal of a node, by ``reclaim`` of a policy."""
 
     node: str
     at: str
     pods: int
     """Pods that have to leave, or terminate."""
     missed: int = 0
-    """Those of them that are not evicted in time, as a plan from now on says."""
+    """Pods of these that are not evicted in time, in a simulation from now on."""
     cut: int = 0
-    """Those of them that get less time to stop than they ask for."""
+    """Pods of these that get less time to stop than they ask for."""
     held_by: list[str] = []
-    """The budgets, or limits, that keep those that are not evicted in time."""
+    """The budgets, or limits, that delay the pods that are not evicted in time."""
 
 
 class Missed(msgspec.Struct, frozen=True, rename="camel"):
-    """Pods that missed the end of their node, as Events of the last hour say."""
+    """Pods that were evicted too late before the removal of their node, or not at all, by Events of the last hour."""
 
     not_evicted: int = 0
     cut: int = 0
     recent: bool = False
-    """So recently that a person has to look."""
+    """True if the latest is so recent that a person has to act."""
 
 
-class PolicyLook(msgspec.Struct, rename="camel"):
-    """What a look at the cluster adds to the status of a policy. ``staying`` None: not counted."""
+class PolicyFindings(msgspec.Struct, rename="camel"):
+    """Findings that an inspection adds to the status of a policy. ``staying`` is None if pods were not counted."""
 
     problems: list[Problem] = []
-    """What a person has to correct or check, the worst first."""
+    """Problems that a person has to correct or check, the worst first."""
     removals: list[Removal] = []
     missed: Missed = Missed()
     staying: list[Staying] | None = None
 
 
-def in_words(missed: Missed) -> str:
-    """How many pods missed the end of their node; empty: none."""
+def describe_missed(missed: Missed) -> str:
+    """The number of pods that missed the removal of their node, as text; empty if there are none."""
     parts = (
         f"{pods(missed.not_evicted)} not evicted before the node was removed" if missed.not_evicted else "",
         f"{pods(missed.cut)} with a grace that was cut" if missed.cut else "",
@@ -56,8 +56,8 @@ def in_words(missed: Missed) -> str:
     return f"{text}, in the last hour" if text else ""
 
 
-def end_of(policy: Policy, node: NodeView) -> float | None:
-    """When a node is removed, by the taints on which the policy acts; None: it acts on none of them."""
+def removal_time(policy: Policy, node: NodeView) -> float | None:
+    """The time when a node is removed, by the earliest taint on which the policy acts; None if there is none."""
     if policy.reclaim is None:
         return None
     acted_on = ((history, acting_on(taint, node.policies)) for taint, history in node.taints)
@@ -65,7 +65,7 @@ def end_of(policy: Policy, node: NodeView) -> float | None:
     return min((at + policy.reclaim.deadline_seconds for at in times), default=None)
 
 
-def of_removals(policy: str, failing: Sequence[Removal], now: str) -> tuple[str, str, str]:
+def describe_removals(policy: str, failing: Sequence[Removal], now: str) -> tuple[str, str, str]:
     """Cause, effect and remedy of nodes that are removed before their pods have left."""
     first, more = failing[0], len(failing) - 1
     cause = f"node {first.node} {'is removed at' if first.at > now else 'counts as removed since'} {first.at}"

@@ -1,4 +1,4 @@
-"""A summary of the status of policies: the structure that ``status`` prints.
+"""Summaries of the status of policies, as ``status`` prints them.
 
 The structs are what ``-o json`` prints; times are RFC 3339 in UTC.
 """
@@ -17,26 +17,26 @@ from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
 from taintwarden_cli.rehearsal.staying import Staying
-from taintwarden_cli.status.findings import PolicyLook
+from taintwarden_cli.status.findings import PolicyFindings
 from taintwarden_cli.status.problems import (
     Problem,
     ProblemKind,
     by_severity,
-    of_guard,
-    of_invalid_values,
-    of_status,
-    of_zones,
-    split,
+    guard_problem,
+    invalid_values_problem,
+    split_problem,
+    status_problems,
+    zones_problem,
 )
 
 NOT_OBSERVED, OUTDATED = "no operator has looked at it yet", "the operator has not looked at its newest version yet"
 SOON_SECONDS = 15.0
-"""How long the newest version of a policy may wait: the operator looks at it within 3 s, a new leader within 15 s."""
+"""Seconds until an unread version is a problem. The operator reads it within 3 s, a new leader within 15 s."""
 TRIPPED, UNHEALTHY, ARMED = "tripped", "unhealthy", "armed"
-"""What a guard does."""
+"""States of a guard."""
 
 
-class PolicySummary(PolicyLook, rename="camel", kw_only=True):
+class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     """One policy: its status, and what that means for you."""
 
     name: str
@@ -47,14 +47,14 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
     paused_by: str | None = None
     """Who paused it, when and why."""
     waits_for_operator: str = ""
-    """That no operator has looked at its newest version yet. It is a problem if it lasts."""
+    """The fact that the operator has not read the newest version yet; else empty. It becomes a problem if it lasts."""
     on_invalid_value: str = OnInvalidValue.HOLD.value
-    """What values do that cannot be compared, by ``timing.onInvalidValue``."""
+    """``timing.onInvalidValue``: what values that cannot be compared mean."""
     status: PolicyStatus = PolicyStatus()
 
     @property
     def progress(self) -> str:
-        """Its present activity, in a sentence."""
+        """The present activity of the policy, in a sentence."""
         found = self.status.condition("Progressing")
         return found.message if found is not None else ""
 
@@ -66,26 +66,26 @@ class PolicySummary(PolicyLook, rename="camel", kw_only=True):
 
     @property
     def stays(self) -> list[Staying]:
-        """Pods that stay on tainted nodes, as a close look has counted them, else the operator, which names none."""
+        """Pods that stay on tainted nodes, as an inspection has counted them, or else the operator."""
         reported = [Staying(one.reason, one.pods, []) for one in self.status.staying]
         return reported if self.staying is None else self.staying
 
     def add(self, *problems: Problem) -> None:
-        """Add problems."""
+        """Add problems, and sort all by severity."""
         self.problems = by_severity([*self.problems, *problems])
 
-    def take(self, look: PolicyLook) -> None:
-        """Add what a close look has found."""
-        self.removals, self.missed, self.staying = look.removals, look.missed, look.staying
-        self.add(*look.problems)
+    def add_findings(self, found: PolicyFindings) -> None:
+        """Add the findings of an inspection."""
+        self.removals, self.missed, self.staying = found.removals, found.missed, found.staying
+        self.add(*found.problems)
 
-    def has(self, *kinds: ProblemKind) -> bool:
-        """Whether it has a problem of one of these kinds."""
+    def has_problem(self, *kinds: ProblemKind) -> bool:
+        """True if the policy has a problem of one of these kinds."""
         return any(one.kind in kinds for one in self.problems)
 
     @property
     def is_paused(self) -> bool:
-        """Whether it evicts no pods because it is paused."""
+        """True if the policy evicts no pods because it is paused."""
         return self.mode == Mode.PAUSED
 
     @property
@@ -118,29 +118,27 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     at: str
     policies: list[PolicySummary]
     problems: list[Problem] = []
-    """Why no operator is running: then the status of the policies is out of date. Why no webhook answers."""
+    """Why no operator is running, so that the statuses are out of date; why no webhook answers."""
     reported_at: str | None = None
     looked_at: str | None = None
-    """When nodes, pods and budgets were looked at."""
+    """When nodes, pods and budgets were inspected."""
     unread: list[str] = []
-    """What was not looked at then, and why."""
+    """Why objects were not read then."""
     leading_since: str | None = None
-    """When this operator began to lead: what it counts begins then."""
+    """When this operator began to lead, and to count evictions."""
 
     @property
-    def needs_a_person(self) -> bool:
-        """Whether the operator or any policy requires action."""
+    def needs_action(self) -> bool:
+        """True if the operator, the webhook or a policy has a problem."""
         return bool(self.problems) or any(policy.problems for policy in self.policies)
 
 
 def summarize(
     stored: Iterable[Mapping[str, Any]], names: Sequence[str], now: float, known: Liveness | None = None
 ) -> StatusSummary:
-    """Summarize the policies ``names``, or all of them. ``known``: the liveness of the operator.
+    """Summarize the policies ``names``, or all of them. ``known`` is the liveness of the operator.
 
-    Raises:
-        LookupError: a policy does not exist; the text names it.
-
+    Raises LookupError if a policy does not exist; the text names it.
     """
     found = sorted((_summary(one, now) for one in stored), key=lambda one: one.name)
     present = {one.name for one in found}
@@ -151,7 +149,7 @@ def summarize(
     answer = StatusSummary(rfc3339.at(now), [one for one in found if not names or one.name in names])
     if known is not None:
         if known.problem:
-            answer.problems = [split(ProblemKind.OPERATOR, known.problem, OUR_PODS)]
+            answer.problems = [split_problem(ProblemKind.OPERATOR, known.problem, OUR_PODS)]
         answer.reported_at = None if known.reported_at is None else rfc3339.at(known.reported_at)
         answer.leading_since = None if known.leading_since is None else rfc3339.at(known.leading_since)
     return answer
@@ -190,20 +188,20 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
 
 
 def changed_at(meta: Mapping[str, Any]) -> float:
-    """When the spec of an object was last changed, in seconds since the epoch; 0 if nothing says it."""
+    """When the spec of an object was last changed, in seconds since the epoch; 0 if that is unknown."""
     managed = meta.get("managedFields") or []
     times = [read_time(one.get("time")) for one in managed if "f:spec" in (one.get("fieldsV1") or {})]
     return max(filter(None, times), default=0.0)
 
 
 def _problems(policy: PolicySummary, now: float) -> Iterator[Problem]:
-    """What is wrong with a policy that is in effect."""
+    """Problems of a policy that is in effect."""
     name, status = policy.name, policy.status
     if policy.mode != Mode.DRY_RUN:
         if policy.guard == TRIPPED:
-            yield of_guard(name, status, is_paused=policy.is_paused)
+            yield guard_problem(name, status, is_paused=policy.is_paused)
         elif policy.guard == UNHEALTHY:
-            yield of_zones(name, status)
-    yield from of_status(name, status, now, enforces=policy.mode == Mode.ENFORCE)
+            yield zones_problem(name, status)
+    yield from status_problems(name, status, now, enforces=policy.mode == Mode.ENFORCE)
     if policy.invalid:
-        yield of_invalid_values(policy.invalid)
+        yield invalid_values_problem(policy.invalid)

@@ -9,34 +9,27 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from taintwarden.controller.words.wording import (
-    next_one,
-    pods,
-    several,
-    waiting,
-    why_held,
-    zone_health,
-)
+from taintwarden.controller.words.wording import next_one, pods, several, waiting, why_held, zone_health
 from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
 from taintwarden.engine.model import Mode
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
-from taintwarden_cli.status.findings import in_words
+from taintwarden_cli.status.findings import describe_missed
 from taintwarden_cli.status.policy_status import ARMED, TRIPPED, UNHEALTHY, PolicySummary, StatusSummary
 from taintwarden_cli.status.problems import Problem, ProblemKind
 
 _GUARDS = {TRIPPED: "bold red", UNHEALTHY: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 SHOWN_NODES = 10
-"""How many nodes that are removed are listed."""
+"""Maximum number of removals of nodes listed."""
 LATE_SECONDS = 30.0
-"""A report that is older is late: the operator reports every 20 s."""
+"""Seconds after which a report is late. The operator reports every 20 s."""
 
 
 def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
-    """The problems of the operator, and how old it is; the table, then a block for each policy if requested."""
+    """The operator's problems and the age of its report, the table of policies, and a block for each policy."""
     age = Times(found.at).age(found.reported_at) if found.reported_at else 0.0
     times = Times(found.at, is_old=bool(found.problems) or age > LATE_SECONDS)
     lines = Lines()
@@ -57,7 +50,7 @@ def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
 
 
 def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[RenderableType]:
-    """How old the data are, since when they count, and what was not looked at."""
+    """The age of the data, since when evictions are counted, and what was not read."""
     if found.reported_at:
         lead = found.leading_since
         since = f" EVICTED counts since it began to lead, {times.ago(lead)}." if lead else ""
@@ -71,8 +64,8 @@ def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[Renderable
 
 
 def _add_problem(lines: Lines, one: Problem, times: Times) -> None:
-    lines.add("Problem", times.within(one.cause), "bold red")
-    lines.add("Effect", times.within(one.effect))
+    lines.add("Problem", times.rewrite(one.cause), "bold red")
+    lines.add("Effect", times.rewrite(one.effect))
     lines.add("Do this", one.remedy, "cyan")
 
 
@@ -102,17 +95,17 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
     lines = Lines()
     for problem in policy.problems:
         _add_problem(lines, problem, times)
-    lines.add("Paused", policy.paused_by and times.within(f"by {policy.paused_by}"), "yellow")
-    if not policy.has(ProblemKind.NOT_OBSERVED):
+    lines.add("Paused", policy.paused_by and times.rewrite(f"by {policy.paused_by}"), "yellow")
+    if not policy.has_problem(ProblemKind.NOT_OBSERVED):
         lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
     several_fail = sum(bool(one.missed or one.cut) for one in policy.removals) > 1
     for one in policy.removals[:SHOWN_NODES]:
-        there = f"{one.node} {times.within(f'at {one.at}')}: {pods(one.pods)} there"
+        there = f"{one.node} {times.rewrite(f'at {one.at}')}: {pods(one.pods)} there"
         fail = f", {one.missed} not evicted by then, the grace of {one.cut} cut" if several_fail else ""
         lines.add("Removed", there + fail, "yellow")
     if (more := len(policy.removals) - SHOWN_NODES) > 0:
         lines.add("Removed", f"{several(more, 'more node')}: -o json has them", "yellow")
-    missed = "" if policy.missed.recent else in_words(policy.missed)
+    missed = "" if policy.missed.recent else describe_missed(policy.missed)
     lines.add("Missed", missed, "yellow")
     for text in _staying(policy.stays, details=details):
         lines.add("Staying", text)
@@ -130,17 +123,17 @@ def _staying(found: Sequence[Staying], *, details: bool) -> Iterator[str]:
 
 
 def _now(policy: PolicySummary, times: Times) -> str:
-    """What the policy does now, and how old that is, without what other lines say."""
+    """The present activity of the policy and the time of its report, without what other lines say."""
     shown = []
     for part in policy.progress.split("; "):
         if part.startswith("PodDisruptionBudget") or part.partition(" ")[0] in DELAYS:
             break
-        if not (policy.has(ProblemKind.STUCK) and "should have ended" in part):
+        if not (policy.has_problem(ProblemKind.STUCK) and "should have ended" in part):
             shown.append(part)
-    if policy.has(ProblemKind.BLIND) or not any(shown):
+    if policy.has_problem(ProblemKind.BLIND) or not any(shown):
         return ""
     observed = policy.status.observed_at
-    return times.within("; ".join(shown)) + (f" (as of {times.ago(observed)})" if observed else "")
+    return times.rewrite("; ".join(shown)) + (f" (as of {times.ago(observed)})" if observed else "")
 
 
 def _details(policy: PolicySummary, times: Times) -> Lines:
@@ -150,22 +143,22 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     status = policy.status
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
     lines.add("Nodes", None if status.observed_generation is None else evicting)
-    for invalid in policy.invalid[1:]:  # the first is a problem
+    for invalid in policy.invalid[1:]:  # the first is among the problems
         lines.add("Invalid", invalid, "yellow")
     if (more := status.retained - sum(one.pods for one in status.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
-    if policy.guard is not None and not policy.has(ProblemKind.GUARD, ProblemKind.ZONES):
+    if policy.guard is not None and not policy.has_problem(ProblemKind.GUARD, ProblemKind.ZONES):
         is_holding = policy.guard != ARMED
         guard = "; ".join(filter(None, (policy.guard, status.says("GuardTripped", "False"))))
         if policy.guard == TRIPPED:
             guard = f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
         lines.add("Guard", guard, "bold red" if is_holding else "")
         says = status.condition("GuardTripped")
-        lines.add("  says", times.within(says.message) if is_holding and says else None)
+        lines.add("  says", times.rewrite(says.message) if is_holding and says else None)
     _add_limits(lines, policy, times)
     for place in status.places.nodes if status.places is not None else ():
-        lines.add("Place", times.within(f"{place.node} since {place.since}"))
+        lines.add("Place", times.rewrite(f"{place.node} since {place.since}"))
     for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
@@ -176,17 +169,17 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
 
 
 def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
-    """The limits and budgets that hold pods, without those that are a problem."""
+    """Add the limits and budgets that hold pods, except those that are problems."""
     status, causes = policy.status, [one.cause for one in policy.problems]
     for limit in status.limits:
-        is_of_guard = limit.limit == GUARD and policy.has(ProblemKind.GUARD)
+        is_of_guard = limit.limit == GUARD and policy.has_problem(ProblemKind.GUARD)
         is_of_budgets = limit.limit == BUDGET and bool(status.blocked_budgets)
         if is_of_guard or is_of_budgets or why_held(limit.limit, limit.message) in causes:
             continue
         until = f"; {next_one(limit.limit, f'at {limit.until}')}" if limit.until else ""
         why = waiting(limit.limit, policy.name, limit.message)
-        lines.add("Limit", times.within(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
+        lines.add("Limit", times.rewrite(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
     since = next((f" since {one.since}" for one in status.limits if one.limit == BUDGET), "")
     for budget in status.blocked_budgets:
         if not any(f"PodDisruptionBudget {budget}" in cause for cause in causes):
-            lines.add("Budget", times.within(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")
+            lines.add("Budget", times.rewrite(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")

@@ -1,4 +1,4 @@
-"""What a person has to act on: cause, effect and remedy of each problem that the status of a policy says."""
+"""Problems that a person has to act on: cause, effect and remedy of each that a policy's status shows."""
 
 import re
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
 
 STUCK_SECONDS = 300.0
-"""For so long a pod may be stuck until a person has to look, as the alert says."""
+"""Seconds after which a stuck pod is a problem, as for the alert."""
 _SERVICE = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<space>[a-z0-9-]+)\.svc")
-"""The Service of a webhook in what the API server says of a call to it."""
+"""The Service in the message of the API server about a failed call of a webhook."""
 
 
 class ProblemKind(StrEnum):
-    """What a problem is about, the worst first."""
+    """Kinds of problems, the worst first."""
 
     OPERATOR = "Operator"
     NOT_READABLE = "NotReadable"
@@ -55,7 +55,7 @@ _LIMITS = {
     BOUNCE: (ProblemKind.BOUNCE, "taintwarden doctor --only placement-missing; docs/runbooks/workload-bounces.md"),
     VIEW: (ProblemKind.VIEW, "docs/runbooks/stale-view.md"),
 }
-"""The problem that a limit is when it lasts, and what to do; see also :func:`_remedy`."""
+"""The kind and remedy of the problem when a limit delays pods for long. :func:`_remedy` may know a better remedy."""
 _RANK = {kind: rank for rank, kind in enumerate(ProblemKind)}
 
 
@@ -72,22 +72,22 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def by_severity(problems: list[Problem]) -> list[Problem]:
-    """The worst first, each once."""
+    """The problems without duplicates, the worst first."""
     return sorted(dict.fromkeys(problems), key=lambda one: _RANK[one.kind])
 
 
-def split(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
-    """The problem that one sentence tells, ``CAUSE: EFFECT``."""
+def split_problem(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
+    """Split a sentence ``CAUSE: EFFECT`` into a problem."""
     cause, _, effect = sentence.partition(": ")
     return Problem(kind, cause, effect, remedy)
 
 
-def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) -> Iterator[Problem]:
-    """What keeps pods of a policy that is in effect from leaving, and does not pass by itself, or did not for long."""
+def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bool) -> Iterator[Problem]:
+    """Problems that keep pods of a policy in effect from leaving, and do not pass by themselves or have lasted long."""
     if blind := status.says("Progressing", "Blind"):
         effect, _, cause = blind.partition(": ")
         yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"{OUR_PODS}; {_LIMITS[VIEW][1]}")
-    yield from _stuck(status, now)
+    yield from _stuck_problem(status, now)
     for one in status.limits:
         delay = DELAYS.get(one.limit)
         if delay is None or one.limit not in _LIMITS or (delay.needs_evictions and not enforces):
@@ -107,8 +107,8 @@ def of_status(name: str, status: PolicyStatus, now: float, *, enforces: bool) ->
         yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")
 
 
-def _stuck(status: PolicyStatus, now: float) -> Iterator[Problem]:
-    """Pods that should have ended long ago."""
+def _stuck_problem(status: PolicyStatus, now: float) -> Iterator[Problem]:
+    """The problem that pods should have ended long ago, if there are any."""
     stuck = [one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS]
     if stuck:
         nodes = list(dict.fromkeys(one.node for one in stuck))
@@ -118,7 +118,7 @@ def _stuck(status: PolicyStatus, now: float) -> Iterator[Problem]:
 
 
 def _remedy(one: LimitStatus, status: PolicyStatus) -> str:
-    """What to do about a limit, if what it says names the object to look at."""
+    """The remedy for a limit whose message names the object to look at; else empty."""
     if one.limit == FAILING and (found := _SERVICE.search(one.message)):
         space, service = found["space"], found["service"]
         label = f"kubernetes.io/service-name={service}"
@@ -130,8 +130,8 @@ def _remedy(one: LimitStatus, status: PolicyStatus) -> str:
     return waiting and f"taintwarden explain node {waiting}"
 
 
-def of_guard(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
-    """The guard of a policy has tripped."""
+def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
+    """The problem that the guard of a policy has tripped."""
     counted = wording.without_advice(status.says("GuardTripped", "True"), name)
     at, guard = "", status.guard
     if counted.startswith("since "):
@@ -144,8 +144,8 @@ def of_guard(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
     return Problem(ProblemKind.GUARD, cause, counted, remedy + release * (not is_paused))
 
 
-def of_zones(name: str, status: PolicyStatus) -> Problem:
-    """All nodes of a policy are unhealthy."""
+def zones_problem(name: str, status: PolicyStatus) -> Problem:
+    """The problem that all nodes of a policy are unhealthy."""
     says = status.says("GuardTripped", "AllNodesUnhealthy")
     cause = says.partition(". ")[0] or "all nodes are unhealthy"
     release = f"taintwarden guard reset {name}"
@@ -155,8 +155,8 @@ def of_zones(name: str, status: PolicyStatus) -> Problem:
     )
 
 
-def of_invalid_values(values: list[str]) -> Problem:
-    """Taints whose values cannot be compared. ``values``: what each means for pods."""
+def invalid_values_problem(values: list[str]) -> Problem:
+    """The problem that values of taints cannot be compared. ``values`` says of each what it means for pods."""
     cause, _, effect = values[0].partition(" cannot be compared: ")
     more = f" (and {wording.several(len(values) - 1, 'more taint')})" if len(values) > 1 else ""
     remedy = "set a valid value; taintwarden doctor --only taint-value-invalid says which"

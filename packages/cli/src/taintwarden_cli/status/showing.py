@@ -12,54 +12,54 @@ from rich.text import Text
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
-from taintwarden_cli.cluster_session import FINE, PERSON, REFUSED, ask, settings_of
+from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, REFUSED, ask, settings_of
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable, write
-from taintwarden_cli.rehearsal.deployments import unready_webhook
+from taintwarden_cli.rehearsal.deployments import read_webhook_problem
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, read_liveness
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rendering import render
-from taintwarden_cli.status.close_look import CloseLook, look_closely
+from taintwarden_cli.status.inspection import Inspection, inspect_cluster
 from taintwarden_cli.status.policy_status import StatusSummary, summarize
 from taintwarden_cli.status.policy_status_table import parts
-from taintwarden_cli.status.problems import ProblemKind, split
+from taintwarden_cli.status.problems import ProblemKind, split_problem
 
-CLOSELY_SECONDS = 15.0
-"""How often `top` looks at nodes, pods and budgets, which is too much to repeat with every look."""
-REST = 10.0
-"""How many times as long as a close look took, the next one waits: it reads the pods of up to 100 nodes."""
+INSPECTION_SECONDS = 15.0
+"""Minimum time between two inspections by ``top``: they cost too much to repeat at every refresh."""
+PAUSE_FACTOR = 10.0
+"""Time until the next inspection, as a multiple of the duration of the last: it reads the pods of up to 100 nodes."""
 
 
-class Kept(msgspec.Struct):
-    """How to look closely, and the last close look."""
+class LastInspection(msgspec.Struct):
+    """Settings of inspections, and the last one."""
 
     gates: Gates
     show_all: bool = False
-    closer: CloseLook | None = None
-    lasts_seconds: float = CLOSELY_SECONDS
+    inspection: Inspection | None = None
+    lasts_seconds: float = INSPECTION_SECONDS
 
 
 def show(policies: tuple[str, ...], show_all: bool, output: str, **flags: object) -> None:
     """Carry out ``taintwarden status``."""
     settings = settings_of(flags)
     try:
-        kept = Kept(settings.gates, show_all=show_all)
-        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept))
+        last = LastInspection(settings.gates, show_all=show_all)
+        found = ask(settings, lambda session: read_status(session, settings.namespace, policies, last))
     except LookupError as error:
         fail(str(error), REFUSED)
     details = output == "wide" or bool(policies) or len(found.policies) == 1
     write_answer(found, output, lambda: render(*parts(found, details=details)))
-    sys.exit(PERSON if found.needs_a_person else FINE)
+    sys.exit(ACTION_NEEDED if found.needs_action else FINE)
 
 
 def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     """Carry out ``taintwarden top``."""
     settings, console = settings_of(flags), Console(highlight=False, markup=False, emoji=False)
-    kept = Kept(settings.gates)
+    last = LastInspection(settings.gates)
     try:
         if console.is_terminal:
-            ask(settings, lambda session: follow(session, settings.namespace, policies, interval, console, kept))
-        found = ask(settings, lambda session: look(session, settings.namespace, policies, kept))
+            ask(settings, lambda session: show_live(session, settings.namespace, policies, interval, console, last))
+        found = ask(settings, lambda session: read_status(session, settings.namespace, policies, last))
     except LookupError as error:
         fail(str(error), REFUSED)
     except KeyboardInterrupt:  # a regular end
@@ -67,48 +67,41 @@ def watch(policies: tuple[str, ...], interval: float, **flags: object) -> None:
     write(render(*parts(found, details=True)))
 
 
-async def look(session: Session, namespace: str, names: tuple[str, ...], kept: Kept) -> StatusSummary:
-    """The status of the policies with these names, or of all, and what a close look adds, made now or lately.
+async def read_status(session: Session, namespace: str, names: tuple[str, ...], last: LastInspection) -> StatusSummary:
+    """Read the status of the policies with these names, or of all, and add the findings of a recent inspection.
 
-    ``namespace``: that of the operator.
-
-    Raises:
-        LookupError: there is no policy of a name.
-        ClusterError: the policies cannot be read.
-
+    ``namespace`` is that of the operator. Raises LookupError if there is no policy of a name, and ClusterError if the
+    policies cannot be read.
     """
     policies, now = await session.policies(dict[str, Any]), time.time()
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
-    if why := await unready_webhook(session, namespace):
-        found.problems.append(split(ProblemKind.WEBHOOK, why, OUR_PODS))
-    closer = kept.closer
-    if closer is None or not 0 <= now - closer.at < kept.lasts_seconds:
-        closer = kept.closer = await look_closely(session, policies, kept.gates, now, show_all=kept.show_all)
-        kept.lasts_seconds = max(CLOSELY_SECONDS, REST * (time.time() - now))
-    found.looked_at, found.unread = rfc3339.at(closer.at), closer.unread
+    if why := await read_webhook_problem(session, namespace):
+        found.problems.append(split_problem(ProblemKind.WEBHOOK, why, OUR_PODS))
+    inspection = last.inspection
+    if inspection is None or not 0 <= now - inspection.at < last.lasts_seconds:
+        inspection = last.inspection = await inspect_cluster(session, policies, last.gates, now, show_all=last.show_all)
+        last.lasts_seconds = max(INSPECTION_SECONDS, PAUSE_FACTOR * (time.time() - now))
+    found.looked_at, found.unread = rfc3339.at(inspection.at), inspection.unread
     for policy in found.policies:
-        if (more := closer.by_policy.get(policy.name)) is not None:
-            policy.take(more)
+        if (more := inspection.by_policy.get(policy.name)) is not None:
+            policy.add_findings(more)
     return found
 
 
-async def follow(
-    session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console, kept: Kept
+async def show_live(
+    session: Session, namespace: str, names: tuple[str, ...], interval: float, console: Console, last: LastInspection
 ) -> None:
-    """Draw until it is interrupted. A look that fails is shown above the last that did not, and made again.
+    """Refresh the screen until it is interrupted. An error is shown above the last status, and the read is repeated.
 
-    Raises:
-        LookupError: there is no policy of a name.
-        ClusterError: the first look fails.
-
+    Raises LookupError if there is no policy of a name, and ClusterError if the first read fails.
     """
-    found, unseen = await look(session, namespace, names, kept), ""
+    found, unseen = await read_status(session, namespace, names, last), ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             failed = [Text(printable(f"As of {found.at}: {unseen}"), style="bold red")] if unseen else []
             live.update(Group(*failed, *parts(found, details=True)), refresh=True)
             await asyncio.sleep(interval)
             try:
-                found, unseen = await look(session, namespace, names, kept), ""
+                found, unseen = await read_status(session, namespace, names, last), ""
             except ClusterError as error:
                 unseen = str(error)

@@ -1,16 +1,10 @@
 """The checks, each a function from a ``Context`` to findings."""
 
-from taintwarden_cli.doctor.check import MADE
-from taintwarden_cli.doctor.checks import (
-    evictions,
-    nodes,
-    operation,
-    policy_checks,
-    toleration_checks,
-)
+from taintwarden_cli.doctor.check import REGISTERED
+from taintwarden_cli.doctor.checks import evictions, nodes, operation, policy_checks, toleration_checks
 
 _MODULES = (operation, policy_checks, evictions, toleration_checks, nodes)
-CATALOGUE = tuple(one for module in _MODULES for one in MADE if one.run.__module__ == module.__name__)
+CATALOGUE = tuple(one for module in _MODULES for one in REGISTERED if one.run.__module__ == module.__name__)
 """All checks, in the order in which they are reported."""
 
 __all__ = ["CATALOGUE"]

@@ -1,4 +1,4 @@
-"""Pods that leave and find no other node or come back, that others evict, or whose budgets never allow it."""
+"""Checks of evictions: pods that find no other node or come back, that Kubernetes evicts, or that budgets block."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,17 +22,17 @@ from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
-from taintwarden_cli.rehearsal.node_candidates import Candidate
-from taintwarden_cli.rehearsal.places import labels_of
-from taintwarden_cli.rehearsal.returning import REMEDY, Returning
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod
+from taintwarden_cli.rehearsal.node_requirements import labels_of
+from taintwarden_cli.rehearsal.returning import REMEDY, ReturnFinder
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
-from taintwarden_cli.status.lasting import why_never
+from taintwarden_cli.status.lasting_problems import why_never_allows
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
 _NAMED = 3
-"""The number of taints or owners that are named."""
+"""Maximum number of taints or owners named."""
 _KINDS = tuple(listing.kind for listing in WORKLOADS.values())
 APP_LABELS = ("app.kubernetes.io/name", "app")
 """Labels that select the pods of one workload, the better first."""
@@ -51,31 +51,31 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
     uses=(*TEMPLATES, Source.MUTATING),
 )
 def nowhere_to_go(context: Context) -> Iterator[Found]:
-    """Not considered: resources, affinity to pods, topology spread, volumes, ports, nodes that do not exist yet."""
+    """Resources, affinity to pods, topology spread, volumes, ports and future nodes are not considered."""
     reported: set[Subject] = set()
-    nodes = _Nodes(context)
+    nodes = _FittingNodes(context)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
-        leaving = _leaving(context, group)
-        if leaving and not nodes.take(group):
+        leaving = _evicting_verdicts(context, group)
+        if leaving and not nodes.any_fits(group):
             reported.add(group.subject)
             for verdict, pods in leaving:
                 enforced = verdict.policy.mode is Mode.ENFORCE
                 how = "have to leave" if enforced else "would have to leave"
                 message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
                 yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
-    yield from (one for one in _unplaceable(context, nodes) if one.subject not in reported)
+    yield from (one for one in _unplaceable_workloads(context, nodes) if one.subject not in reported)
 
 
-def _unplaceable(context: Context, nodes: "_Nodes") -> Iterator[Found]:
+def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
     """Workloads whose pods would fit no node, by their templates, only because of taints that policies act on."""
     for group in context.groups:
-        if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.take(group):
+        if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.any_fits(group):
             continue
-        candidate, named = context.candidate(group), group.shape.place.judge(context.gates)
+        unscheduled, named = context.unscheduled_pod(group), group.shape.node_requirements.judge(context.gates)
         there = [node for node in context.nodes.values() if named.refusal((), labels_of(node.node)) is None]
-        blocking = [_blocking(context, group, candidate, node) for node in there]
+        blocking = [_blocking_taint(context, group, unscheduled, node) for node in there]
         if there and None not in blocking:
             different = list(dict.fromkeys(map(str, blocking)))
             taints = ", ".join(different[:_NAMED]) + (" and others" if len(different) > _NAMED else "")
@@ -84,8 +84,8 @@ def _unplaceable(context: Context, nodes: "_Nodes") -> Iterator[Found]:
             yield Found(group.subject, message, severity=Severity.WARNING)
 
 
-def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
-    """Why pods have to leave their node, and how many."""
+def _evicting_verdicts(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
+    """The verdicts that evict pods of a group, one for each taint, with the number of pods."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in context.evaluated(group):
         verdict = next((one for one in verdicts if one.evicts), None)
@@ -95,31 +95,31 @@ def _leaving(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]
     return [*found.values()]
 
 
-class _Nodes:
-    """The nodes, those first that fitted a pod last: they probably fit the next one, too."""
+class _FittingNodes:
+    """The nodes. The last one that fitted is first: it probably fits the next pod, too."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._nodes = list(context.nodes.values())
 
-    def take(self, group: PodGroup) -> bool:
-        """Whether the pods fit a node that would not evict them."""
-        candidate = self._context.candidate(group)
+    def any_fits(self, group: PodGroup) -> bool:
+        """True if the pods of a group fit a node that would not evict them."""
+        unscheduled = self._context.unscheduled_pod(group)
         for index, node in enumerate(self._nodes):
             verdicts = self._context.verdicts(node.node.name, group)
-            if candidate.fits(node.node) and not any(verdict.evicts for verdict in verdicts):
+            if unscheduled.fits(node.node) and not any(verdict.evicts for verdict in verdicts):
                 self._nodes.insert(0, self._nodes.pop(index))
                 return True
         return False
 
 
-def _blocking(context: Context, group: PodGroup, candidate: Candidate, node: NodeView) -> Taint | None:
+def _blocking_taint(context: Context, group: PodGroup, unscheduled: UnscheduledPod, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
     evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
     refused = (
         taint
         for taint, _ in node.taints
-        if any(policy.selector_for(taint) for policy in node.policies) and not candidate.tolerates(taint)
+        if any(policy.selector_for(taint) for policy in node.policies) and not unscheduled.tolerates(taint)
     )
     return next(evicting, None) or next(refused, None)
 
@@ -132,15 +132,15 @@ def _blocking(context: Context, group: PodGroup, candidate: Candidate, node: Nod
     needs=EVALUATION,
     uses=(*TEMPLATES, Source.MUTATING, Source.OPERATOR),
 )
-def unplaced(context: Context) -> Iterator[Found]:
-    """The trap of a native Exists beside a comparison."""
-    is_injected = context.mutating is not None or not context.snapshot.knows(Source.MUTATING)
+def placement_missing(context: Context) -> Iterator[Found]:
+    """Pods with a native Exists beside a comparison may come back to a node that evicts them."""
+    is_injected = context.mutating is not None or not context.snapshot.has_read(Source.MUTATING)
     injected = frozenset(context.opted_in if is_injected else ())
-    returning = Returning(context.view, context.gates, injected, has_extender=context.snapshot.has_extender)
+    finder = ReturnFinder(context.view, context.gates, injected, has_extender=context.snapshot.has_extender)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
-        if keys := returning.keys(group.pod_class, group.shape.place):
+        if keys := finder.uncompared_keys(group.pod_class, group.shape.node_requirements):
             named_keys = ", ".join(keys)
             none_first = ", so no replacement is asked for first" * ask_replacements(context.policies)
             effect = f"evicted pods may come back to the same node{none_first}"
@@ -159,11 +159,11 @@ def unplaced(context: Context) -> Iterator[Found]:
     uses=(*OWNERS, Source.BUILT_IN, Source.OPERATOR, Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES),
 )
 def builtin_evicts(context: Context) -> Iterator[Found]:
-    """Those controllers know neither extended tolerations nor budgets nor limits."""
+    """The built-in controllers know neither extended tolerations nor budgets nor limits."""
     if context.snapshot.built_in is not BuiltIn.ABSENT:
         sure = context.snapshot.built_in is BuiltIn.RUNS
         fate = "they are evicted" if sure else "they are evicted if the built-in controller is on"
-        for group in context.running:
+        for group in context.running_groups:
             found: dict[tuple[str, str], int] = {}
             for _, count, verdicts in context.evaluated(group):
                 for verdict in verdicts:
@@ -174,11 +174,11 @@ def builtin_evicts(context: Context) -> Iterator[Found]:
                 message = f"policy {policy} lets them stay with {taint}, and no native toleration does: {fate}"
                 yield Found(group.subject, message, pods=pods)
     if context.snapshot.built_in_for_devices is not BuiltIn.ABSENT:
-        yield from _of_devices(context)
+        yield from _device_findings(context)
 
 
 def _lets_stay(verdict: TaintVerdict) -> bool:
-    if verdict.taint.source:  # the built-in controller does not know it
+    if verdict.taint.source:  # the built-in controller does not know derived taints
         return False
     is_enforced = verdict.policy.mode is Mode.ENFORCE and verdict.taint.effect == Effect.NO_EXECUTE
     return is_enforced and verdict.kind in (Kind.TOLERATED, Kind.HELD)
@@ -189,7 +189,7 @@ def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
     return judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=context.gates).tolerated
 
 
-def _of_devices(context: Context) -> Iterator[Found]:
+def _device_findings(context: Context) -> Iterator[Found]:
     fate = "deletes" if context.snapshot.built_in_for_devices is BuiltIn.RUNS else "deletes, if it is on,"
     remedy = (
         "tolerate it in the claim with Exists and NoExecute; or run kube-controller-manager with "
@@ -201,7 +201,7 @@ def _of_devices(context: Context) -> Iterator[Found]:
         for use in claim.uses if claim is not None else ():
             for taint, _ in inventory.taints(use.device):
                 acting = acting_on(taint, context.policies)
-                # Its controller ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
+                # Kubernetes ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
                 counted = [one for one in use.tolerations if one.effect == DeviceEffect.NO_EXECUTE]
                 judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
@@ -235,35 +235,35 @@ def devices_of(context: Context) -> DeviceInventory:
     uses=OWNERS,
 )
 def budget_never_allows(context: Context) -> Iterator[Found]:
-    """Pods that wait indefinitely, if their policy always respects budgets."""
+    """Budgets for which pods wait indefinitely, if their policy always respects budgets."""
     found: dict[Subject, tuple[FullBudget, list[PodGroup]]] = {}
-    for group in context.running:
+    for group in context.running_groups:
         budgets = context.budgets(group)
         if len(budgets) > 1:
             message = several_budgets(one.metadata.name for one in budgets)
             remedy = "leave one budget for each pod: narrow the selectors, or remove one"
             yield Found(group.subject, message, remedy, pods=group.count)
-        for budget in budgets if _asking(context, group) else ():
-            found.setdefault(_budget(budget), (budget, []))[1].append(group)
+        for budget in budgets if _respecting_budgets(context, group) else ():
+            found.setdefault(_budget_subject(budget), (budget, []))[1].append(group)
     for subject, (budget, groups) in found.items():
-        if why := why_never(budget):
-            policies = dict.fromkeys(policy.name for group in groups for policy in _asking(context, group))
+        if why := why_never_allows(budget):
+            policies = dict.fromkeys(policy.name for group in groups for policy in _respecting_budgets(context, group))
             named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
             message = f"{why}, and {named} may evict pods that it selects"
             yield Found(subject, message, severity=Severity.WARNING, pods=sum(group.count for group in groups))
     for failing in context.snapshot.budgets:
         if problem := failing.status.problem if failing.status else "":
             remedy = "narrow the selector to pods of one kind of workload, or use minAvailable with a number"
-            yield Found(_budget(failing), f"it {cannot_compute(problem)}", remedy)
+            yield Found(_budget_subject(failing), f"it {cannot_compute(problem)}", remedy)
 
 
-def _budget(budget: BudgetObject) -> Subject:
+def _budget_subject(budget: BudgetObject) -> Subject:
     return Subject("PodDisruptionBudget", budget.metadata.name, budget.metadata.namespace)
 
 
-def _asking(context: Context, group: PodGroup) -> list[Policy]:
+def _respecting_budgets(context: Context, group: PodGroup) -> list[Policy]:
     """The policies that may evict the group's pods, and always respect budgets."""
-    return [policy for policy in context.may_leave(group) if policy.eviction.method is Method.EVICT]
+    return [policy for policy in context.evicting_policies(group) if policy.eviction.method is Method.EVICT]
 
 
 # -- workloads --------------------------------------------------------------------------------------------------------
@@ -280,36 +280,36 @@ _ONE_BUDGET = "create one PodDisruptionBudget that selects the pods of all these
     uses=TEMPLATES,
 )
 def workload_split(context: Context) -> Iterator[Found]:
-    """Replicas of one database, each with a StatefulSet of its own; or several StatefulSets below one custom object."""
+    """Examples: replicas of a database, each with a StatefulSet of its own; StatefulSets below one custom object."""
     split: dict[tuple[object, ...], list[PodGroup]] = {}
-    for group in context.running:
-        is_limited = any(policy.limits.per_workload.is_limit for policy in context.may_leave(group))
+    for group in context.running_groups:
+        is_limited = any(policy.limits.per_workload.is_limit for policy in context.evicting_policies(group))
         if is_limited and not group.pod_class.daemon_set and not context.budgets(group):
-            split.setdefault(_whole(group), []).append(group)
+            split.setdefault(_workload_key(group), []).append(group)
     for groups in split.values():
         pods = Counter[str]()
         for group in groups:
             pods[group.pod_class.owner.uid if group.pod_class.owner else ""] += group.count
         is_custom = groups[0].subject.kind not in _KINDS
-        limits = [policy.limits.per_workload for group in groups for policy in context.may_leave(group)]
-        counts_together = all(_shared(groups, (one.label,)) for one in limits if one.is_limit)
+        limits = [policy.limits.per_workload for group in groups for policy in context.evicting_policies(group)]
+        counts_together = all(_shared_label(groups, (one.label,)) for one in limits if one.is_limit)
         # StatefulSets with one label and several pods each may do different things.
         if len(pods) > 1 and (is_custom or max(pods.values()) == 1) and not counts_together:
             named = "" if is_custom else f": {named_subjects(group.subject for group in groups)}"
             message = f"its pods have {len(pods)} controllers, each a workload of its own for limits.perWorkload{named}"
-            label = _shared(groups, (_PART_LABELS[0], *APP_LABELS, *groups[0].pod_class.labels))
+            label = _shared_label(groups, (_PART_LABELS[0], *APP_LABELS, *groups[0].pod_class.labels))
             remedy = f"set limits.perWorkload.label: {label} if no other pods have its value; or {_ONE_BUDGET}"
             yield Found(groups[0].subject, message, remedy if label else _ONE_BUDGET, pods=pods.total())
 
 
-def _shared(groups: list[PodGroup], labels: Iterable[str | None]) -> str | None:
+def _shared_label(groups: list[PodGroup], labels: Iterable[str | None]) -> str | None:
     """The first of these labels that all pods have, with the same value."""
     common = set.intersection(*(set(group.pod_class.labels.items()) for group in groups))
     return next((one for one in labels if any(name == one and value for name, value in common)), None)
 
 
-def _whole(group: PodGroup) -> tuple[object, ...]:
-    """What pods of one workload have in common, whichever controllers they have."""
+def _workload_key(group: PodGroup) -> tuple[object, ...]:
+    """A key that pods of one workload share, whichever controllers they have."""
     subject, labels = group.subject, group.pod_class.labels
     app = next((labels[name] for name in (*APP_LABELS, _PART_LABELS[0]) if labels.get(name)), None)
     if subject.kind == "StatefulSet" and app is not None:
@@ -319,7 +319,7 @@ def _whole(group: PodGroup) -> tuple[object, ...]:
 
 
 def named_subjects(subjects: Iterable[Subject]) -> str:
-    """The first of these, and how many more there are."""
+    """Names of the first subjects, and the number of the others."""
     found = list(dict.fromkeys(map(str, subjects)))
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more

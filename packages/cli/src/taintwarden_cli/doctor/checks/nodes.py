@@ -1,4 +1,4 @@
-"""Taints of nodes: values that cannot be compared, taints that stayed, and those that come and go."""
+"""Checks of nodes: taints whose values cannot be compared, that stayed after recovery, and that come and go."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,12 @@ from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
 _LEFT_SECONDS = 300.0
-"""So long a controller may take to remove a taint of a node that is ready again."""
+"""Seconds that a controller may take to remove a taint of a node that is Ready again."""
 _LEFT = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 _CANCELLED = re.compile(r"Stays on (?P<node>\S+): taint (?P<key>[^\s=:]+)")
-"""The note of the Event that an eviction was cancelled."""
+"""The note of an Event about an eviction that was cancelled."""
 _OFTEN = 3
-"""An eviction that was cancelled so often in an hour is not cancelled because a node has recovered."""
+"""Cancellations for one pod in an hour that show a flapping taint, not a node that has recovered."""
 
 
 @check(
@@ -32,8 +32,8 @@ _OFTEN = 3
     uses=TEMPLATES,
 )
 def value_invalid(context: Context) -> Iterator[Found]:
-    """Pods are judged by the last valid value, whatever the node has become."""
-    asking = _asking(context)
+    """Pods are judged by the last valid value, whatever the state of the node."""
+    asking = _comparisons(context)
     for name, seen in context.nodes.items():
         subject = Subject("Node", name)
         for taint, history in (*seen.taints, *seen.device_taints):
@@ -42,17 +42,17 @@ def value_invalid(context: Context) -> Iterator[Found]:
             if wrong is not None:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
-                yield Found(subject, text, _restored(name, taint, history, policy, ()))
+                yield Found(subject, text, _restoring_command(name, taint, history, policy, ()))
             elif who := [kept for one, kept in asking.items() if match(one, taint) is Match.INVALID_TAINT]:
                 asked = named_subjects(subject for subjects in who for subject in subjects)
                 text = f"{taint} cannot be compared, which {asked} ask for"
-                yield Found(subject, text, _restored(name, taint, history, None, asking))
+                yield Found(subject, text, _restoring_command(name, taint, history, None, asking))
 
 
-def _restored(
+def _restoring_command(
     node: str, taint: Taint, history: TaintHistory, policy: Policy | None, asking: Iterable[Toleration]
 ) -> str:
-    """The command that sets the last value that can be compared; without such a value, what it has to look like."""
+    """The command that sets the last value that can be compared; without one, the form of a valid value."""
     relevant = [one for one in asking if one.key == taint.key]
     values = (Taint(taint.key, value, taint.effect) for value in history.values)
     if taint.source:
@@ -66,7 +66,7 @@ def _restored(
     return f"kubectl taint node {node} {good} --overwrite"
 
 
-def _asking(context: Context) -> dict[Toleration, dict[Subject, None]]:
+def _comparisons(context: Context) -> dict[Toleration, dict[Subject, None]]:
     """Every comparison that counts, with the owners of its pods."""
     found: dict[Toleration, dict[Subject, None]] = {}
     for group in context.groups:
@@ -112,7 +112,7 @@ def _age(taint: TaintObject, now: float) -> float | None:
     needs=(Source.EVENTS, Source.NODES),
 )
 def grace_restarted(context: Context) -> Iterator[Found]:
-    """Evictions that were cancelled repeatedly: each time the grace begins again, and no pod ever leaves."""
+    """Evictions are cancelled repeatedly: each time the grace begins again, and no pod ever leaves."""
     found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
     for one in context.snapshot.cancelled:
         if (noted := _CANCELLED.match(one.note)) and noted["node"] in context.nodes:

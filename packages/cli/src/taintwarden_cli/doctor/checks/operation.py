@@ -1,4 +1,4 @@
-"""The operator and its webhooks: whether they run, and are able to do what policies ask for."""
+"""Checks of the operator and its webhooks: they run, and can do what policies ask for."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfi
     uses=(Source.POLICIES, Source.PROFILES, Source.LEASE, Source.OPERATOR),
 )
 def not_running(context: Context) -> Iterator[Found]:
-    """What has to exist before any policy acts."""
+    """Reasons why no policy acts at all."""
     snapshot = context.snapshot
     for source in snapshot.undefined:
         subject = Subject("CustomResourceDefinition", f"{source}.taintwarden.io")
@@ -43,7 +43,7 @@ def not_running(context: Context) -> Iterator[Found]:
         known = liveness(snapshot.policies, snapshot.lease, snapshot.now, is_late=snapshot.lease_is_late)
         if known.problem:
             yield Found(subject, known.problem)
-        elif snapshot.lease is None and known.reported_at is None and snapshot.knows(Source.LEASE):
+        elif snapshot.lease is None and known.reported_at is None and snapshot.has_read(Source.LEASE):
             yield Found(subject, "does not exist: no operator has ever run in this namespace, so no policy acts")
 
 
@@ -53,10 +53,10 @@ def not_running(context: Context) -> Iterator[Found]:
     "policies that are not accepted, or cannot evict what they have to, as `taintwarden status` says",
     "see each line",
     needs=(Source.POLICIES,),
-    uses=(Source.LOOK,),
+    uses=(Source.INSPECTION,),
 )
 def policy_problem(context: Context) -> Iterator[Found]:
-    """What ``status`` says, with its remedy."""
+    """Problems that ``status`` shows, with its remedies."""
     invalid = context.policy_problems
     for name, why in sorted(invalid.items()):
         yield Found(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
@@ -76,7 +76,7 @@ def policy_problem(context: Context) -> Iterator[Found]:
     needs=(Source.POLICIES, Source.RIGHTS),
 )
 def rights_missing(context: Context) -> Iterator[Found]:
-    """Before the first eviction that needs them fails."""
+    """Missing rights, before the first eviction that needs them fails."""
     rights = context.snapshot.rights
     namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
     policies = context.policies
@@ -86,7 +86,7 @@ def rights_missing(context: Context) -> Iterator[Found]:
         (REPLACING, ask_replacements(policies), "replace-first", "replaceFirst"),
     )
     for right in rights.missing if rights is not None else ():
-        is_needed, remedy = True, _granted(right, namespace, name)
+        is_needed, remedy = True, _granting_command(right, namespace, name)
         for group, is_used, component, value in optional:
             if right in group:
                 is_needed = is_used
@@ -95,7 +95,7 @@ def rights_missing(context: Context) -> Iterator[Found]:
             yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
 
-def _granted(right: Right, namespace: str, account: str) -> str:
+def _granting_command(right: Right, namespace: str, account: str) -> str:
     """The commands that grant a right, and change nothing else of an installation."""
     role = f"{account}-{right.verb}-{right.resource.replace('/', '-')}"
     rule = f"--verb={right.verb} --resource={right.resource}" + f".{right.group}" * bool(right.group)
@@ -113,7 +113,7 @@ def _granted(right: Right, namespace: str, account: str) -> str:
     uses=(Source.OPERATOR,),
 )
 def webhook_not_answering(context: Context) -> Iterator[Found]:
-    """Whether a pod that is created now is completed."""
+    """Reasons why pods that are created now are not completed."""
     snapshot = context.snapshot
     if context.mutating is None:
         for name in context.opted_in:

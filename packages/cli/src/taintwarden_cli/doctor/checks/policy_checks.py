@@ -1,4 +1,4 @@
-"""Policies and profiles that do not have the effect that their spec suggests."""
+"""Checks of policies and profiles: they have the effect that their spec suggests."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
-from taintwarden_cli.status.lasting import absent
+from taintwarden_cli.status.lasting_problems import find_absence
 
 STATIC_MARKERS = (
     "cloud.google.com/gke-spot",
@@ -36,7 +36,7 @@ STATIC_MARKERS = (
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
 def never_acts(context: Context) -> Iterator[Found]:
-    """A policy that looks right, and evicts no pod."""
+    """Policies that look right, and evict no pod."""
     carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
     for policy in context.policies if context.nodes else ():
         subject = Subject(POLICY, policy.name)
@@ -45,14 +45,14 @@ def never_acts(context: Context) -> Iterator[Found]:
             continue
         for selector in policy.taints:
             is_compared = _is_compared(context, selector.key)
-            text, similar = absent(selector, carried, context.policies, is_compared=is_compared)
+            text, similar = find_absence(selector, carried, context.policies, is_compared=is_compared)
             if text:
                 remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
                 yield Found(subject, text, remedy if similar else "")
 
 
 def _is_compared(context: Context, key: str) -> bool:
-    """Whether pods or profiles compare values of the key: then nodes have it all the time."""
+    """True if pods or profiles compare values of the key. Then nodes should always have it."""
     every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
     return any(one.key == key and is_comparison(one) for one in every)
 
@@ -66,7 +66,7 @@ def _is_compared(context: Context, key: str) -> bool:
     uses=(Source.NODES,),
 )
 def too_wide(context: Context) -> Iterator[Found]:
-    """A policy that evicts pods from nodes that are as they should be."""
+    """Policies that evict pods from healthy nodes."""
     carried = {taint.key for taint in context.taints}
     cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
     for policy in context.policies:
@@ -96,7 +96,7 @@ def too_wide(context: Context) -> Iterator[Found]:
     uses=TEMPLATES,
 )
 def profile_without_effect(context: Context) -> Iterator[Found]:
-    """Its pods have other tolerations than its author expects."""
+    """Profiles whose pods have other tolerations than the author expects."""
     for key, why in sorted(context.profile_problems.items()):
         namespace, _, name = key.partition("/")
         remedy = f"correct it: kubectl edit tolerationprofile {name} -n {namespace}"
@@ -115,10 +115,10 @@ def profile_without_effect(context: Context) -> Iterator[Found]:
     needs=(Source.PROFILES, Source.PODS),
 )
 def profile_tolerates_everything(context: Context) -> Iterator[Found]:
-    """Pods that stay on any node, and whose own templates do not show it."""
+    """Profiles by which pods stay on any node, although the templates of the pods do not show it."""
     for profile in context.profiles:
         if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
-            pods = sum(group.count for group in context.running if matching([profile], group.pod_class))
+            pods = sum(group.count for group in context.running_groups if matching([profile], group.pod_class))
             every = "" if profile.selector.requirements else ", which are all of its namespace"
             text = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
             edit = f"name the keys that the pods tolerate: kubectl -n {profile.namespace} edit tolerationprofile "

@@ -1,4 +1,4 @@
-"""Tolerations that cannot work, or that Kubernetes itself does not see."""
+"""Checks of tolerations: they can work, and Kubernetes sees a native one beside them."""
 
 from collections.abc import Iterator
 
@@ -14,8 +14,8 @@ from taintwarden_placement.admission.annotated_objects import TEMPLATES as PATHS
 from taintwarden_placement.admission.annotated_objects import check_object
 from taintwarden_placement.admission.pod_review import check_owner
 
-_COMPANION_PATHS = (PATH, "spec.tolerations")
-"""The paths at which admission warns of a missing native toleration; other warnings have other paths."""
+_MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
+"""Paths at which admission warns of a missing native toleration. Other warnings have other paths."""
 
 
 @check(
@@ -26,10 +26,10 @@ _COMPANION_PATHS = (PATH, "spec.tolerations")
     needs=(Source.PODS, Source.PROFILES),
     uses=TEMPLATES,
 )
-def invalid(context: Context) -> Iterator[Found]:
-    """What the webhook would have rejected."""
+def toleration_invalid(context: Context) -> Iterator[Found]:
+    """Tolerations that the webhook would have rejected."""
     for group in context.groups:
-        for severity, fault in _faults(context, group):
+        for severity, fault in _admission_faults(context, group):
             if severity is checking.FaultSeverity.ERROR:
                 yield about(group, str(fault))
             elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
@@ -48,11 +48,11 @@ def invalid(context: Context) -> Iterator[Found]:
     needs=(Source.PODS, Source.PROFILES),
     uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES, Source.MUTATING),
 )
-def without_companion(context: Context) -> Iterator[Found]:
-    """In a namespace with injection the webhook adds it, so there only pods lack it, and templates do not."""
+def native_missing(context: Context) -> Iterator[Found]:
+    """In a namespace with injection the webhook adds native tolerations to pods, so that templates need none."""
     for group in context.groups:
         injected = context.injects(group)
-        for fault in () if injected and group.template else _missing_native(context, group):
+        for fault in () if injected and group.template else _native_faults(context, group):
             if injected:
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 restart = "restart them, for example by kubectl rollout restart"
@@ -61,22 +61,22 @@ def without_companion(context: Context) -> Iterator[Found]:
                 yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
 
-def _missing_native(context: Context, group: PodGroup) -> Iterator[FieldError]:
-    """The native tolerations that are missing according to admission; ``value`` is the key."""
-    for severity, fault in _faults(context, group):
-        is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _COMPANION_PATHS
+def _native_faults(context: Context, group: PodGroup) -> Iterator[FieldError]:
+    """Faults of native tolerations that are missing, as admission reports them; ``value`` is the key."""
+    for severity, fault in _admission_faults(context, group):
+        is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _MISSING_NATIVE_PATHS
         if is_missing and not _is_of_devices(context, str(fault.value)):
             yield fault
 
 
 def _is_of_devices(context: Context, key: str) -> bool:
-    """Whether policies act on such taints of devices alone: for those the claim has native tolerations, not the pod."""
+    """True if policies act on the key for devices only. The claims of devices have the native toleration, not pods."""
     selectors = [selector for policy in context.policies for selector in policy.taints]
     nodes = (one.specificity(Taint(key, effect=effect)) for one in selectors for effect in one.effects)
     devices = (TaintSelector(one.key).specificity(Taint(key)) for policy in context.policies for one in policy.devices)
     return any(devices) and not any(nodes)
 
 
-def _faults(context: Context, group: PodGroup) -> checking.Faults:
-    """What admission reports for the pod, or for a pod of the template, so that both results agree."""
+def _admission_faults(context: Context, group: PodGroup) -> checking.Faults:
+    """Faults that admission reports for a pod of the group, so that ``doctor`` and the webhook agree."""
     return check_object(group.shape.as_pod(), "", "Pod", context.profiles)

@@ -1,5 +1,5 @@
-"""What the status of policies does not say, from a snapshot of the command's own: nodes that are removed, pods that
-stay, and what does not change by itself, such as a budget that never allows an eviction.
+"""Inspects a cluster for what statuses of policies lack: nodes that are removed, pods that stay, and problems that do
+not pass by themselves, such as a budget that never allows an eviction.
 """
 
 import asyncio
@@ -17,85 +17,92 @@ from taintwarden.engine.machine import NodeView, named_taints
 from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
 from taintwarden.kube.wire.resources import PODS
 from taintwarden_cli.rehearsal.ideal import Assumptions
-from taintwarden_cli.rehearsal.places import PlacedPod
+from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate
-from taintwarden_cli.rehearsal.play import Play
 from taintwarden_cli.rehearsal.reading import Reader
-from taintwarden_cli.rehearsal.rehearsal import taught
+from taintwarden_cli.rehearsal.rehearsal import rehearse
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
+from taintwarden_cli.rehearsal.simulation import PlanSimulation
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.status.event_timeline import policy_of, read_events
-from taintwarden_cli.status.findings import Missed, PolicyLook, Removal, end_of, in_words, of_removals
-from taintwarden_cli.status.lasting import absent, why_none
+from taintwarden_cli.status.findings import (
+    Missed,
+    PolicyFindings,
+    Removal,
+    describe_missed,
+    describe_removals,
+    removal_time,
+)
+from taintwarden_cli.status.lasting_problems import find_absence, why_allows_none
 from taintwarden_cli.status.problems import Problem, ProblemKind
 
 MAX_NODES = 100
-"""Maximum number of tainted nodes whose pods are read, unless all are asked for: a request for each."""
+"""Maximum number of tainted nodes whose pods are read, each with one request, without ``--all``."""
 NAMED = 3
-"""How many pods are named for each reason to stay, unless all are asked for."""
+"""Maximum number of pods named for each reason to stay, without ``--all``."""
 RECENT_SECONDS = 600.0
-"""For so long missed deadlines call for a person, as the alert does."""
+"""Seconds for which a missed deadline is a problem, as for the alert."""
 HORIZON_SECONDS = 3_600.0
-"""How far the removal of nodes is forecast."""
+"""Maximum time over which removals of nodes are simulated."""
 
 
-class CloseLook(msgspec.Struct):
-    """What one look at the cluster adds to statuses."""
+class Inspection(msgspec.Struct):
+    """The result of an inspection, which adds to the statuses of policies."""
 
     at: float
-    by_policy: dict[str, PolicyLook]
+    by_policy: dict[str, PolicyFindings]
     unread: list[str]
-    """What could not be looked at, and why."""
+    """Why objects could not be read."""
 
 
-async def look_closely(
+async def inspect_cluster(
     session: Session, stored: Sequence[Mapping[str, Any]], gates: Gates, now: float, *, show_all: bool = False
-) -> CloseLook:
-    """Look at nodes, their pods and budgets. What may not be read is left out, and named."""
-    # As an operator with --dry-run follows them.
+) -> Inspection:
+    """Inspect nodes, their pods, budgets and Events. What may not be read is left out, and named."""
+    # With --dry-run the operator treats Enforce as DryRun.
     kept = [
         one if not is_kept_from_enforcing(one) else {**one, "spec": {**one["spec"], "mode": "DryRun"}} for one in stored
     ]
     snapshot = Snapshot(now, policies=kept)
     await Reader(session, snapshot).read((Source.NODES, Source.NAMESPACES, Source.PROFILES, Source.BUDGETS))
-    closer = _Looker(session, snapshot, gates, most=None if show_all else MAX_NODES)
-    await closer.look()
-    return CloseLook(now, closer.found, [*snapshot.problems.values(), *closer.unread])
+    inspector = _Inspector(session, snapshot, gates, most=None if show_all else MAX_NODES)
+    await inspector.inspect()
+    return Inspection(now, inspector.found, [*snapshot.problems.values(), *inspector.unread])
 
 
-class _Looker:
-    """Fills in what is seen, policy by policy."""
+class _Inspector:
+    """Collects the findings of each policy."""
 
     def __init__(self, session: Session, snapshot: Snapshot, gates: Gates, most: int | None) -> None:
         self._session = session
         self._snapshot = snapshot
         self._gates = gates
         self._most = most
-        known = taught(snapshot, gates)
+        known = rehearse(snapshot, gates)
         self._view, self._policies = known.view, known.policies
         self._statuses = {one["metadata"]["name"]: status_of(one) for one in snapshot.policies}
         self._nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
-        self.found = {policy.name: PolicyLook() for policy in known.policies}
+        self.found = {policy.name: PolicyFindings() for policy in known.policies}
         self.unread: list[str] = []
 
-    async def look(self) -> None:
-        """Look at everything that may be read."""
+    async def inspect(self) -> None:
+        """Inspect everything that may be read."""
         for policy in self._policies:
             if policy.mode is Mode.PAUSED:
                 self._add_shadows(policy)
-        if self._snapshot.knows(Source.NODES) and self._nodes:
-            self._add_absent()
-            if all(map(self._snapshot.knows, (Source.NAMESPACES, Source.PROFILES))):
-                await self._try(self._look_at_pods)
-        await self._try(self._look_at_budgets)
-        await self._try(self._look_at_events)
+        if self._snapshot.has_read(Source.NODES) and self._nodes:
+            self._add_missing_taints()
+            if all(map(self._snapshot.has_read, (Source.NAMESPACES, Source.PROFILES))):
+                await self._attempt(self._inspect_pods)
+        await self._attempt(self._inspect_budgets)
+        await self._attempt(self._inspect_events)
 
-    async def _try(self, look: Any) -> None:
+    async def _attempt(self, inspect: Any) -> None:
         try:
-            await look()
+            await inspect()
         except ClusterError as error:
             self.unread.append(str(error))
 
@@ -108,7 +115,7 @@ class _Looker:
             remedy = f"taintwarden pause {other.name}"
             self._add(policy.name, ProblemKind.SHADOWED, why_first(policy, other, key), effect, remedy)
 
-    def _add_absent(self) -> None:
+    def _add_missing_taints(self) -> None:
         carried = Counter(
             Taint(taint.key, effect=taint.effect, source=taint.source)
             for node in self._nodes
@@ -117,49 +124,50 @@ class _Looker:
         for policy in self._policies:
             if self._statuses[policy.name].evicting_nodes:
                 continue
-            for text in filter(None, (absent(selector, carried, self._policies)[0] for selector in policy.taints)):
-                remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
-                self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
+            remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
+            for selector in policy.taints:
+                if text := find_absence(selector, carried, self._policies)[0]:
+                    self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
 
     # -- pods of tainted nodes ----------------------------------------------------------------------------------------
 
-    async def _look_at_pods(self) -> None:
-        tainted = {policy.name: list(self._tainted(policy)) for policy in self._policies}
-        wanted, looked_at = dict[str, None](), list[Policy]()
+    async def _inspect_pods(self) -> None:
+        tainted = {policy.name: list(self._tainted_nodes(policy)) for policy in self._policies}
+        wanted, inspected = dict[str, None](), list[Policy]()
         for policy in sorted(self._policies, key=lambda one: (one.reclaim is None, len(tainted[one.name]))):
             names = wanted | {node.node.name: None for node in tainted[policy.name]}
             if self._most is None or len(names) <= self._most:
                 wanted = names
-                looked_at.append(policy)
-        seen = await self._with_pods(list(wanted))
-        view = taught(seen, self._gates).view  # a part of the cluster, which changes no verdict
-        for policy in looked_at:
+                inspected.append(policy)
+        seen = await self._read_pods(list(wanted))
+        view = rehearse(seen, self._gates).view  # verdicts do not depend on the nodes left out
+        for policy in inspected:
             nodes = [view.node(node.node.name) or node for node in tainted[policy.name]]
             self.found[policy.name].staying = list(self._staying(view, policy, nodes))
-        self._look_at_removals([one for one in looked_at if one.reclaim is not None], tainted, seen)
+        self._inspect_removals([one for one in inspected if one.reclaim is not None], tainted, seen)
 
-    def _tainted(self, policy: Policy) -> Iterator[NodeView]:
-        """The nodes that a policy selects, or that opt out of it, with a taint that it names."""
+    def _tainted_nodes(self, policy: Policy) -> Iterator[NodeView]:
+        """The nodes that a policy selects, even if they opt out of it, with a taint that it names."""
         for node in self._nodes:
             if policy.node_selector.selects(node.node.labels) and named_taints(
                 policy, (taint for taint, _ in node.taints)
             ):
                 yield node
 
-    async def _with_pods(self, names: list[str]) -> Snapshot:
-        """These nodes with their pods."""
+    async def _read_pods(self, names: list[str]) -> Snapshot:
+        """The snapshot with only these nodes, and with their pods."""
 
-        async def of(name: str) -> list[PlacedPod]:
-            pages = self._session.pages(PODS.path, PlacedPod, PODS.name, f"spec.nodeName={name}")
+        async def pods_of(name: str) -> list[FullPod]:
+            pages = self._session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
             return [pod async for page in pages for pod in page if pod.is_on_node]
 
-        found = list[PlacedPod]()
+        found = list[FullPod]()
         if len(names) <= MAX_NODES:
-            for listed in await asyncio.gather(*map(of, names)):
+            for listed in await asyncio.gather(*map(pods_of, names)):
                 found += listed
         else:
             chosen = frozenset(names)
-            async for page in self._session.pages(PODS.path, PlacedPod, PODS.name):
+            async for page in self._session.pages(PODS.path, FullPod, PODS.name):
                 found += [pod for pod in page if pod.is_on_node and pod.spec.node_name in chosen]
         nodes = [one for one in self._snapshot.nodes if one.metadata.name in set(names)]
         return msgspec.structs.replace(self._snapshot, nodes=nodes, pods=found)
@@ -178,14 +186,14 @@ class _Looker:
 
     # -- nodes that are removed ---------------------------------------------------------------------------------------
 
-    def _look_at_removals(
+    def _inspect_removals(
         self, policies: Iterable[Policy], tainted: Mapping[str, list[NodeView]], seen: Snapshot
     ) -> None:
         ends = {
             (policy.name, node.node.name): at
             for policy in policies
             for node in tainted[policy.name]
-            if (at := end_of(policy, node)) is not None
+            if (at := removal_time(policy, node)) is not None
         }
         if not ends:
             return
@@ -198,19 +206,19 @@ class _Looker:
             cut = sum(one.fate is PlannedFate.LEAVES and bool(one.late) for one in planned)
             removal = Removal(node, rfc3339.at(at), len(planned) + terminating[node], len(missed), cut, held)
             self.found[policy].removals = [*self.found[policy].removals, removal]
-        for name, look in self.found.items():
-            if failing := [one for one in look.removals if one.missed or one.cut]:
-                self._add(name, ProblemKind.RECLAIM, *of_removals(name, failing, rfc3339.at(self._snapshot.now)))
+        for name, findings in self.found.items():
+            if failing := [one for one in findings.removals if one.missed or one.cut]:
+                self._add(name, ProblemKind.RECLAIM, *describe_removals(name, failing, rfc3339.at(self._snapshot.now)))
 
     def _forecast(self, seen: Snapshot, names: set[str], until: float) -> Plan:
-        """What happens to the pods of these nodes until all are removed."""
+        """Simulate these nodes until all are removed."""
         nodes = [one for one in seen.nodes if one.metadata.name in names]
         listed = [one for one in seen.pods if one.spec.node_name in names]
         part = msgspec.structs.replace(seen, nodes=nodes, pods=listed)
         horizon = min(max(until - seen.now + 1.0, 1.0), HORIZON_SECONDS)
-        return Play(part, seen.now, Assumptions(), self._gates).run((), horizon)
+        return PlanSimulation(part, seen.now, Assumptions(), self._gates).run((), horizon)
 
-    async def _look_at_events(self) -> None:
+    async def _inspect_events(self) -> None:
         reclaiming = {one.name for one in self._policies if one.reclaim is not None}
         if not reclaiming:
             return
@@ -226,12 +234,12 @@ class _Looker:
             if (missed := self.found[name].missed).recent:
                 effect = "they had less time to stop than they ask for, or none"
                 remedy = "taintwarden history; docs/runbooks/deadline-missed.md"
-                self._add(name, ProblemKind.RECLAIM, in_words(missed), effect, remedy)
+                self._add(name, ProblemKind.RECLAIM, describe_missed(missed), effect, remedy)
 
     # -- budgets ------------------------------------------------------------------------------------------------------
 
-    async def _look_at_budgets(self) -> None:
-        """Budgets that pods wait for and that never allow an eviction, or do not before a Pending pod runs."""
+    async def _inspect_budgets(self) -> None:
+        """Find budgets that pods wait for and that allow no eviction ever, or none until a Pending pod runs."""
         budgets = {(one.metadata.namespace, one.metadata.name): one for one in self._snapshot.budgets}
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE or policy.eviction.method is not Method.EVICT:
@@ -241,21 +249,21 @@ class _Looker:
                 if budget is None:
                     continue
                 effect = f"{pods(blocking.pods)} {'waits' if blocking.pods == 1 else 'wait'} for it"
-                if why := why_none(budget):
+                if why := why_allows_none(budget):
                     cause = f"PodDisruptionBudget {blocking} never allows an eviction: {why}"
                     edit = f"kubectl -n {blocking.namespace} edit poddisruptionbudget {blocking.name}"
                     self._add(policy.name, ProblemKind.NEVER, cause, effect, edit)
-                elif pending := await self._pending(budget):
+                elif pending := await self._find_pending_pod(budget):
                     name = f"{pending.metadata.namespace}/{pending.metadata.name}"
                     why = f": {pending.unschedulable}" if pending.unschedulable else ""
                     cause = f"{name}, for which PodDisruptionBudget {blocking} waits, is Pending{why}"
                     self._add(policy.name, ProblemKind.BUDGET, cause, effect, f"taintwarden explain pod {name}")
 
-    async def _pending(self, budget: FullBudget) -> PlacedPod | None:
+    async def _find_pending_pod(self, budget: FullBudget) -> FullPod | None:
         """A pod that the budget selects and that is not bound to a node."""
         decoded, space = decoding.budget(budget), budget.metadata.namespace
         selector = None if decoded is None else decoded.selector
-        pages = self._session.pages(PODS.path_in(space), PlacedPod, PODS.name, "status.phase=Pending")
+        pages = self._session.pages(PODS.path_in(space), FullPod, PODS.name, "status.phase=Pending")
         async for page in pages:
             for pod in page:
                 if selector is not None and pod.is_pending and selector.selects(pod.metadata.labels):

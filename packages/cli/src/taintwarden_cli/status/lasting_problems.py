@@ -1,4 +1,4 @@
-"""What does not change by itself: budgets that never allow an eviction, and taints that no node has."""
+"""Problems that do not pass by themselves: budgets that never allow an eviction, and taints that no node has."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,11 @@ from taintwarden.engine.model import Policy, Taint, TaintSelector, ValueType, ca
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
-"""Domains whose controllers set and remove the taint, so that its value means nothing else."""
+"""Domains of taints that controllers set and remove."""
 
 
-def why_never(budget: FullBudget) -> str:
-    """Why it allows no disruption even if all its pods are healthy; empty if it can allow one."""
+def why_never_allows(budget: FullBudget) -> str:
+    """Why the budget allows no disruption even if all its pods are healthy; empty if it can allow one."""
     spec, status = budget.spec, budget.status
     if spec.max_unavailable in (0, "0%"):
         return f"maxUnavailable is {spec.max_unavailable}"
@@ -24,36 +24,39 @@ def why_never(budget: FullBudget) -> str:
     return ""
 
 
-def why_none(budget: FullBudget) -> str:
-    """The same, and that its controller fails."""
+def why_allows_none(budget: FullBudget) -> str:
+    """Why the budget never allows a disruption, or that its controller fails; empty if it can allow one."""
     fails = budget.status.problem if budget.status is not None else ""
-    return cannot_compute(fails) if fails else why_never(budget)
+    return cannot_compute(fails) if fails else why_never_allows(budget)
 
 
-def of_system(key: str) -> bool:
-    """Whether a controller of Kubernetes or of a node's provider sets and removes taints with the key."""
+def is_system_key(key: str) -> bool:
+    """True if a controller of Kubernetes or of a node's provider sets and removes taints with the key."""
     domain = key.partition("/")[0] if "/" in key else ""
     return any(domain == known or domain.endswith(f".{known}") for known in SYSTEM_DOMAINS)
 
 
-def absent(
+def find_absence(
     selector: TaintSelector, carried: Mapping[Taint, int], policies: Sequence[Policy], *, is_compared: bool = False
 ) -> tuple[str, str]:
-    """That no node has a taint that should be there: not a signal such as the end of a spot node. Empty: not so.
+    """The fact that no node has the taint of a selector, and a similar key that may be meant; both empty if one has it.
 
-    ``carried``: how many nodes have which taints. ``is_compared``: tolerations compare its values.
-    Returns also the key that is perhaps meant.
+    A taint that is only a signal, such as the end of a spot node, may be absent. ``carried`` is the number of nodes by
+    taint; ``is_compared`` is True if tolerations compare the values.
     """
     key = selector.key
     if selector.source is not None or "*" in key or any(taint.key == key for taint in carried):
         return "", ""
     free = Counter[str]()
     for taint, nodes in carried.items():
-        if not (taint.source or of_system(taint.key) or any(one.selector_for(taint) for one in policies)):
+        if not (taint.source or is_system_key(taint.key) or any(one.selector_for(taint) for one in policies)):
             free[taint.key] += nodes
     if similar := next(iter(get_close_matches(key, free, n=1)), ""):
         have = "has" if free[similar] == 1 else "have"
         text = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
         return text, similar
-    is_always_there = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # text is a signal
+    is_always_there = is_compared or selector.value_type in (
+        ValueType.INTEGER,
+        ValueType.VERSION,
+    )  # a String is a signal
     return (f"no node has a taint {key}, whose values are compared", "") if is_always_there else ("", "")

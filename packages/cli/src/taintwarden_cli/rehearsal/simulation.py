@@ -13,25 +13,15 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.limits.refusal import FAILING
 from taintwarden.engine.machine import Command, Outcome, WriteOutcome, commands, events
-from taintwarden.engine.model import (
-    Gates,
-    Instant,
-    Mode,
-    MonotonicTime,
-    Node,
-    Pod,
-    PodClass,
-    SourceValue,
-    WallTime,
-)
+from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Node, Pod, PodClass, SourceValue, WallTime
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.rehearsal.changes import Change, apply, enforce
-from taintwarden_cli.rehearsal.ideal import Allowances, Assumptions, Places
-from taintwarden_cli.rehearsal.node_candidates import Candidates
+from taintwarden_cli.rehearsal.ideal import Assumptions, IdealBudgets, ReplacementScheduler
+from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
 from taintwarden_cli.rehearsal.plan import Plan, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
-from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, named
-from taintwarden_cli.rehearsal.returning import Returning
+from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, namespaced_name
+from taintwarden_cli.rehearsal.returning import ReturnFinder
 from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_placement.admission.own_objects import INJECT
@@ -40,14 +30,11 @@ MONOTONIC = 1_000_000.0
 SHORTEST_STEP_SECONDS = 0.001
 
 
-class Play:
+class PlanSimulation:
     """The simulation for one plan.
 
     Args:
-        snapshot: the objects of the cluster.
         now: the time of the snapshot, in seconds since the epoch.
-        assumptions: how long things take.
-        gates: which operators are enabled.
         enforced: policies that are set to mode Enforce, whatever their own mode.
         monotonic: the monotonic clock at that time.
         limits: ``overall_rate`` and ``max_in_flight`` of the operator's machine.
@@ -66,7 +53,7 @@ class Play:
     ) -> None:
         snapshot = msgspec.structs.replace(snapshot, policies=enforce(snapshot.policies, enforced))
         self.at = 0.0
-        self.gone = 0
+        self._evicted = 0
         self._now = now
         self._monotonic = monotonic
         self._snapshot = snapshot
@@ -76,16 +63,16 @@ class Play:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._has_left_devices = False
-        self._ended: set[str] = set()
+        self._ended_with_node: set[str] = set()
         """The UIDs of pods that ended with their node."""
         self._without_devices: dict[PodClass, PodClass] = {}
         self._rehearsal = Rehearsal(snapshot, gates, lambda: self.instant, self._carry_out, **limits)
         self._view = self._rehearsal.view
         self._recording = Recording(self._view)
-        self._allowances = Allowances(snapshot.budgets)
-        self._rehearsal.teach()
-        self._rehearsal.lead()
-        self._rehearsal.rest()
+        self._budgets = IdealBudgets(snapshot.budgets)
+        self._rehearsal.feed_snapshot()
+        self._rehearsal.become_leader()
+        self._rehearsal.run_until_idle()
         self._recording.begin(self.instant)
 
     @property
@@ -95,25 +82,24 @@ class Play:
 
     def run(self, changes: Sequence[Change], horizon: float) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
-
         Raises BadInput if a change selects nodes that do not exist.
         """
         changed = apply(changes, self._snapshot.nodes)
         for node in changed:
-            self._rehearsal.feed(events.NodeSeen(self._planned(node, changes)))
-        self._rehearsal.rest()
-        candidates = Candidates(self._snapshot, self._rehearsal, self._gates)
-        self._places = Places(self._view, candidates, self._returning(), self._snapshot.pods)
-        paused = list(self._paused())
-        ineffective = list(self._ineffective(changes, changed))
-        while (moment := self._next()) is not None and moment <= horizon:
+            self._rehearsal.feed(events.NodeSeen(self._changed_node(node, changes)))
+        self._rehearsal.run_until_idle()
+        unscheduled_pods = UnscheduledPods(self._rehearsal, self._gates)
+        self._scheduler = ReplacementScheduler(self._view, unscheduled_pods, self._return_finder(), self._snapshot.pods)
+        paused = list(self._paused_notes())
+        ineffective = list(self._ineffective_notes(changes, changed))
+        while (moment := self._next_event_at()) is not None and moment <= horizon:
             self.at = max(self.at, moment)
             while self._queue and self._queue[0][0] <= self.at:
                 heapq.heappop(self._queue)[2]()
-            self._rehearsal.rest()
+            self._rehearsal.run_until_idle()
         ended = self.at if moment is None else horizon
         self.at = ended
-        recorded = self._recording.end(self.instant, self._places)
+        recorded = self._recording.finish(self.instant, self._scheduler)
         return Plan(
             at=rfc3339.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
@@ -125,20 +111,20 @@ class Play:
             **recorded,
         )
 
-    def _planned(self, node: NodeObject, changes: Sequence[Change]) -> Node:
-        """The node after the changes. One that names a taint which a policy derives changes the value at its source."""
+    def _changed_node(self, node: NodeObject, changes: Sequence[Change]) -> Node:
+        """The node after the changes. A change of a taint that a policy derives changes the value at its source."""
         found, named = self._rehearsal.decoder.node(node), {one.key for change in changes for one in change.taints}
         derived = {key: one for key, one in derivations(self._view.policies).items() if key in named}
         given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
         written = tuple([one for one in found.taints if one[0].key not in derived])
         return msgspec.structs.replace(found, taints=written, values=found.values | given)
 
-    def _returning(self) -> Returning:
+    def _return_finder(self) -> ReturnFinder:
         spaces = self._snapshot.namespaces
         injected = {one.metadata.name for one in spaces if one.metadata.labels.get(INJECT) == "true"}
-        return Returning(self._view, self._gates, injected, has_extender=self._snapshot.has_extender)
+        return ReturnFinder(self._view, self._gates, injected, has_extender=self._snapshot.has_extender)
 
-    def _ineffective(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
+    def _ineffective_notes(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
         """The changed taints on which no policy acts."""
         names = [one.metadata.name for one in changed]
         selecting = [node.policies for name in names if (node := self._view.node(name)) is not None]
@@ -146,8 +132,8 @@ class Play:
             if not any(policy.selector_for(taint) for policies in selecting for policy in policies):
                 yield f"no policy acts on {taint} on these nodes: it is left to Kubernetes"
 
-    def _paused(self) -> Iterator[str]:
-        """What the paused policies would do after the change."""
+    def _paused_notes(self) -> Iterator[str]:
+        """Notes on what the paused policies would do after the change."""
         soon = self.instant.wall + 1.0  # deadlines are reported in whole seconds
         counts = Counter((claim.policy.name, claim.due_at < soon) for claim in self._view.all_claims())
         for policy in self._view.policies:
@@ -166,7 +152,7 @@ class Play:
             yield wording.not_replaced(problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
-        reported = {named(one)[1]: status_of(one) for one in self._snapshot.policies}
+        reported = {namespaced_name(one)[1]: status_of(one) for one in self._snapshot.policies}
         yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():
             if any(one.limit == FAILING for one in status.limits):
@@ -184,14 +170,14 @@ class Play:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def _next(self) -> float | None:
+    def _next_event_at(self) -> float | None:
         """The time of the next event; None if there is none."""
         delay = self._rehearsal.wake_after(self.instant)
         times = [self._queue[0][0]] if self._queue else []
         times += [] if delay is None else [self.at + max(delay, SHORTEST_STEP_SECONDS)]
         return min(times, default=None)
 
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+    def _schedule(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.at + seconds, next(self._order), action))
 
     # -- commands of the machine --------------------------------------------------------------------------------------
@@ -200,79 +186,81 @@ class Play:
         call = self._assumptions.call_seconds
         match command:
             case commands.Evict():
-                self._later(call, lambda: self._evict(command))
+                self._schedule(call, lambda: self._evict(command))
             case commands.CheckNode():
                 seen = self._view.node(command.name)
                 version = seen.node.resource_version if seen else None
-                self._later(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, version, NEWEST)))
+                self._schedule(call, lambda: self._rehearsal.feed(events.NodeChecked(command.name, version, NEWEST)))
             case commands.SaveHistory() | commands.SaveGuard() | commands.SavePlaces() | commands.ClearGuardReset():
-                self._later(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
+                self._schedule(call, lambda: self._rehearsal.feed(events.Written(command, WriteOutcome.DONE)))
             case _:
-                self._recording.take(command, self.instant, self.at)
+                self._recording.record(command, self.instant, self.at)
                 if isinstance(command, commands.DeadlineMissed) and command.reason == wording.NOT_EVICTED:
-                    self._later(0.0, lambda: self._end_with_node(command.pod))
+                    self._schedule(0.0, lambda: self._remove_with_node(command.pod))
 
     def _evict(self, command: commands.Evict) -> None:
         pod = command.pod
-        if pod.uid in self._ended:
+        if pod.uid in self._ended_with_node:
             self._rehearsal.feed(events.Settled(pod.uid, Outcome.GONE))
             return
         if command.deployment is not None:
-            self._replace_first(command)
+            self._request_replacement(command)
             return
         if not command.delete:
-            outcome, why = self._allowances.judge(pod)
+            outcome, why = self._budgets.answer(pod)
             if outcome is not Outcome.ACCEPTED:
                 self._rehearsal.feed(events.Settled(pod.uid, outcome, why))
                 return
-        self._leave(command)
+        self._accept_eviction(command)
         self._rehearsal.feed(events.Settled(pod.uid, Outcome.ACCEPTED))
 
-    def _replace_first(self, command: commands.Evict) -> None:
-        """A Deployment starts the replacement of its pod, and removes the pod when that is Ready."""
+    def _request_replacement(self, command: commands.Evict) -> None:
+        """Let a Deployment start the replacement of its pod, and remove the pod when the replacement is Ready."""
         self._rehearsal.feed(events.Settled(command.pod.uid, Outcome.ASKED))
         needs, has = self._assumptions.replacement_seconds, command.verdict.policy.replacement_seconds
-        if needs < has and self._places.fitting(command.pod):
-            self._later(needs, lambda: self._leave(command, replaced_in=0.0))
+        if needs < has and self._scheduler.fitting_nodes(command.pod):
+            self._schedule(needs, lambda: self._accept_eviction(command, replaced_in=0.0))
 
-    def _leave(self, command: commands.Evict, replaced_in: float | None = None) -> None:
-        """The pod stops, and its controller makes a replacement: before, if that is Ready in no time."""
+    def _accept_eviction(self, command: commands.Evict, replaced_in: float | None = None) -> None:
+        """Let the pod stop, and its controller make a replacement, which is Ready after ``replaced_in`` seconds."""
         pod = command.pod
-        if pod.uid in self._ended:
+        if pod.uid in self._ended_with_node:
             return
-        self.gone += 1
-        planned = self._recording.leave(command, self.instant, self.at, self.gone)
+        self._evicted += 1
+        planned = self._recording.record_eviction(command, self.instant, self.at, self._evicted)
         self._has_left_devices |= command.verdict.taint.origin is not None
         given = command.grace_period_seconds
         grace = pod.shared.grace_seconds if given is None else given
         stop = min(self._assumptions.stop_seconds, grace)
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
         if stop:
-            self._later(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
-        self._replace_elsewhere(pod, planned, replaced_in)
+            self._schedule(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
+        self._count_departure(pod, planned, replaced_in)
 
-    def _end_with_node(self, pod: Pod) -> None:
-        """The node of a pod is removed."""
-        planned = self._recording.end_with_node(pod)
+    def _remove_with_node(self, pod: Pod) -> None:
+        """End a pod with its node, unless it has left before."""
+        planned = self._recording.pod_that_ends(pod)
         if planned is None:
             return
-        self._ended.add(pod.uid)
+        self._ended_with_node.add(pod.uid)
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node))
-        self._replace_elsewhere(pod, planned)
+        self._count_departure(pod, planned)
 
-    def _replace_elsewhere(self, pod: Pod, planned: PlannedPod, ready_in: float | None = None) -> None:
-        """A pod has left: its budgets count that, and its controller makes a replacement."""
-        for budget in self._allowances.move(pod.shared, -1 if pod.ready else 0):
+    def _count_departure(self, pod: Pod, planned: PlannedPod, ready_in: float | None = None) -> None:
+        """Update the budgets of a pod that has left, and let its controller make a replacement."""
+        for budget in self._budgets.add_ready(pod.shared, -1 if pod.ready else 0):
             self._rehearsal.feed(events.BudgetSeen(budget))
-        self._places.leave(pod.node)
+        self._scheduler.count_departure(pod.node)
         if is_replaced(pod.shared):
-            node = self._places.take(pod)
+            node = self._scheduler.assign_node(pod)
             planned.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
-            planned.replaced_on, planned.returns_to = node, self._places.returns_to(pod)
+            planned.replaced_on, planned.returns_to = node, self._scheduler.returns_to(pod)
             if node is not None:
-                self._replace(pod, node, self._assumptions.replacement_seconds if ready_in is None else ready_in)
+                self._create_replacement(
+                    pod, node, self._assumptions.replacement_seconds if ready_in is None else ready_in
+                )
 
-    def _replace(self, pod: Pod, node: str, ready_in: float) -> None:
+    def _create_replacement(self, pod: Pod, node: str, ready_in: float) -> None:
         shared = pod.shared
         if shared.devices:
             without = msgspec.structs.replace(shared, devices=())
@@ -288,9 +276,9 @@ class Play:
             ready=False,
         )
         self._rehearsal.feed(events.PodSeen(new))
-        self._later(ready_in, lambda: self._ready(new))
+        self._schedule(ready_in, lambda: self._make_ready(new))
 
-    def _ready(self, pod: Pod) -> None:
+    def _make_ready(self, pod: Pod) -> None:
         self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
-        for budget in self._allowances.move(pod.shared, 1):
+        for budget in self._budgets.add_ready(pod.shared, 1):
             self._rehearsal.feed(events.BudgetSeen(budget))

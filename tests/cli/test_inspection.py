@@ -13,7 +13,7 @@ from localcluster import LocalCluster
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine.staying import in_short
 from taintwarden.engine.rfc3339 import at, exactly
-from taintwarden_cli.status import close_look
+from taintwarden_cli.status import inspection
 
 FINE = [condition("Accepted", "True")]
 
@@ -130,7 +130,7 @@ async def test_the_overview_counts_the_reasons_in_one_line(cluster, run):
 
 
 async def test_pods_of_too_many_nodes_are_counted_only_with_all(cluster, run):
-    for number in range(close_look.MAX_NODES):
+    for number in range(inspection.MAX_NODES):
         add_node(cluster, f"b{number}", taint("980"))
     add_pod(cluster, "web", toleration("Exists"))
     assert (await told(run))["staying"] is None

@@ -1,4 +1,4 @@
-"""What pods require of the labels of nodes, by ``nodeSelector`` and required ``nodeAffinity``."""
+"""The requirements of pods on labels of nodes, by ``nodeSelector`` and required ``nodeAffinity``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.feasibility import Demand, NodeFilter, SourcedAffinity
 
 NAME_FIELD = "metadata.name"
-"""Of ``matchFields``: the name of a node, which stands for a label here."""
+"""The key of ``matchFields`` for the name of a node, which is treated as a label here."""
 
 
 def labels_of(node: Node) -> dict[str, str]:
@@ -28,7 +28,7 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def requirements(self) -> Term:
-        """All of them."""
+        """All requirements of the term."""
         return (*self.match_fields, *self.match_expressions)
 
     def as_json(self) -> dict[str, Any]:
@@ -37,22 +37,22 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
         return {name: [one.as_json() for one in found] for name, found in parts if found}
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A pod's requirements on node labels. ``terms`` None: no affinity is required."""
+class NodeRequirements(msgspec.Struct, frozen=True):
+    """A pod's requirements on node labels. ``terms`` is None if no affinity is required."""
 
     selector: tuple[tuple[str, str], ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
 
     @property
     def affinity(self) -> NodeAffinity:
-        """All of it. As in Kubernetes, terms are alternatives, and an empty one matches no node."""
+        """All requirements. As in Kubernetes, terms are alternatives, and an empty one matches no node."""
         own = tuple(NodeRequirement(key, NodeOperator.IN, (value,)) for key, value in self.selector)
         if self.terms is None:
             return NodeAffinity((own,) if own else None)
         return NodeAffinity(tuple((*own, *found) for one in self.terms if (found := one.requirements)))
 
     def judge(self, gates: Gates, source: str = "the pod, or its nodeSelector,") -> NodeFilter:
-        """Judges the labels of nodes, in which ``NAME_FIELD`` stands for their names."""
+        """Make a judge of the labels of nodes, in which ``NAME_FIELD`` is the name."""
         return NodeFilter(Demand(affinities=(SourcedAffinity(source, self.affinity),)), gates)
 
     @property
@@ -61,11 +61,11 @@ class Place(msgspec.Struct, frozen=True):
         return self.affinity.keys
 
     def required(self) -> dict[str, Any] | None:
-        """What is required by node affinity, in the form of the API."""
+        """The required node affinity, in the form of the API."""
         return None if self.terms is None else {"nodeSelectorTerms": [term.as_json() for term in self.terms]}
 
-    def without(self, is_left_out: Callable[[str], bool]) -> "Place":
-        """The same without what it requires of these labels by node affinity."""
+    def without(self, is_left_out: Callable[[str], bool]) -> "NodeRequirements":
+        """The requirements without those of node affinity on the labels that ``is_left_out`` selects."""
         if self.terms is None:
             return self
         rest = {
@@ -73,7 +73,7 @@ class Place(msgspec.Struct, frozen=True):
             for term in self.terms
             if term.requirements
         }
-        return Place(self.selector, None if NodeTerm() in rest else tuple(rest))
+        return NodeRequirements(self.selector, None if NodeTerm() in rest else tuple(rest))
 
 
 class _NodeSelector(msgspec.Struct, rename="camel"):
@@ -88,53 +88,53 @@ class _Affinity(msgspec.Struct, rename="camel"):
     node_affinity: _NodeAffinity | None = None
 
 
-class PlacedSpec(PodSpec, rename="camel"):
-    """``spec`` of a pod, with what the scheduler reads of the labels of nodes."""
+class FullPodSpec(PodSpec, rename="camel"):
+    """``spec`` of a pod, with the fields that restrict it to nodes by labels."""
 
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     affinity: _Affinity | None = None
 
     @property
-    def place(self) -> Place:
+    def node_requirements(self) -> NodeRequirements:
         """Its requirements on node labels."""
         required = self.affinity and self.affinity.node_affinity and self.affinity.node_affinity.required
         terms = required.node_selector_terms if required else None
-        return Place(tuple(sorted(self.node_selector.items())), terms)
+        return NodeRequirements(tuple(sorted(self.node_selector.items())), terms)
 
 
-class _ToldCondition(ObjectCondition):
+class _FullCondition(ObjectCondition):
     reason: str = ""
     message: str = ""
 
 
-class _ToldStatus(PodStatus, rename="camel"):
-    conditions: list[_ToldCondition] = msgspec.field(default_factory=list)  # type: ignore[assignment] # only read
+class _FullStatus(PodStatus, rename="camel"):
+    conditions: list[_FullCondition] = msgspec.field(default_factory=list)  # type: ignore[assignment] # only read
 
 
-class _KeptMeta(PodMeta, rename="camel"):
+class _FullMeta(PodMeta, rename="camel"):
     finalizers: tuple[str, ...] = ()
 
 
-class PlacedPod(UnboundPod):
-    """A v1 Pod as commands read it."""
+class FullPod(UnboundPod):
+    """A v1 Pod, with fields that the operator does not need."""
 
-    metadata: _KeptMeta = msgspec.field(default_factory=_KeptMeta)
-    spec: PlacedSpec = msgspec.field(default_factory=PlacedSpec)
-    status: _ToldStatus = msgspec.field(default_factory=_ToldStatus)
+    metadata: _FullMeta = msgspec.field(default_factory=_FullMeta)
+    spec: FullPodSpec = msgspec.field(default_factory=FullPodSpec)
+    status: _FullStatus = msgspec.field(default_factory=_FullStatus)
 
     @property
     def is_pending(self) -> bool:
-        """Whether the scheduler has yet to bind it."""
+        """True if the scheduler has yet to bind it."""
         return not (self.spec.node_name or self.metadata.deletion_timestamp is not None or self.is_finished)
 
     @property
     def is_on_node(self) -> bool:
-        """Whether it runs, or may, or something keeps it although it finished: a finalizer, or a volume."""
+        """True unless it has finished. A finished pod that terminates counts: a finalizer or a volume keeps it."""
         return self.metadata.deletion_timestamp is not None or not self.is_finished
 
     @property
     def is_finished(self) -> bool:
-        """Whether its containers have ended for good."""
+        """True if its containers have ended for good."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
