@@ -38,12 +38,12 @@ def test_all_faults_are_told_at_once():
 @pytest.mark.parametrize(
     ("annotation", "told"),
     [
-        ("sla > 950", "is not JSON"),
+        ("sla > 950", "must be JSON"),
         ('{"key": "sla"}', "must be a JSON list"),
         ('[{"key": 7}]', "string"),
         ('[{"key": "sla", "operator": "Gt", "value": 950}]', "string"),
         ("[1]", "object"),
-        (extended(*[gt()] * 300), "has 300 items, at most 100 are allowed"),
+        (extended(*[gt()] * 300), "Too many: 300: must have at most 100 items"),
         (extended(gt(seconds=3)), "seconds"),
     ],
 )
@@ -66,7 +66,7 @@ def test_node_affinity_that_cannot_be_read_is_not_said_to_count_as_absent():
     """No node matches it."""
     unreadable = {"metadata": {"annotations": {"taintwarden.io/node-affinity": "{"}}}
     (warning,) = check(unreadable, unreadable, kind="Pod").warnings
-    assert "is not JSON" in warning
+    assert "must be JSON" in warning
     assert "counts as absent" not in warning
 
 

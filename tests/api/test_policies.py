@@ -276,59 +276,50 @@ def label(key: object) -> dict[str, object]:
 
 
 LABEL = "limits.perWorkload.label"
-NAMES = "letters, digits, '-', '_' and '.', at most 63, optionally after a DNS prefix and '/'"
+NAMES = "no more than 63 alphanumeric characters, '-', '_' or '.', optionally after a DNS prefix and '/'"
 SPOT = {"reclaim": {"deadlineSeconds": 30}}
 MOST = UNAVAILABLE.removeprefix("spec.")
 OF_NODES = (
-    "counts from a taint that announces the removal of a node, which devices and versionLabels do not; "
+    "may not be specified together with devices or versionLabels, which announce no removal of a node; "
     "select these in another policy"
 )
 MESSAGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"taints": [{"key": "s=9"}]}, "taints[0].key", '"s=9"', "must be a key without value and effect; write s"),
     ({"taint": []}, "taint", "[]", "unknown field; did you mean taints?"),
-    ({"mode": "enforce"}, "mode", '"enforce"', "must be one of Enforce, DryRun; write Enforce"),
     ({"limits": {"burst": "20"}}, "limits.burst", '"20"', "must be a whole number; write 20, without quotes"),
-    ({"limits": {"burst": 0}}, "limits.burst", "0", "must be from 1 to 1000000"),
+    ({"limits": {"burst": 0}}, "limits.burst", "0", "must be between 1 and 1000000, inclusive"),
     ({"taints": [{"key": 950}]}, "taints[0].key", "950", "must be a string; put it in quotes"),
-    (share(0), MOST, "0", 'must be from 1 to 1000000; write for example 2 or "25%"'),
+    (share(0), MOST, "0", 'must be between 1 and 1000000, inclusive; write for example 2 or "25%"'),
     (share(0.5), MOST, "0.5", 'must be a whole number; write for example 2 or "25%"'),
-    (share("25"), MOST, '"25"', 'is no percentage; write 25, without quotes, or "25%" for a share'),
-    (share("100"), MOST, '"100"', 'is no percentage; write 100, without quotes, or "100%" for a share'),
-    (share("200"), MOST, '"200"', "is no percentage; write 200, without quotes"),
+    (share("25"), MOST, '"25"', 'must be a percentage; write 25, without quotes, or "25%" for a share'),
+    (share("100"), MOST, '"100"', 'must be a percentage; write 100, without quotes, or "100%" for a share'),
+    (share("200"), MOST, '"200"', "must be a percentage; write 200, without quotes"),
     (share("25.5%"), MOST, '"25.5%"', 'must be a whole percentage; write "25%"'),
-    (share("101%"), MOST, '"101%"', 'must be a percentage from 1% to 100%; write for example "25%"'),
-    (label("app=db"), LABEL, '"app=db"', f"is not the key of a label: {NAMES}; write app"),
+    (share("101%"), MOST, '"101%"', 'must be a percentage between 1% and 100%, inclusive; write for example "25%"'),
+    (label("app=db"), LABEL, '"app=db"', f"must be the key of a label: {NAMES}; write app"),
     (
         label("a/b/c"),
         LABEL,
         '"a/b/c"',
-        f"is not the key of a label: {NAMES}; write for example app.kubernetes.io/instance",
+        f"must be the key of a label: {NAMES}; write for example app.kubernetes.io/instance",
     ),
     (
         {"limits": {"zoneHealth": {"unhealthy": [{"key": "sla"}], "threshold": 55}}},
         "limits.zoneHealth.threshold",
         "55",
-        "must be from 0.000010 to 1",
+        "must be between 0.00001 and 1, inclusive",
     ),
-    ({"eviction": {"order": ["Small"]}}, "eviction.order[0]", '"Small"', "must be one of Priority, TopologySpread"),
-    (
-        SPOT | {"windows": [{"schedule": "0 2 * * *", "duration": "4h"}]},
-        "windows",
-        '["0 2 * * *"]',
-        "have no effect beside reclaim; remove one of the two",
-    ),
-    (SPOT | {"devices": [{"key": "gpu.example.com/health"}]}, "reclaim", '"30 s"', OF_NODES),
     (
         SPOT | {"eviction": {"gracePeriodSeconds": 60}},
         "eviction.gracePeriodSeconds",
         "60",
-        "must be at most reclaim.deadlineSeconds, 30",
+        "must be less than or equal to reclaim.deadlineSeconds (30)",
     ),
     (
         {"limits": {"evictionsPerSecond": float("nan")}},
         "limits.evictionsPerSecond",
         "null",
-        "must be from 0.000010 to 10000",
+        "must be between 0.00001 and 10000, inclusive",
     ),
 ]
 
@@ -338,8 +329,41 @@ def test_message_names_field_value_reason_and_remedy(spec, path, value, why):
     assert messages(**spec) == [f"spec.{path}: Invalid value: {value}: {why}"]
 
 
-def test_a_policy_selects_something():
-    assert messages(taints=None) == ["spec.taints: Required value: a policy has taints, devices or versionLabels"]
+WINDOWS = {"windows": [{"schedule": "0 2 * * *", "duration": "4h"}]}
+TYPED = [
+    ({"taints": None}, "taints: Required value: must specify taints, devices or versionLabels"),
+    (
+        {"mode": "enforce"},
+        'mode: Unsupported value: "enforce": supported values: "Enforce", "DryRun"; write Enforce',
+    ),
+    (
+        {"eviction": {"order": ["Small"]}},
+        'eviction.order[0]: Unsupported value: "Small": supported values: "Priority", "TopologySpread"',
+    ),
+    (
+        {"eviction": {"order": ["Priority", "Priority"]}},
+        'eviction.order[1]: Duplicate value: "Priority": is listed in [0]; remove it',
+    ),
+    (
+        {"taints": [{"key": "sla"}] * 2},
+        'taints: Duplicate value: "sla:NoExecute": is listed in [0] and [1]; select each key and effect once',
+    ),
+    (
+        SPOT | WINDOWS,
+        "windows: Forbidden: may not be specified together with reclaim; remove one of the two",
+    ),
+    (SPOT | {"devices": [{"key": "gpu.example.com/health"}]}, f"reclaim: Forbidden: {OF_NODES}"),
+    ({"versionLabels": [f"a{n}" for n in range(17)]}, "versionLabels: Too many: 17: must have at most 16 items"),
+    (
+        {"devices": [{"key": "a", "driver": "b" * 64}]},
+        "devices[0].driver: Too long: may not be more than 63 characters",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), TYPED)
+def test_a_fault_has_the_type_and_text_of_apimachinery(spec, message):
+    assert messages(**spec) == [f"spec.{message}"]
 
 
 def test_long_values_are_cut():
@@ -352,8 +376,8 @@ def test_report_names_kind_and_object():
         parse_policy(policy({"taints": [], "mode": "On"}))
     assert str(caught.value) == (
         'TaintEvictionPolicy "case" is invalid:\n'
-        "* spec.taints: Invalid value: []: must have at least 1 items\n"
-        '* spec.mode: Invalid value: "On": must be one of Enforce, DryRun'
+        "* spec.taints: Invalid value: []: must have at least 1 item\n"
+        '* spec.mode: Unsupported value: "On": supported values: "Enforce", "DryRun"'
     )
 
 

@@ -52,7 +52,7 @@ def test_a_profile_without_a_selector_is_for_every_pod(selector):
 
 def test_a_toleration_that_stands_there_twice_is_told_with_both_places():
     assert [str(error) for error in errors_of(profile({"tolerations": [{"operator": "Exists"}] * 2}))] == [
-        'spec.tolerations: Invalid value: "* Exists": stands in [0] and again in [1]; write each toleration once'
+        'spec.tolerations: Duplicate value: "* Exists": is listed in [0] and [1]; write each toleration once'
     ]
 
 

@@ -62,14 +62,17 @@ FAULTS: list[tuple[Any, str, str, str]] = [
     (GT | {"value": "0950"}, ".value", '"0950"', "leading zeros are not allowed: write 950, not 0950"),
     (GT | {"value": 950}, ".value", "950", "must be a string; put it in quotes"),
     (GT | {"value": ""}, ".value", '""', "an integer is required, for example 950"),
-    (GT | {"operator": "GreaterThan"}, ".operator", '"GreaterThan"', f"must be one of {', '.join(Operator)}"),
-    (EXISTS | {"value": "x"}, ".value", '"x"', "Exists takes no value; remove it, or use another operator"),
-    (GT | {"violationGraceSeconds": -1}, ".violationGraceSeconds", "-1", f"must be from 0 to {2**63 - 1}"),
     (
-        EXISTS | {"violationGraceSeconds": 5},
+        EXISTS | {"value": "x"},
+        ".value",
+        '"x"',
+        "must be empty when operator is Exists; remove it, or use another operator",
+    ),
+    (
+        GT | {"violationGraceSeconds": -1},
         ".violationGraceSeconds",
-        "5",
-        "has no effect with Exists; use it with a comparison",
+        "-1",
+        f"must be between 0 and {2**63 - 1}, inclusive",
     ),
     (GT | {"tolerationseconds": 5}, ".tolerationseconds", "5", "unknown field; did you mean tolerationSeconds?"),
     (
@@ -90,8 +93,20 @@ def test_fault_is_told_with_its_remedy(entry, field, value, why):
 
 @pytest.mark.parametrize(("entry", "operator"), [({"operator": "Gt", "value": "1"}, "Gt"), ({"value": "1"}, "Equal")])
 def test_a_missing_key_is_required(entry, operator):
-    needed = f"{operator} needs a key; without a key only Exists is allowed"
+    needed = f"must be specified when operator is {operator}; only Exists may omit it"
     assert faults(entry) == [f"[0].key: Required value: {needed}"]
+
+
+def test_an_unknown_operator_names_the_supported_ones():
+    listed = ", ".join(f'"{one}"' for one in Operator)
+    (message,) = faults(GT | {"operator": "GreaterThan"})
+    assert message == f'[0].operator: Unsupported value: "GreaterThan": supported values: {listed}'
+
+
+def test_a_grace_beside_no_comparison_is_forbidden():
+    (message,) = faults(EXISTS | {"violationGraceSeconds": 5})
+    reason = "may not be specified when operator is Exists; use it with a comparison"
+    assert message == f"[0].violationGraceSeconds: Forbidden: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -129,15 +144,13 @@ def test_what_is_no_list_is_one_fault(text):
 def test_entries_beyond_the_limit_count_as_absent():
     tolerations, errors = parse(*[GT] * (MAX_TOLERATIONS + 1))
     assert len(tolerations) == MAX_TOLERATIONS
-    assert errors == [
-        f"{PATH}: Invalid value: 101: has 101 items, at most 100 are allowed; those after the limit count as absent"
-    ]
+    assert errors == [f"{PATH}: Too many: 101: must have at most 100 items; those after the limit count as absent"]
 
 
 def test_that_entries_are_beyond_the_limit_is_told_beside_many_faults():
     _, errors = parse(*[GT | {"value": "x"}] * (MAX_FAULTS + 5), *[GT] * MAX_TOLERATIONS)
     assert len(errors) == MAX_FAULTS
-    assert errors[-1].endswith("at most 100 are allowed; those after the limit count as absent")
+    assert errors[-1].endswith("must have at most 100 items; those after the limit count as absent")
 
 
 def test_text_beyond_the_limit_is_not_read():
@@ -157,7 +170,7 @@ def test_text_beyond_the_limit_is_not_read():
         (">=1.28", "only a lower-case v may stand in front: write 1.28"),
         ("1.2-rc1", "a pre-release or build needs all three numbers: write 1.2.0-rc1"),
         ("v1+5", "a pre-release or build needs all three numbers: write 1.0.0+5"),
-        ("1.2.3.4", "is not a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"),
+        ("1.2.3.4", "must be a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"),
     ],
 )
 def test_version_is_explained(text, explanation):

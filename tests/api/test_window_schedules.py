@@ -62,11 +62,11 @@ def test_every_duration_is_read_as_written(hours, minutes, seconds):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1d", "has no days; write 24h"),
-        ("0s", "must be from 1s to 744h"),
-        ("745h", "must be from 1s to 744h"),
+        ("1d", "must be in hours, minutes and seconds; write 24h"),
+        ("0s", "must be between 1s and 744h, inclusive"),
+        ("745h", "must be between 1s and 744h, inclusive"),
         ("32d", "write 4h or 1h30m"),
-        ("1.5h", "is not a duration in whole hours, minutes and seconds; write 4h or 1h30m"),
+        ("1.5h", "must be a duration in whole hours, minutes and seconds; write 4h or 1h30m"),
         ("", "write 4h or 1h30m"),
     ],
 )
@@ -109,20 +109,20 @@ def test_what_is_accepted_opens(schedule):
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [
-        ("60 2 * * *", "the minute cannot be 60; write *, or 0 to 59"),
-        ("0 24 * * *", "the hour cannot be 24; write *, or 0 to 23"),
-        ("0 2 0 * *", "the day of the month cannot be 0; write *, or 1 to 31"),
-        ("0 2 * 13 *", "the month cannot be 13; write *, or 1 to 12"),
-        ("0 2 * * 8", "the day of the week cannot be 8; write *, or 0 to 7"),
-        ("0 2 * * Monday", "the day of the week cannot be Monday"),
-        ("0 */0 * * *", "the hour cannot be */0"),
-        ("0 2 , * *", "the day of the month cannot be ,"),
-        ("0 02h * * *", "the hour cannot be 02h"),
-        ("0 -2 * * *", "the hour cannot be -2"),
-        ("0 2 ? * *", "the day of the month cannot be ?; write *"),
+        ("60 2 * * *", "must not have 60 as the minute; write *, or 0 to 59"),
+        ("0 24 * * *", "must not have 24 as the hour; write *, or 0 to 23"),
+        ("0 2 0 * *", "must not have 0 as the day of the month; write *, or 1 to 31"),
+        ("0 2 * 13 *", "must not have 13 as the month; write *, or 1 to 12"),
+        ("0 2 * * 8", "must not have 8 as the day of the week; write *, or 0 to 7"),
+        ("0 2 * * Monday", "must not have Monday as the day of the week"),
+        ("0 */0 * * *", "must not have */0 as the hour"),
+        ("0 2 , * *", "must not have , as the day of the month"),
+        ("0 02h * * *", "must not have 02h as the hour"),
+        ("0 -2 * * *", "must not have -2 as the hour"),
+        ("0 2 ? * *", "must not have ? as the day of the month; write *"),
         ("0 22-6 * * *", "a range cannot run backwards: write it as two, as in 22-23,0-6"),
         ("0 2 * * FRI-MON", "a range cannot run backwards"),
-        ("5-5/2 2 * * *", "the minute cannot be 5-5/2"),
+        ("5-5/2 2 * * *", "must not have 5-5/2 as the minute"),
     ],
 )
 def test_the_field_that_is_wrong_is_named(schedule, said):
@@ -132,21 +132,20 @@ def test_the_field_that_is_wrong_is_named(schedule, said):
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [
-        ("", "and has 0"),
-        ("0 2 * *", "and has 4"),
-        ("0 0 2 * * *", "and has 6"),
-        ("@daily", "and has 1"),
-        ("TZ=Asia/Tokyo 0 2 * * *", "and has 6"),
+        ("", "five fields, not 0:"),
+        ("0 2 * *", "five fields, not 4:"),
+        ("0 0 2 * * *", "five fields, not 6:"),
+        ("@daily", "five fields, not 1:"),
+        ("TZ=Asia/Tokyo 0 2 * * *", "five fields, not 6:"),
     ],
 )
 def test_a_schedule_has_five_fields(schedule, said):
-    assert "must have five fields" in schedule_fault(schedule)
     assert said in schedule_fault(schedule)
 
 
 @pytest.mark.parametrize("schedule", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 31 4 */2", "* * */20 * 1L"])
 def test_a_schedule_without_any_date_never_opens(schedule):
-    assert "never opens: no date is like that" in schedule_fault(schedule)
+    assert "must match a date that exists" in schedule_fault(schedule)
 
 
 @given(st.text(alphabet="0123456789*/,-#LWMONFRI @=T?\n٣²", max_size=MAX_SCHEDULE_LENGTH) | st.text(max_size=40))
@@ -191,7 +190,7 @@ def test_an_unknown_zone_is_told_with_what_was_meant(name, said):
     "name", ["../etc/passwd", "/etc/passwd", "/usr/share/zoneinfo/UTC", "Europe", "..", "localtime"]
 )
 def test_a_path_is_no_zone(name):
-    assert "is not a time zone" in zone_fault(name)
+    assert "must be a time zone" in zone_fault(name)
 
 
 @given(st.text(max_size=64))

@@ -221,7 +221,7 @@ def test_unknown_namespace_that_a_policy_asks_for_is_no_answer():
 def test_invalid_policy_is_told_of():
     answer = explained(pod(GT), BAD_NODE, policy(mode="Enforced"))
     assert answer.fate is Fate.STAYS
-    assert "must be one of Enforce, DryRun" in answer.policies[0].reason
+    assert 'supported values: "Enforce", "DryRun"' in answer.policies[0].reason
     assert answer.notes == [
         "policy sla is not valid as stored; a running operator may still follow its last valid version",
         "there is no valid TaintEvictionPolicy",

@@ -356,7 +356,7 @@ async def test_a_mistyped_value_is_told(cluster, run, taint, told):
     assert result.exit_code == (10 if told else 0)
     assert ("Invalid " in shown, told in shown) == (bool(told), True)
     found = await planned(run, "--node", "a1", "--taint", taint)
-    why = "'O' at position 3 is no digit"
+    why = "'O' at position 3 is not a digit"
     assert found["invalid"] == ([f"{taint} on 1 node cannot be compared ({why}): {told} (policy sla)"] if told else [])
 
 

@@ -254,7 +254,7 @@ def test_invalid_value(told, judged, held, said):
         "judged_by": judged,
     }
     assert (told.event.subject, told.event.type, told.event.reason) == (NODE, WARNING, "InvalidTaintValue")
-    why = "'O' at position 3 is no digit"
+    why = "'O' at position 3 is not a digit"
     assert told.event.note == f"Taint sla=98O:NoExecute is invalid ({why}): {said} (policy sla)"
     assert told.counted("taintwarden_invalid_values_total", side="taint") == 1
 

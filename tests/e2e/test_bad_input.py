@@ -128,7 +128,7 @@ def test_the_last_valid_version_of_a_policy_stays_in_force(cluster: Cluster, len
         stored = cluster.patch("taintevictionpolicies", name, {"spec": wrong})
         refused = accepted(cluster, name, "False")
         assert (refused["reason"], refused["observedGeneration"]) == ("Invalid", stored["metadata"]["generation"])
-        assert 'spec.mode: Invalid value: "Sometimes": must be one of Enforce, DryRun' in refused["message"]
+        assert 'spec.mode: Unsupported value: "Sometimes": supported values: "Enforce", "DryRun"' in refused["message"]
         assert "spec.taints[0].effects[0]" in refused["message"]
         assert "spec.mode" in wait_event(cluster, "default", name, "InvalidPolicy")["note"]
         assert conditions(cluster, name)["Enforcing"]["status"] == "True"

@@ -77,13 +77,13 @@ def test_operators_are_strict(operator, holds):
     ("text", "reason"),
     [
         ("", "a version is required"),
-        ("latest", "has no number"),
-        ("-1", "begins with neither"),
-        ("~1", "begins with neither"),
-        (" 1", "begins with neither"),
-        ("1\n", "not printable ASCII"),
-        ("1.\u0662", "not printable ASCII"),
-        ("1" * (MAX_LENGTH + 1), "longer than 256"),
+        ("latest", "must contain a number"),
+        ("-1", "must start with"),
+        ("~1", "must start with"),
+        (" 1", "must start with"),
+        ("1\n", "printable ASCII"),
+        ("1.\u0662", "printable ASCII"),
+        ("1" * (MAX_LENGTH + 1), "may not be more than 256"),
     ],
 )
 def test_what_is_no_version_is_explained(text, reason):

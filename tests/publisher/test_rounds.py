@@ -346,7 +346,7 @@ async def test_a_key_that_another_has_is_neither_asked_for_nor_written(stage):
 async def test_an_invalid_object_is_neither_asked_for_nor_written(stage):
     await stage.play(key="node.kubernetes.io/unreachable")
     assert stage.reasons()["Accepted"] == "InvalidSpec"
-    assert "belongs to Kubernetes" in stage.report.summary
+    assert "must not be a key of Kubernetes" in stage.report.summary
     assert (stage.prometheus.requests, stage.cluster.patches) == ([], [])
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError, too_long
 
 MAX_CHARACTERS = 65_536
 MAX_FAULTS = 10
@@ -17,15 +17,15 @@ def read_json(
 ) -> tuple[Any, FieldError | None]:
     """What the annotation at ``path`` holds, and no fault; or None and why it cannot be read."""
     if len(text) > MAX_CHARACTERS:
-        return None, FieldError(path, text, f"has {len(text)} characters, at most {MAX_CHARACTERS} are allowed")
+        return None, too_long(path, text, MAX_CHARACTERS)
     try:
         return decode(text), None
     except msgspec.DecodeError as error:
-        return None, FieldError(path, text, f"is not JSON: {error}", example)
+        return None, FieldError(path, text, f"must be JSON: {error}", example)
     except RecursionError:
-        return None, FieldError(path, text, "is nested too deeply", example)
+        return None, FieldError(path, text, "must be nested less deeply", example)
     except UnicodeEncodeError:
-        return None, FieldError(path, ascii(text), "is not valid Unicode", example)
+        return None, FieldError(path, ascii(text), "must be valid Unicode", example)
 
 
 def bounded(errors: list[FieldError], unexplained: int, path: str, number: int) -> tuple[FieldError, ...]:

@@ -5,13 +5,13 @@ for a field that is not nullable counts as absent.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from msgspec import UNSET, inspect
 
-from taintwarden.fields.field_errors import QUOTE, FieldError, join
+from taintwarden.fields.field_errors import QUOTE, ErrorType, FieldError, join, too_long, too_many
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ class _Walk:
             if given is not None or (name in value and _is_nullable(one.type)):
                 decoded[one.name] = self.visit(given, one.type, join(path, name))
             elif one.required:
-                decoded[one.name] = self._fail(join(path, name), UNSET, "must be given")
+                decoded[one.name] = self._fail(join(path, name), UNSET, "must be specified")
         unknown = [name for name in value if name not in fields] if wanted.forbid_unknown_fields else []
         if len(unknown) > MAX_UNKNOWN_FIELDS:
             self._fail(path, unknown[0], f"has {len(unknown)} unknown fields", f"known fields: {', '.join(fields)}")
@@ -132,7 +132,7 @@ class _Walk:
     def _list(self, value: object, wanted: inspect.VarTupleType, path: str) -> Any:
         if not isinstance(value, list | tuple):
             return self._fail(path, value, "must be a list")
-        if not self._fits(len(value), wanted, path, value, "items"):
+        if not self._fits(value, wanted, path):
             return _INVALID
         decoded = tuple(self.visit(one, wanted.item_type, f"{path}[{index}]") for index, one in enumerate(value))
         return _INVALID if any(one is _INVALID for one in decoded) else decoded
@@ -140,7 +140,7 @@ class _Walk:
     def _map(self, value: object, wanted: inspect.DictType, path: str) -> Any:
         if not isinstance(value, Mapping):
             return self._fail(path, value, "must be an object")
-        if not self._fits(len(value), wanted, path, value, "entries"):
+        if not self._fits(value, wanted, path):
             return _INVALID
         decoded = {
             self.visit(key, wanted.key_type, path): self.visit(one, wanted.value_type, f"{path}[{key}]")
@@ -151,16 +151,17 @@ class _Walk:
     def _choice(self, value: object, choices: Mapping[str, Any], path: str) -> Any:
         if isinstance(value, str) and value in choices:
             return choices[value]
-        listed = ", ".join(choices)
-        reason = f"must be one of {listed}" if len(choices) > 1 else f"must be {listed}"
+        reason = "supported values: " + ", ".join(f'"{one}"' for one in choices)
         near = nearest(value, choices) if isinstance(value, str) and len(choices) > 1 else None
-        return self._fail(path, value, reason, f"write {near}" if near else "")
+        remedy = f"write {near}" if near else ""
+        self.errors.append(FieldError(path, value, reason, remedy, ErrorType.NOT_SUPPORTED))
+        return _INVALID
 
     def _string(self, value: object, wanted: inspect.StrType, path: str) -> Any:
         if not isinstance(value, str):
             # Not the value itself: in YAML 1.30 and 010 are other texts than the numbers that they stand for.
             return self._fail(path, value, "must be a string", QUOTE if isinstance(value, int | float) else "")
-        return value if self._fits(len(value), wanted, path, value, "characters") else _INVALID
+        return value if self._fits(value, wanted, path) else _INVALID
 
     def _integer(self, value: object, wanted: inspect.IntType, path: str, remedy: str = "") -> Any:
         number = int(value) if isinstance(value, float) and value.is_integer() else value
@@ -168,7 +169,7 @@ class _Walk:
             return self._fail(path, value, "must be a whole number", remedy or _without_quotes(value))
         low = MIN_INT64 if wanted.ge is None else wanted.ge
         high = MAX_INT64 if wanted.le is None else wanted.le
-        return number if low <= number <= high else self._fail(path, value, f"must be from {low} to {high}", remedy)
+        return number if low <= number <= high else self._fail(path, value, _between(str(low), str(high)), remedy)
 
     def _number(self, value: object, wanted: inspect.FloatType, path: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -176,21 +177,19 @@ class _Walk:
         low = -math.inf if wanted.ge is None else wanted.ge
         high = math.inf if wanted.le is None else wanted.le
         # Written so that NaN fails; and an int is compared before float() could overflow.
-        return float(value) if low <= value <= high else self._fail(path, value, f"must be from {low:f} to {high:g}")
+        return (
+            float(value) if low <= value <= high else self._fail(path, value, _between(_decimal(low), _decimal(high)))
+        )
 
-    def _fits(
-        self,
-        length: int,
-        wanted: inspect.StrType | inspect.VarTupleType | inspect.DictType,
-        path: str,
-        value: object,
-        unit: str,
-    ) -> bool:
-        if wanted.max_length is not None and length > wanted.max_length:
-            self._fail(path, value, f"has {length} {unit}, at most {wanted.max_length} are allowed")
+    def _fits(self, value: Sized, wanted: inspect.StrType | inspect.VarTupleType | inspect.DictType, path: str) -> bool:
+        least, most = wanted.min_length, wanted.max_length
+        if most is not None and len(value) > most:
+            fault = too_long(path, value, most) if isinstance(value, str) else too_many(path, len(value), most)
+            self.errors.append(fault)
             return False
-        if wanted.min_length is not None and length < wanted.min_length:
-            self._fail(path, value, f"must have at least {wanted.min_length} {unit}")
+        if least is not None and len(value) < least:
+            unit = "character" if isinstance(value, str) else "item"
+            self._fail(path, value, f"must have at least {least} {unit}{'s' if least > 1 else ''}")
             return False
         return True
 
@@ -199,6 +198,16 @@ def _is_nullable(wanted: inspect.Type) -> bool:
     while isinstance(wanted, inspect.Metadata):
         wanted = wanted.type
     return isinstance(wanted, inspect.UnionType) and any(isinstance(one, inspect.NoneType) for one in wanted.types)
+
+
+def _between(low: str, high: str) -> str:
+    """The rule of a range, in the words of apimachinery's ``InclusiveRangeError``."""
+    return f"must be between {low} and {high}, inclusive"
+
+
+def _decimal(number: float) -> str:
+    """``number`` without an exponent: 0.00001 and 10000."""
+    return f"{number:f}".rstrip("0").rstrip(".")
 
 
 def _without_quotes(value: object) -> str:

@@ -23,7 +23,7 @@ from taintwarden.engine.affinity import (
 )
 from taintwarden.engine.numeric import explain_integer
 from taintwarden.engine.versions import explain_version
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError, forbidden
 from taintwarden.fields.names import check_label_value
 from taintwarden.fields.spec import LabelKey, Spec, checked
 
@@ -52,11 +52,11 @@ def check_node_requirement(requirement: NodeRequirementSpec) -> Iterator[FieldEr
     operator, values = requirement.operator, requirement.values
     if operator in (NodeOperator.EXISTS, NodeOperator.DOES_NOT_EXIST):
         if values:
-            yield FieldError("values", values, f"{operator} takes no values", "remove them")
+            yield forbidden("values", f"may not be specified when operator is {operator}", "remove them")
     elif not values:
-        yield FieldError("values", UNSET, f"{operator} compares with at least one value")
+        yield FieldError("values", UNSET, f"must be specified when operator is {operator}")
     elif operator in COMPARING_NODE_OPERATORS and len(values) > 1:
-        yield FieldError("values", values, f"{operator} compares with one value", "write a term for each")
+        yield FieldError("values", values, f"must have one item when operator is {operator}", "write a term for each")
     else:
         yield from (fault.below("values") for value in values for fault in _check_value(operator, value))
 

@@ -11,7 +11,7 @@ from taintwarden.api.tolerations import ExtendedToleration, check_toleration, to
 from taintwarden.api.types import PROFILE_KIND, LabelSelectorSpec, ObjectMeta
 from taintwarden.engine.affinity import NodeAffinity
 from taintwarden.engine.model import Profile
-from taintwarden.fields.field_errors import FieldError, InvalidObject
+from taintwarden.fields.field_errors import FieldError, InvalidObject, duplicate
 from taintwarden.fields.spec import Spec, checked
 
 MAX_TOLERATIONS = 64
@@ -24,8 +24,8 @@ def check_tolerations(tolerations: tuple[ExtendedToleration, ...]) -> Iterator[F
     for index, one in enumerate(tolerations):
         first = tolerations.index(one)
         if first != index:
-            reason = f"stands in [{first}] and again in [{index}]"
-            yield FieldError("", str(toleration(one)), reason, "write each toleration once")
+            reason = f"is listed in [{first}] and [{index}]"
+            yield duplicate("", str(toleration(one)), reason, "write each toleration once")
 
 
 class ProfileSpec(Spec, frozen=True):
@@ -42,7 +42,7 @@ class ProfileSpec(Spec, frozen=True):
 def check_profile(spec: ProfileSpec) -> Iterator[FieldError]:
     """One that says nothing was meant to say something."""
     if not spec.tolerations and spec.node_affinity is None:
-        yield FieldError("tolerations", UNSET, "a profile has tolerations, nodeAffinity, or both")
+        yield FieldError("tolerations", UNSET, "must specify tolerations, nodeAffinity, or both")
 
 
 class ProfileObject(Spec, frozen=True):

@@ -11,7 +11,7 @@ from taintwarden.api.decode import MAX_INT64, decode
 from taintwarden.engine.model import Effect, Int64, Toleration, ValueType
 from taintwarden.engine.operators import ROWS, Operator
 from taintwarden.fields import names
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError, forbidden, too_many
 from taintwarden.fields.spec import LabelValue, Spec, checked
 
 TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
@@ -45,15 +45,11 @@ def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
     """What the fields ask of each other. ``tolerationSeconds`` goes with any effect: policies may act on all three."""
     operator, row = read.operator, ROWS[read.operator]
     if read.key is None and row.family.takes:
-        yield FieldError("key", UNSET, f"{operator} needs a key", "without a key only Exists is allowed")
+        yield FieldError("key", UNSET, f"must be specified when operator is {operator}", "only Exists may omit it")
     yield from _check_values(read)
     if read.violation_grace_seconds is not None and not row.is_comparison:
-        yield FieldError(
-            "violationGraceSeconds",
-            read.violation_grace_seconds,
-            f"has no effect with {operator}",
-            "use it with a comparison",
-        )
+        reason = f"may not be specified when operator is {operator}"
+        yield forbidden("violationGraceSeconds", reason, "use it with a comparison")
 
 
 def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldError, ...]]:
@@ -77,8 +73,7 @@ def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldErr
         else:
             unexplained += 1
     if number > MAX_TOLERATIONS:
-        reason = f"has {number} items, at most {MAX_TOLERATIONS} are allowed"
-        errors[MAX_FAULTS - 1 :] = [FieldError(PATH, number, reason, "those after the limit count as absent")]
+        errors[MAX_FAULTS - 1 :] = [too_many(PATH, number, MAX_TOLERATIONS, "those after the limit count as absent")]
         unexplained = 0
     return tuple(tolerations), bounded(errors, unexplained, PATH, number)
 
@@ -173,12 +168,13 @@ def _check_values(read: ExtendedToleration) -> Iterator[FieldError]:
     operator, family = read.operator, ROWS[read.operator].family
     if read.values and family.takes != "values":
         remedy = "write one value" if family.takes else "remove it, or use In or NotIn"
-        yield FieldError("values", list(read.values), f"{operator} takes no list of values", remedy)
+        yield FieldError("values", list(read.values), f"must be empty when operator is {operator}", remedy)
     if read.value and family.takes != "value":
         remedy = "write a list: values" if family.takes else "remove it, or use another operator"
-        yield FieldError("value", read.value, f"{operator} takes no value", remedy)
+        yield FieldError("value", read.value, f"must be empty when operator is {operator}", remedy)
     if family.takes == "values" and not read.values:
-        yield FieldError("values", UNSET, f"{operator} needs at least one value", f"for example [{family.example}]")
+        reason = f"must be specified when operator is {operator}"
+        yield FieldError("values", UNSET, reason, f"write for example [{family.example}]")
     if family.takes == "value" and family.value_type is ValueType.STRING:
         yield from (error.below("value") for error in names.check_label_value(read.value))
     elif family.takes == "value" and (fault := family.explain(read.value)) is not None:

@@ -25,7 +25,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.selectors import SelectorOperator
 from taintwarden.fields import names
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError, duplicate, forbidden
 from taintwarden.fields.spec import LabelKey, LabelValue, Spec, checked, no_duplicates
 
 GROUP = "taintwarden.io"
@@ -48,9 +48,10 @@ def check_requirement(requirement: "RequirementSpec") -> Iterator[FieldError]:
     """As in Kubernetes: In and NotIn need values, Exists and DoesNotExist take none."""
     takes_values = requirement.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
     if takes_values and not requirement.values:
-        yield FieldError("values", msgspec.UNSET, f"{requirement.operator} compares with at least one value")
+        yield FieldError("values", msgspec.UNSET, f"must be specified when operator is {requirement.operator}")
     if requirement.values and not takes_values:
-        yield FieldError("values", requirement.values, f"{requirement.operator} takes no values", "remove them")
+        reason = f"may not be specified when operator is {requirement.operator}"
+        yield forbidden("values", reason, "remove them")
 
 
 class LabelSelectorSpec(Spec, frozen=True):
@@ -75,13 +76,14 @@ def check_source(source: SourceSpec) -> Iterator[FieldError]:
     """A taint has one value."""
     given = [field.encode_name for field in msgspec.structs.fields(source) if getattr(source, field.name) is not None]
     if len(given) != 1:
-        yield FieldError("", given or msgspec.UNSET, "names one of nodeInfo, condition, label and annotation")
+        yield FieldError(
+            "", given or msgspec.UNSET, "must specify exactly one of nodeInfo, condition, label and annotation"
+        )
     for name in ("label", "annotation"):
         key = getattr(source, name)
         if key is not None and is_ours(key):
-            yield FieldError(
-                name, key, "is a key that Taintwarden writes itself", "name one that another client writes"
-            )
+            reason = "must not be a key that Taintwarden writes itself"
+            yield FieldError(name, key, reason, "name one that another client writes")
 
 
 def is_ours(key: str) -> bool:
@@ -109,10 +111,10 @@ def check_derived(taint: TaintSelectorSpec) -> Iterator[FieldError]:
     if taint.from_ is None:
         return
     if taint.key.endswith("*") or taint.key.startswith(KUBERNETES_KEYS):
-        reason = f"needs the exact key of a taint that is not of {KUBERNETES_KEYS}"
+        reason = f"must be the exact key of a taint, without the prefix {KUBERNETES_KEYS}, when from is specified"
         yield FieldError("key", taint.key, reason, "choose a key that tolerations name")
     if not taint.effects:
-        yield FieldError("effects", (), "a taint that is read from a node needs an effect")
+        yield FieldError("effects", (), "must have at least 1 item when from is specified")
 
 
 def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
@@ -120,12 +122,12 @@ def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
     yield from check_derived(taint)
     if not taint.placement:
         if not taint.effects:
-            yield FieldError("effects", (), "selects no taint", "list effects that evict, or set placement")
+            yield FieldError("effects", (), "must have at least 1 item", "list effects that evict, or set placement")
         return
     if taint.key.endswith("*"):
-        yield FieldError("placement", True, "needs the exact key of a taint", "list each key by itself")  # noqa: FBT003
+        yield FieldError("placement", True, "may not be true for a pattern of keys", "list each key by itself")  # noqa: FBT003
     elif not names.is_placeable(taint.key):
-        reason = f"the prefix of the key may have at most {names.MAX_PLACED_PREFIX_LENGTH} characters"
+        reason = f"the prefix of the key must be no more than {names.MAX_PLACED_PREFIX_LENGTH} characters"
         yield FieldError("placement", True, reason)  # noqa: FBT003
 
 
@@ -135,18 +137,13 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
     sources: dict[str, SourceSpec] = {}
     for index, taint in enumerate(taints):
         if taint.from_ is not None and sources.setdefault(taint.key, taint.from_) != taint.from_:
-            yield FieldError(
-                "", taint.key, f"has another source in [{index}] than before", "name one source for each key"
-            )
+            reason = f"must have the same source in [{index}] as in the entries before it"
+            yield FieldError("", taint.key, reason, "name one source for each key")
         for effect in taint.effects:
             first = seen.setdefault((taint.key, effect), index)
             if first != index:
-                yield FieldError(
-                    "",
-                    f"{taint.key}:{effect}",
-                    f"stands in [{first}] and again in [{index}]",
-                    "select each key and effect once",
-                )
+                reason = f"is listed in [{first}] and [{index}]"
+                yield duplicate("", f"{taint.key}:{effect}", reason, "select each key and effect once")
 
 
 def check_devices(devices: tuple[DeviceTaintSelector, ...]) -> Iterator[FieldError]:
@@ -158,7 +155,7 @@ def check_version_label(key: str) -> Iterator[FieldError]:
     """A label repeats it, whose key is longer."""
     yield from names.check_key(key)
     if not names.is_placeable(key):
-        yield FieldError("", key, f"the prefix may have at most {names.MAX_PLACED_PREFIX_LENGTH} characters")
+        yield FieldError("", key, f"the prefix must be no more than {names.MAX_PLACED_PREFIX_LENGTH} characters")
 
 
 class WindowSpec(Spec, frozen=True):
@@ -205,28 +202,27 @@ class PolicySpec(Spec, frozen=True):
 def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
     """What would have no effect: at all, or on nodes that will be gone."""
     if not (spec.taints or spec.devices or spec.version_labels):
-        yield FieldError("taints", msgspec.UNSET, "a policy has taints, devices or versionLabels")
+        yield FieldError("taints", msgspec.UNSET, "must specify taints, devices or versionLabels")
     if spec.quarantine and any(taint.from_ is not None for taint in spec.taints):
-        reason = "evicts pods whatever the value is, and every node has one of a taint with from"
+        reason = "may not be true when a taint has from: every node with a value would lose all its pods"
         yield FieldError("quarantine", True, reason, "use a taint of the spec of nodes")  # noqa: FBT003
     if spec.quarantine and spec.pod_selector != LabelSelectorSpec():
-        reason = "compares labels that the owners of pods write, which a quarantine does not"
-        yield FieldError("podSelector", "a selector", reason, "use namespaceSelector or nodeSelector")
+        reason = "may not be specified when quarantine is true, since the owners of pods write their labels"
+        yield forbidden("podSelector", reason, "use namespaceSelector or nodeSelector")
     replace_first, window = spec.eviction.replace_first, spec.limits.guard.window_seconds
     if replace_first is not None and replace_first.timeout_seconds > window:
-        reason = f"must be no more than limits.guard.windowSeconds, {window}"
+        reason = f"must be less than or equal to limits.guard.windowSeconds ({window})"
         yield FieldError("eviction.replaceFirst.timeoutSeconds", replace_first.timeout_seconds, reason)
     if spec.reclaim is None:
         return
     if spec.windows:
-        schedules = [window.schedule for window in spec.windows]
-        yield FieldError("windows", schedules, "have no effect beside reclaim", "remove one of the two")
+        yield forbidden("windows", "may not be specified together with reclaim", "remove one of the two")
     if spec.devices or spec.version_labels:
-        reason = "counts from a taint that announces the removal of a node, which devices and versionLabels do not"
-        yield FieldError("reclaim", f"{spec.reclaim.deadline_seconds} s", reason, "select these in another policy")
+        reason = "may not be specified together with devices or versionLabels, which announce no removal of a node"
+        yield forbidden("reclaim", reason, "select these in another policy")
     grace, deadline = spec.eviction.grace_period_seconds, spec.reclaim.deadline_seconds
     if grace is not None and grace > deadline:
-        reason = f"must be at most reclaim.deadlineSeconds, {deadline}"
+        reason = f"must be less than or equal to reclaim.deadlineSeconds ({deadline})"
         yield FieldError("eviction.gracePeriodSeconds", grace, reason)
 
 

@@ -75,14 +75,19 @@ def _check_window(window: WindowFields) -> Iterator[FieldError]:
 def _check_schedule(text: str) -> Iterator[FieldError]:
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        reason = f"must have five fields, and has {len(fields)}: {', '.join(_FIELDS)}"
+        reason = f"must have five fields, not {len(fields)}: {', '.join(_FIELDS)}"
         yield FieldError("schedule", text, reason, _EXAMPLE)
         return
     faulty = [(name, field) for name, field in zip(_FIELDS, fields, strict=True) if not _is_valid(name, field)]
     for name, field in faulty:
-        yield FieldError("schedule", text, f"the {name} cannot be {field}", _field_remedy(name, field))
+        yield FieldError("schedule", text, f"must not have {field} as the {name}", _field_remedy(name, field))
     if not faulty and not _ever_opens(text):
-        yield FieldError("schedule", text, "never opens: no date is like that", "check the day against the month")
+        yield FieldError(
+            "schedule",
+            text,
+            "must match a date that exists, or the window never opens",
+            "check the day against the month",
+        )
 
 
 def _is_valid(name: str, field: str) -> bool:
@@ -117,10 +122,10 @@ def _ever_opens(schedule: str) -> bool:
 
 def _duration_error(text: str) -> FieldError:
     if days := re.fullmatch(r"([12]?[0-9]|3[01])d", text):
-        return FieldError("duration", text, "has no days", f"write {int(days[1]) * 24}h")
+        return FieldError("duration", text, "must be in hours, minutes and seconds", f"write {int(days[1]) * 24}h")
     if re.fullmatch(DURATION, text) and text:
-        return FieldError("duration", text, f"must be from 1s to {MAX_DURATION_SECONDS // 3600}h")
-    return FieldError("duration", text, "is not a duration in whole hours, minutes and seconds", "write 4h or 1h30m")
+        return FieldError("duration", text, f"must be between 1s and {MAX_DURATION_SECONDS // 3600}h, inclusive")
+    return FieldError("duration", text, "must be a duration in whole hours, minutes and seconds", "write 4h or 1h30m")
 
 
 @cache
@@ -131,7 +136,7 @@ def _zones() -> frozenset[str]:
 
 def _check_zone(name: str) -> Iterator[FieldError]:
     if name not in _zones():
-        yield FieldError("timeZone", name, "is not a time zone of the IANA database", _zone_remedy(name))
+        yield FieldError("timeZone", name, "must be a time zone of the IANA database", _zone_remedy(name))
 
 
 def _zone_remedy(name: str) -> str:

@@ -401,7 +401,9 @@ class UnhealthyTaint(Spec, frozen=True):
 def check_unhealthy(taint: UnhealthyTaint) -> Iterator[FieldError]:
     """As in a toleration: Exists takes no value, and Gt and Lt compare integers."""
     if taint.operator is UnhealthyOperator.EXISTS and taint.value:
-        yield FieldError("value", taint.value, "Exists takes no value", "remove it, or use another operator")
+        yield FieldError(
+            "value", taint.value, "must be empty when operator is Exists", "remove it, or use another operator"
+        )
     elif taint.operator in (UnhealthyOperator.GT, UnhealthyOperator.LT) and (fault := explain_integer(taint.value)):
         yield FieldError("value", taint.value, fault)
 
@@ -509,7 +511,7 @@ NO_BACKOFF = BounceSettings(0)
 def check_guard(guard: GuardSettings) -> Iterator[FieldError]:
     """A ceiling below the floor."""
     if guard.max_pods is not None and guard.min_pods is not None and guard.max_pods < guard.min_pods:
-        yield FieldError("maxPods", guard.max_pods, f"must be at least minPods, {guard.min_pods}")
+        yield FieldError("maxPods", guard.max_pods, f"must be greater than or equal to minPods ({guard.min_pods})")
 
 
 class Limits(Spec, frozen=True):

@@ -54,13 +54,13 @@ def _fault(text: str) -> str:
     if not text:
         return "a version is required, for example 5.15.0-91-generic"
     if len(text) > MAX_LENGTH:
-        return f"is longer than {MAX_LENGTH} characters"
+        return f"may not be more than {MAX_LENGTH} characters"
     if not (text.isascii() and text.isprintable()):
-        return "has a character that is not printable ASCII"
+        return "must consist of printable ASCII characters"
     if not text[0].isalnum():
-        return "begins with neither a letter nor a digit"
+        return "must start with a letter or digit"
     if not any(char in _DIGITS for char in text):
-        return "has no number, as a version has: 5.15.0-91-generic"
+        return "must contain a number, for example 5.15.0-91-generic"
     return ""
 
 

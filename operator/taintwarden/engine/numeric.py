@@ -40,10 +40,10 @@ def explain_integer(text: str) -> str | None:
         example = f", for example {scaled} for {text}" if parse_integer(scaled) is not None else ""
         return f"decimals{also} are not allowed: scale the value{example}"
     if re.fullmatch(r"\s*[-+]?[0-9]+\s*", text):
-        return f"must lie between {MIN_INT64} and {MAX_INT64}"
+        return f"must be between {MIN_INT64} and {MAX_INT64}, inclusive"
     if any(one in "0123456789" for one in text) and (found := re.search(r"[^0-9]", text.removeprefix("-"))):
         position = found.start() + 1 + text.startswith("-")
-        return f"{found[0]!r} at position {position} is no digit"
+        return f"{found[0]!r} at position {position} is not a digit"
     return "must be a whole number of ASCII digits with an optional leading minus, for example 950"
 
 

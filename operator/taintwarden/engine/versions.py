@@ -71,7 +71,7 @@ def explain_version(text: str) -> str | None:
     for reason, meant in _meant_versions(text):
         if parse_version(meant) is not None:
             return f"{reason}: write {meant}"
-    return "is not a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"
+    return "must be a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"
 
 
 def hinges_on_text(one: str, other: str) -> str:

@@ -1,6 +1,7 @@
 """What is wrong with an object, field by field, in the form the API server uses."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 import msgspec
 
@@ -21,8 +22,35 @@ QUOTE = "put it in quotes"
 """The remedy of a scalar that has to be text."""
 
 
+class ErrorType(StrEnum):
+    """Type of a fault, as the reason of a cause in ``metav1.Status``.
+
+    The types and their texts are those of apimachinery's ``util/validation/field``.
+    """
+
+    REQUIRED = "FieldValueRequired"
+    INVALID = "FieldValueInvalid"
+    DUPLICATE = "FieldValueDuplicate"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+
+
+_HEADS = {
+    ErrorType.REQUIRED: "Required value",
+    ErrorType.INVALID: "Invalid value",
+    ErrorType.DUPLICATE: "Duplicate value",
+    ErrorType.NOT_SUPPORTED: "Unsupported value",
+    ErrorType.FORBIDDEN: "Forbidden",
+    ErrorType.TOO_LONG: "Too long",
+    ErrorType.TOO_MANY: "Too many",
+}
+_WITHOUT_VALUE = (ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG)
+
+
 class FieldError(msgspec.Struct, frozen=True):
-    """One fault of one field. A ``value`` of ``UNSET`` means that the field is missing.
+    """One fault of one field. A ``value`` of ``UNSET`` means that the field is missing, and makes it ``REQUIRED``.
 
     ``reason`` says what is wrong, ``remedy`` what to write instead (empty where the reason says it all). All of it is
     printable and bounded in length, whatever the object held: faults are kept, queued, logged and shown.
@@ -32,8 +60,11 @@ class FieldError(msgspec.Struct, frozen=True):
     value: object
     reason: str
     remedy: str = ""
+    error_type: ErrorType = ErrorType.INVALID
 
     def __post_init__(self) -> None:
+        if self.value is msgspec.UNSET:
+            msgspec.structs.force_setattr(self, "error_type", ErrorType.REQUIRED)
         texts = {
             "path": printable(self.path, MAX_PATH_CHARACTERS),
             "value": _bounded(self.value),
@@ -45,15 +76,11 @@ class FieldError(msgspec.Struct, frozen=True):
                 msgspec.structs.force_setattr(self, name, text)
 
     @property
-    def is_missing(self) -> bool:
-        """Whether the fault is that there is no value."""
-        return self.value is msgspec.UNSET
-
-    @property
     def detail(self) -> str:
         """All but the path."""
-        head = "Required value" if self.is_missing else f"Invalid value: {_shown(self.value)}"
-        return f"{head}: {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
+        head = _HEADS[self.error_type]
+        value = "" if self.error_type in _WITHOUT_VALUE else f" {_shown(self.value)}:"
+        return f"{head}:{value} {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
 
     def __str__(self) -> str:
         return f"{self.path}: {self.detail}"
@@ -61,6 +88,26 @@ class FieldError(msgspec.Struct, frozen=True):
     def below(self, path: str) -> "FieldError":
         """The same error seen from the parent at ``path``."""
         return msgspec.structs.replace(self, path=join(path, self.path))
+
+
+def duplicate(path: str, value: object, reason: str, remedy: str) -> FieldError:
+    """An entry of a list that repeats another one."""
+    return FieldError(path, value, reason, remedy, ErrorType.DUPLICATE)
+
+
+def forbidden(path: str, reason: str, remedy: str) -> FieldError:
+    """A field that may not be specified, whatever its value is."""
+    return FieldError(path, None, reason, remedy, ErrorType.FORBIDDEN)
+
+
+def too_long(path: str, text: str, most: int) -> FieldError:
+    """A text of more than ``most`` characters."""
+    return FieldError(path, text, f"may not be more than {most} characters", error_type=ErrorType.TOO_LONG)
+
+
+def too_many(path: str, number: int, most: int, remedy: str = "") -> FieldError:
+    """A list or map of ``number`` items, more than ``most``."""
+    return FieldError(path, number, f"must have at most {most} items", remedy, ErrorType.TOO_MANY)
 
 
 def as_written(fault: FieldError, text: str) -> FieldError:

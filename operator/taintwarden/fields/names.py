@@ -27,7 +27,8 @@ LABEL_VALUE = rf"({_NAME})?"
 NAMESPACE = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 PERCENTAGE = r"[1-9][0-9]?%|100%"
 
-_KEY_RULE = "letters, digits, '-', '_' and '.', at most 63, optionally after a DNS prefix and '/'"
+_KEY_RULE = "no more than 63 alphanumeric characters, '-', '_' or '.', optionally after a DNS prefix and '/'"
+_SAME_ENDS = "starting and ending with an alphanumeric character"
 
 
 def check_key_selector(text: str) -> Iterator[FieldError]:
@@ -35,15 +36,17 @@ def check_key_selector(text: str) -> Iterator[FieldError]:
     if _matches(KEY_SELECTOR, text):
         return
     if not text:
-        yield FieldError("", UNSET, "the key of a taint", "write a key, prefix/* or *")
+        yield FieldError("", UNSET, "must be the key of a taint", "write a key, prefix/* or *")
     elif "=" in text or ":" in text:
         yield FieldError(
             "", text, "must be a key without value and effect", f"write {re.split('[=:]', text)[0] or '*'}"
         )
     elif "*" in text:
-        yield FieldError("", text, "a star stands alone or after a whole prefix", "write prefix/* or *")
+        yield FieldError("", text, "must be *, or end in /* after a whole prefix", "write prefix/* or *")
     else:
-        yield FieldError("", text, f"is not a taint key: {_KEY_RULE}", "write for example sla or example.com/sla")
+        yield FieldError(
+            "", text, f"must be the key of a taint: {_KEY_RULE}", "write for example sla or example.com/sla"
+        )
 
 
 def is_key(text: str) -> bool:
@@ -64,7 +67,7 @@ def is_placeable(key: str) -> bool:
 def check_key(text: str) -> Iterator[FieldError]:
     """The key of a label or of a toleration."""
     if not is_key(text):
-        yield FieldError("", text, f"is not a key: {_KEY_RULE}", "write for example sla or example.com/sla")
+        yield FieldError("", text, f"must be a key: {_KEY_RULE}", "write for example sla or example.com/sla")
 
 
 def check_label_key(text: str) -> Iterator[FieldError]:
@@ -72,7 +75,7 @@ def check_label_key(text: str) -> Iterator[FieldError]:
     if not is_key(text):
         key = text.partition("=")[0]
         example = key if key != text and is_key(key) else "for example app.kubernetes.io/instance"
-        yield FieldError("", text, f"is not the key of a label: {_KEY_RULE}", f"write {example}")
+        yield FieldError("", text, f"must be the key of a label: {_KEY_RULE}", f"write {example}")
 
 
 def check_label_value(text: str) -> Iterator[FieldError]:
@@ -81,7 +84,7 @@ def check_label_value(text: str) -> Iterator[FieldError]:
         yield FieldError(
             "",
             text,
-            "must be empty, or at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+            f"must be empty, or no more than 63 alphanumeric characters, '-', '_' or '.', {_SAME_ENDS}",
         )
 
 
@@ -91,7 +94,7 @@ def check_namespace(text: str) -> Iterator[FieldError]:
         yield FieldError(
             "",
             text,
-            "is not a namespace name: at most 63 lower-case letters, digits and '-'",
+            f"must be the name of a namespace: no more than 63 lower case alphanumeric characters or '-', {_SAME_ENDS}",
             "list each namespace, or use namespaceSelector" if "*" in text else "",
         )
 
@@ -99,13 +102,13 @@ def check_namespace(text: str) -> Iterator[FieldError]:
 def check_object_name(text: str) -> Iterator[FieldError]:
     """The name of a policy."""
     if not re.fullmatch(DNS_SUBDOMAIN, text):
-        yield FieldError("", text, "is not an object name: lower-case letters, digits, '-' and '.'")
+        yield FieldError("", text, f"must consist of lower case alphanumeric characters, '-' or '.', {_SAME_ENDS}")
 
 
 def check_driver(text: str) -> Iterator[FieldError]:
     """The name of the driver of a device."""
     if not re.fullmatch(DNS_SUBDOMAIN, text):
-        yield FieldError("", text, "is not the name of a driver", "write for example gpu.example.com, or leave it out")
+        yield FieldError("", text, "must be the name of a driver", "write for example gpu.example.com, or leave it out")
 
 
 def check_percentage(text: str) -> Iterator[FieldError]:
@@ -114,11 +117,11 @@ def check_percentage(text: str) -> Iterator[FieldError]:
         return
     if re.fullmatch(r"[1-9][0-9]{0,6}", text):
         share = f', or "{text}%" for a share' if int(text) <= 100 else ""
-        yield FieldError("", text, "is no percentage", f"write {text}, without quotes{share}")
+        yield FieldError("", text, "must be a percentage", f"write {text}, without quotes{share}")
     elif found := re.fullmatch(r"([1-9][0-9]?)\.[0-9]+%", text):
         yield FieldError("", text, "must be a whole percentage", f'write "{found[1]}%"')
     else:
-        yield FieldError("", text, "must be a percentage from 1% to 100%", 'write for example "25%"')
+        yield FieldError("", text, "must be a percentage between 1% and 100%, inclusive", 'write for example "25%"')
 
 
 def _matches(pattern: str, key: str) -> bool:

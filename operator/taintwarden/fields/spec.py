@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from taintwarden.fields import names
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError, duplicate
 
 MAX_INT32 = 2**31 - 1
 MAX_RATE = 10_000
@@ -35,5 +35,6 @@ LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MA
 def no_duplicates(values: tuple[object, ...]) -> Iterator[FieldError]:
     """A list that is a set."""
     for index, value in enumerate(values):
-        if value in values[:index]:
-            yield FieldError(f"[{index}]", value, "stands in the list before", "remove it")
+        first = values.index(value)
+        if first != index:
+            yield duplicate(f"[{index}]", value, f"is listed in [{first}]", "remove it")

@@ -18,7 +18,7 @@ INJECTS = {"kind": "MutatingWebhookConfiguration", "webhooks": [{"name": "pods.m
     ("extended", "words"),
     [
         ([toleration("Gt", "0950")], "leading zeros are not allowed"),
-        ([toleration("Near", "950")], "must be one of"),
+        ([toleration("Near", "950")], "supported values: "),
         ({"key": "sla"}, "must be a JSON list"),
     ],
 )

@@ -49,7 +49,7 @@ def test_the_remedy_is_the_last_value_that_can_be_compared(objects):
 def test_without_such_a_value_the_remedy_says_what_is_wrong(objects):
     (found,) = unreadable(fell("98O"), *objects)
     edit = "kubectl taint node a1 sla=VALUE:NoExecute --overwrite"
-    assert found.remedy == f"{edit}, with another VALUE: 'O' at position 3 is no digit"
+    assert found.remedy == f"{edit}, with another VALUE: 'O' at position 3 is not a digit"
 
 
 def test_many_who_ask_are_counted():

@@ -53,25 +53,27 @@ def check_own_key(key: str) -> Iterator[FieldError]:
     """A taint that only Kubernetes writes is none of ours."""
     yield from names.check_key(key)
     if RESERVED.fullmatch(key):
-        yield FieldError("", key, "belongs to Kubernetes or to Taintwarden", "choose a key of your own, such as sla")
+        yield FieldError(
+            "", key, "must not be a key of Kubernetes or Taintwarden", "choose a key of your own, such as sla"
+        )
     if len(key.rpartition("/")[0]) > MAX_KEY_PREFIX_LENGTH:
-        yield FieldError("", key, f"the prefix of the key may have at most {MAX_KEY_PREFIX_LENGTH} characters")
+        yield FieldError("", key, f"the prefix of the key must be no more than {MAX_KEY_PREFIX_LENGTH} characters")
 
 
 def check_url(url: str) -> Iterator[FieldError]:
     """The path of the API is added to it."""
     if not re.fullmatch(URL, url):
         remedy = "write for example http://prometheus.monitoring:9090"
-        yield FieldError("", url, "is not an http or https URL without user and query", remedy)
+        yield FieldError("", url, "must be an http or https URL without user and query", remedy)
 
 
 def check_steps(steps: tuple[int, ...]) -> Iterator[FieldError]:
     """Each value has a step: the largest that is not above it."""
     if steps and steps[0] != 0:
-        yield FieldError("[0]", steps[0], "the first step must be 0", "lower values than the second step become 0")
+        yield FieldError("[0]", steps[0], "must be 0 in the first step", "values below the second step become 0")
     for index, (before, after) in enumerate(pairwise(steps), 1):
         if after <= before:
-            yield FieldError(f"[{index}]", after, "steps must increase")
+            yield FieldError(f"[{index}]", after, f"must be greater than the step before it ({before})")
 
 
 class AuthSpec(Spec, frozen=True):
@@ -106,7 +108,7 @@ class PublisherSpec(Spec, frozen=True):
 def check_spec(spec: PublisherSpec) -> Iterator[FieldError]:
     """Rules between fields."""
     if bool(spec.steps) == (spec.round is not None):
-        yield FieldError("steps", UNSET, "exactly one of steps and round must be given")
+        yield FieldError("steps", UNSET, "must specify exactly one of steps and round")
 
 
 class Publisher(Spec, frozen=True, forbid_unknown_fields=False):

@@ -151,7 +151,7 @@ def _text(content: Mapping[str, Any], field: str) -> str:
 
 def _finding(document: Document, severity: FaultSeverity, fault: FieldError) -> FileFinding:
     line, text = document.position(fault.path)
-    if text and not fault.is_missing:
+    if text and fault.value is not msgspec.UNSET:
         fault = as_written(fault, text)
     place = document.file, line, document.number, document.item, document.kind, document.name
     return FileFinding(*place, severity, fault.path, str(fault), fault.reason, fault.remedy)

@@ -128,6 +128,6 @@ def _check_template(obj: object, path: str, template: object, profiles: Sequence
 
 def _strange(kind: str) -> FieldError:
     if not kind:
-        return FieldError("kind", UNSET, "is no Kubernetes object: it has no kind")
+        return FieldError("kind", UNSET, "must be specified: every Kubernetes object has a kind")
     remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND)) or POLICY_KIND}"
-    return FieldError("kind", kind, f"{GROUP} has no such kind", remedy)
+    return FieldError("kind", kind, f"must be a kind of {GROUP}", remedy)

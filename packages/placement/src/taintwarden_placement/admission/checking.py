@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 
-from msgspec import UNSET
-
 from taintwarden.api.types import GROUP
-from taintwarden.fields.field_errors import MAX_LISTED, FieldError
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError, forbidden
 
 
 class FaultSeverity(StrEnum):
@@ -36,7 +34,7 @@ def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
     for name in unknown:
         near = get_close_matches(name, known, n=1, cutoff=0.6)
         remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-        yield FaultSeverity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
+        yield FaultSeverity.WARNING, forbidden(annotation_path(name), "unknown annotation", remedy)
 
 
 def look(value: object, *names: str) -> object:

@@ -20,7 +20,7 @@ from taintwarden.api.tolerations import (
 )
 from taintwarden.engine.model import Effect, Profile, Toleration
 from taintwarden.engine.operators import ROWS, Operator, caution
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import FieldError, forbidden
 from taintwarden_placement.admission.checking import (
     FaultSeverity,
     Found,
@@ -77,27 +77,28 @@ def check_owner(workload: object, template: str) -> Found:
     """What has to stand in the pod template, at the path ``template``, and stands on the workload itself."""
     for name in mapping(look(workload, "metadata", "annotations")):
         if name in ANNOTATIONS:
-            fault = FieldError(
-                annotation_path(name),
-                UNSET,
+            reason, remedy = (
                 "has no effect here, since pods do not get it",
                 f"move it to {template}.metadata.annotations",
             )
-            yield FaultSeverity.WARNING, fault
+            yield FaultSeverity.WARNING, forbidden(annotation_path(name), reason, remedy)
 
 
 def _check_native(read: ExtendedToleration) -> Found:
     yield from ((FaultSeverity.ERROR, error) for error in check_toleration(read))
     if read.violation_grace_seconds is not None:
-        reason = "is no field of a native toleration"
-        yield FaultSeverity.ERROR, FieldError("violationGraceSeconds", read.violation_grace_seconds, reason, _BESIDE)
+        reason = "may not be specified in a native toleration"
+        yield FaultSeverity.ERROR, forbidden("violationGraceSeconds", reason, _BESIDE)
     if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
         effect = UNSET if read.effect is None else read.effect
-        yield FaultSeverity.ERROR, FieldError("effect", effect, "must be NoExecute where tolerationSeconds is given")
+        yield FaultSeverity.ERROR, FieldError("effect", effect, "must be NoExecute when tolerationSeconds is specified")
     yield from cautions((toleration(read),))
     needs = ROWS[read.operator].family.server
     if needs is None:
-        yield FaultSeverity.ERROR, FieldError("operator", read.operator, "no API server takes it here", _BESIDE)
+        yield (
+            FaultSeverity.ERROR,
+            FieldError("operator", read.operator, "must be an operator that an API server accepts here", _BESIDE),
+        )
     elif needs:
         reason = f"the pod is refused without {needs}"
         yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)

@@ -120,7 +120,7 @@ def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict
     causes = [
         {
             "field": refusal.path,
-            "reason": "FieldValueRequired" if refusal.is_missing else "FieldValueInvalid",
+            "reason": refusal.error_type.value,
             "message": refusal.detail,
         }
         for refusal in refusals[:MAX_LISTED]
