@@ -127,7 +127,7 @@ def test_what_cel_refuses_is_told_with_its_field():
     (table,) = [
         table for table in BY_NAME["docs/reference/policy.md"].every_table if "the server says" in table.columns
     ]
-    assert ("`spec.windows`", "have no effect beside reclaim, remove one of the two") in table.rows
+    assert ("`spec.windows`", "may not be specified together with reclaim, remove one of the two") in table.rows
 
 
 def test_fields_named_in_the_prose_exist():

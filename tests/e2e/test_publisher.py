@@ -170,10 +170,10 @@ def test_the_policies_concern_nobody_else(tried):
 
 
 REFUSALS = (
-    ({"key": "node.kubernetes.io/unreachable"}, "belongs to Kubernetes"),
+    ({"key": "node.kubernetes.io/unreachable"}, "must not be a key of Kubernetes"),
     ({"steps": [0, 940]}, "exactly one of steps and round"),
-    ({"steps": [900, 940], "round": ""}, "the first step must be 0"),
-    ({"steps": [0, 940, 900], "round": ""}, "steps must increase"),
+    ({"steps": [900, 940], "round": ""}, "must be 0 in the first step"),
+    ({"steps": [0, 940, 900], "round": ""}, "must increase from step to step"),
     ({"url": "http://user:secret@prometheus"}, "without user and query"),
     ({"maxChangedNodes": "0%"}, "whole percentage"),
     ({"effects": []}, "at least 1"),

@@ -23,9 +23,13 @@ def definition_page(definition: Schema) -> str:
     if selector := next((one for one in _schemas(schema["properties"]["spec"]) if is_selector(one)), None):
         about = "A label selector of Kubernetes. All requirements must hold; an empty one selects everything.\n"
         parts += ["## Selectors\n", about, table(FIELD_COLUMNS, _rows(selector, "", FIELD_COLUMNS))]
-    if refused := list(_refusals(schema["properties"]["spec"], "spec")):
+    refused: dict[str, list[str]] = {}
+    for path, message in _refusals(schema["properties"]["spec"], "spec"):
+        refused.setdefault(message, []).append(path)
+    if refused:
         parts += ["## What the API server refuses\n", "Beside types, choices and bounds:\n"]
-        parts.append(table(("field", "the server says"), refused))
+        rows = [(", ".join(dict.fromkeys(paths)), message) for message, paths in refused.items()]
+        parts.append(table(("field", "the server says"), rows))
     parts += _sections("status", schema["properties"]["status"], STATUS_COLUMNS)
     return "\n".join(parts)
 
@@ -88,7 +92,7 @@ def _schemas(schema: Schema) -> Iterator[Schema]:
 
 
 def _refusals(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """The messages of rules in CEL, each once for a field; those of selectors once for all."""
+    """Field and message of each rule in CEL, except those of selectors."""
     for rule in schema.get("x-kubernetes-validations", ()):
         message = rule.get("message") or rule.get("messageExpression")
         yield code(path + rule.get("fieldPath", "")), plain(message)
