@@ -1,0 +1,115 @@
+"""Docstrings, comments and documents are in plain English: subject first, in the terms of Kubernetes.
+
+``ENGLISH="tools packages/cli" pytest tests/docs/test_english.py`` lists the faults of other files and folders.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs.pages import ROOT
+
+REVISED = tuple(os.environ.get("ENGLISH", "docs README.md").split())
+"""Files and folders that are checked."""
+
+FIRST_WORDS = {
+    "Of": "the subject: 'Maximum number of lanes tracked.'",
+    "So": "the subject: 'Maximum number of lanes tracked.'",
+    "What|Whatever": "a noun: 'Effect of a taint on pods ...'",
+    "The same": "the subject that is equal: 'The test above with ...'",
+    "As": "the subject: 'Follows metav1.Condition, so that ...'",
+    "Whether": "'True if ...', or 'Return True if ...' for a function",
+    "It": "the subject: 'The pod ...', or 'True if ...'",
+    "No longer": "the subject: 'The node is no longer ...'",
+    "Who|Whom|Whose|Whoever": "the actor: 'Clients that ...'",
+    "How (?:many|much|few)": "'Number of ...' or 'Maximum number of ...'",
+    "How (?:long|often|old|far|large|fast|high|deep)": "the quantity: 'Seconds until ...', 'Rate of ...'",
+    "(?:By|For|From|After|Within) so": "the quantity: 'Seconds until ...'",
+}
+"""First words of docstrings, by regular expression, each with what to write instead."""
+
+PHRASES = {
+    "so (?:many|much|few|often|long)(?! as)(?![^.;:()]* that )": "the quantity: N pods, `seconds` seconds",
+    "(?:stands?|stood) (?:in(?! for)|there|twice|before|below|beside|behind|between|written)": "is in, is listed in",
+    "told(?! apart)": "reported, notified, called with",
+    "hears?|heard": "receives, observes",
+    "rests? (?:up)?on": "depends on",
+    "(?:says?|said) of": "reports about; the status of",
+    "(?:speaks?|spoken|spoke) of": "names",
+    "(?:of|none) (?:ours|theirs)": "of Taintwarden, of the owner",
+    "becomes? of": "happens to; the outcome of",
+    "knows? nothing(?: of)?": "does not know",
+    "in vain": "without effect",
+    "goes by": "uses, follows",
+}
+"""Phrases in docstrings, comments and documents, by regular expression, each with what to write instead."""
+
+BARE_VERBS = re.compile(
+    r"^ *(?:async )?def (looks?|looked|came|comes?|stands?|stood|go|goes|went|tells?|told|hears?|heard)\(", re.MULTILINE
+)
+"""Names of public functions and methods that lack their object or subject."""
+
+
+def _compiled(phrase: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{phrase})\b".replace(" ", r"[ \n#]+"), re.IGNORECASE)
+
+
+FIRST = {re.compile(rf"(?:{words})\b"): plain for words, plain in FIRST_WORDS.items()}
+COMPILED = {_compiled(phrase): plain for phrase, plain in PHRASES.items()}
+ANY = _compiled("|".join(PHRASES))
+"""One search for all phrases, which most texts do not have."""
+PROSE = re.compile(
+    r'''^ *r?"""(?P<docstring>[A-Za-z`][\s\S]*?)"""|(?:^ *|  )#(?P<comment>[ :].*(?:\n *#[ :].*)*)''', re.MULTILINE
+)
+CODE = re.compile(r"```[\s\S]*?```|``[^`]*``|`[^`\n]*`|\]\([^)]*\)")
+
+
+def _prose(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Each document, docstring and comment with its position in the text."""
+    if path.endswith(".md"):
+        yield 0, text
+        return
+    for found in PROSE.finditer(text):
+        kind = found.lastgroup or ""
+        yield found.start(kind), found[kind]
+
+
+def faults(path: str, text: str) -> list[str]:
+    """``path:line: text: write ...`` for each fault."""
+    hits = [(name.start(1), name[1], "a verb with its object") for name in BARE_VERBS.finditer(text)]
+    for start, prose in _prose(path, text):
+        plain = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), prose)
+        hits += [(start, prose[:60].split("\n")[0], why) for first, why in FIRST.items() if first.match(prose)]
+        for phrase, why in COMPILED.items() if ANY.search(plain) else ():
+            hits += [(start + found.start(), found[0], why) for found in phrase.finditer(plain)]
+    return [f"{path}:{text.count(chr(10), 0, at) + 1}: {said!r}: write {why}" for at, said, why in sorted(hits)]
+
+
+def files(name: str) -> list[Path]:
+    """The Python files and documents of a folder, or the one file of that name."""
+    found = sorted((ROOT / name).rglob("*")) or [ROOT / name]
+    return [path for path in found if path.suffix in (".py", ".md")]
+
+
+def test_text_is_plain_english():
+    checked = [path for name in REVISED for path in files(name)]
+    found = [fault for path in checked for fault in faults(str(path.relative_to(ROOT)), path.read_text("utf-8"))]
+    assert found == [], "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('def f():\n    """Whether it ends."""\n', ["a.py:2: 'Whether it ends.'"]),
+        ('x = 1\n"""Seconds for which a call\nis heard."""\n', ["a.py:3: 'heard'"]),
+        ("x = 1  # it stands\n# there\n", ["a.py:1: 'stands\\n# there'"]),
+        ("# it stands there\n", ["a.py:1: 'stands there'"]),
+        ("async def look(self):\n", ["a.py:1: 'look'"]),
+        ('"""Told ``told``, with so many pods that none fits."""\n', ["a.py:1: 'Told'"]),
+    ],
+)
+def test_a_fault_has_its_line_and_text(text, expected):
+    assert [fault.rsplit(": write ", 1)[0] for fault in faults("a.py", text)] == expected
