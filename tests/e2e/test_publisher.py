@@ -175,7 +175,7 @@ REFUSALS = (
     ({"steps": [900, 940], "round": ""}, "must be 0 in the first step"),
     ({"steps": [0, 940, 900], "round": ""}, "must increase from step to step"),
     ({"url": "http://user:secret@prometheus"}, "without user and query"),
-    ({"maxChangedNodes": "0%"}, "whole percentage"),
+    ({"maxChangedNodes": "0%"}, "a percentage between"),
     ({"effects": []}, "at least 1"),
 )
 
