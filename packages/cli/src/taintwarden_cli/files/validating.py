@@ -14,7 +14,7 @@ from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.controller.words.wording import several
 from taintwarden.engine.model import Profile
-from taintwarden.fields.field_errors import FieldError, InvalidObject, as_written
+from taintwarden.fields.field_errors import FieldError, InvalidObject, as_written, duplicate
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.manifests import BadInput, Document, read_documents
@@ -139,8 +139,8 @@ def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Found:
     if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
         known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)
         if known is not document:
-            reason = f"is the name of another {document.kind} of the file, at {known.place}: only one of them is stored"
-            yield FaultSeverity.ERROR, FieldError("metadata.name", name, reason)
+            reason = f"is the name of another {document.kind} of the file, at {known.place}"
+            yield FaultSeverity.ERROR, duplicate("metadata.name", name, reason, "rename one, since only one is stored")
 
 
 def _text(content: Mapping[str, Any], field: str) -> str:
