@@ -384,7 +384,9 @@ def test_every_value_that_is_suggested_is_taken(text):
 
 def test_two_policies_of_one_name(check):
     (found,) = check(policy(), policy(mode="DryRun"), policy("other"))
-    assert found.startswith('error metadata.name: Duplicate value: "sla": is the name of another TaintEvictionPolicy of')
+    assert found.startswith(
+        'error metadata.name: Duplicate value: "sla": is the name of another TaintEvictionPolicy of'
+    )
     assert "f.yaml:2: document 1" in found
 
 

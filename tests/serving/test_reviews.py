@@ -13,7 +13,7 @@ from msgspec import UNSET
 from structlog.testing import capture_logs
 
 from admission.workloads import Json, review
-from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.field_errors import ErrorType, FieldError, duplicate, forbidden, too_long, too_many
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.serving.reviews import MAX_BODY_BYTES, review_app
@@ -101,10 +101,26 @@ async def test_a_refusal_is_told_as_the_server_tells_its_own(bench):
     assert bench.observed == [("validate", "refused")]
 
 
-async def test_a_field_that_is_missing_has_a_cause_of_its_own(bench):
-    bench.judged = AdmissionResponse(refusals=(FieldError("spec.key", UNSET, "Gt needs a key"),))
+@pytest.mark.parametrize(
+    ("fault", "reason", "message"),
+    [
+        (FieldError("a", UNSET, "must be given"), "FieldValueRequired", "Required value: must be given"),
+        (
+            duplicate("a", "b", "is listed in [0]", "remove it"),
+            "FieldValueDuplicate",
+            'Duplicate value: "b": is listed',
+        ),
+        (FieldError("a", "b", "", "", ErrorType.NOT_SUPPORTED), "FieldValueNotSupported", 'Unsupported value: "b": '),
+        (forbidden("a", "may not be", "remove it"), "FieldValueForbidden", "Forbidden: may not be; remove it"),
+        (too_long("a", "bb", 1), "FieldValueTooLong", "Too long: may not be more than 1 characters"),
+        (too_many("a", 3, 2), "FieldValueTooMany", "Too many: 3: must have at most 2 items"),
+    ],
+)
+async def test_each_type_of_fault_has_its_cause(bench, fault, reason, message):
+    bench.judged = AdmissionResponse(refusals=(fault,))
     (cause,) = (await bench.response())["status"]["details"]["causes"]
-    assert (cause["reason"], cause["message"]) == ("FieldValueRequired", "Required value: Gt needs a key")
+    assert cause["reason"] == reason
+    assert cause["message"].startswith(message)
 
 
 async def test_warnings_come_with_what_is_allowed(bench):

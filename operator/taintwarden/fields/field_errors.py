@@ -23,29 +23,22 @@ QUOTE = "put it in quotes"
 
 
 class ErrorType(StrEnum):
-    """Type of a fault, as the reason of a cause in ``metav1.Status``.
+    """Type of a fault with its text, from apimachinery's ``util/validation/field``."""
 
-    The types and their texts are those of apimachinery's ``util/validation/field``.
-    """
+    REQUIRED = "Required value"
+    INVALID = "Invalid value"
+    DUPLICATE = "Duplicate value"
+    NOT_SUPPORTED = "Unsupported value"
+    FORBIDDEN = "Forbidden"
+    TOO_LONG = "Too long"
+    TOO_MANY = "Too many"
 
-    REQUIRED = "FieldValueRequired"
-    INVALID = "FieldValueInvalid"
-    DUPLICATE = "FieldValueDuplicate"
-    NOT_SUPPORTED = "FieldValueNotSupported"
-    FORBIDDEN = "FieldValueForbidden"
-    TOO_LONG = "FieldValueTooLong"
-    TOO_MANY = "FieldValueTooMany"
+    @property
+    def cause(self) -> str:
+        """Reason of a cause in ``metav1.Status``, such as ``FieldValueNotSupported``."""
+        return f"FieldValue{self.name.title().replace('_', '')}"
 
 
-_HEADS = {
-    ErrorType.REQUIRED: "Required value",
-    ErrorType.INVALID: "Invalid value",
-    ErrorType.DUPLICATE: "Duplicate value",
-    ErrorType.NOT_SUPPORTED: "Unsupported value",
-    ErrorType.FORBIDDEN: "Forbidden",
-    ErrorType.TOO_LONG: "Too long",
-    ErrorType.TOO_MANY: "Too many",
-}
 _WITHOUT_VALUE = (ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG)
 
 
@@ -78,9 +71,8 @@ class FieldError(msgspec.Struct, frozen=True):
     @property
     def detail(self) -> str:
         """All but the path."""
-        head = _HEADS[self.error_type]
         value = "" if self.error_type in _WITHOUT_VALUE else f" {_shown(self.value)}:"
-        return f"{head}:{value} {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
+        return f"{self.error_type}:{value} {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
 
     def __str__(self) -> str:
         return f"{self.path}: {self.detail}"

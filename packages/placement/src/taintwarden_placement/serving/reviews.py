@@ -120,7 +120,7 @@ def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict
     causes = [
         {
             "field": refusal.path,
-            "reason": refusal.error_type.value,
+            "reason": refusal.error_type.cause,
             "message": refusal.detail,
         }
         for refusal in refusals[:MAX_LISTED]
