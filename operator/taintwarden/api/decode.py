@@ -177,9 +177,9 @@ class _Walk:
         low = -math.inf if wanted.ge is None else wanted.ge
         high = math.inf if wanted.le is None else wanted.le
         # Written so that NaN fails; and an int is compared before float() could overflow.
-        return (
-            float(value) if low <= value <= high else self._fail(path, value, _between(_decimal(low), _decimal(high)))
-        )
+        if low <= value <= high:
+            return float(value)
+        return self._fail(path, value, _between(_decimal(low), _decimal(high)))
 
     def _fits(self, value: Sized, wanted: inspect.StrType | inspect.VarTupleType | inspect.DictType, path: str) -> bool:
         least, most = wanted.min_length, wanted.max_length

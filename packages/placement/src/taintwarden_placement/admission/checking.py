@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from taintwarden.api.types import GROUP
-from taintwarden.fields.field_errors import MAX_LISTED, FieldError, forbidden
+from taintwarden.fields.field_errors import MAX_LISTED, FieldError
 
 
 class FaultSeverity(StrEnum):
@@ -34,7 +34,7 @@ def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
     for name in unknown:
         near = get_close_matches(name, known, n=1, cutoff=0.6)
         remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-        yield FaultSeverity.WARNING, forbidden(annotation_path(name), "unknown annotation", remedy)
+        yield FaultSeverity.WARNING, FieldError(annotation_path(name), names[name], "unknown annotation", remedy)
 
 
 def look(value: object, *names: str) -> object:

@@ -75,13 +75,13 @@ def check_pod(
 
 def check_owner(workload: object, template: str) -> Found:
     """What has to stand in the pod template, at the path ``template``, and stands on the workload itself."""
-    for name in mapping(look(workload, "metadata", "annotations")):
+    for name, value in mapping(look(workload, "metadata", "annotations")).items():
         if name in ANNOTATIONS:
             reason, remedy = (
                 "has no effect here, since pods do not get it",
                 f"move it to {template}.metadata.annotations",
             )
-            yield FaultSeverity.WARNING, forbidden(annotation_path(name), reason, remedy)
+            yield FaultSeverity.WARNING, FieldError(annotation_path(name), value, reason, remedy)
 
 
 def _check_native(read: ExtendedToleration) -> Found:
@@ -95,10 +95,8 @@ def _check_native(read: ExtendedToleration) -> Found:
     yield from cautions((toleration(read),))
     needs = ROWS[read.operator].family.server
     if needs is None:
-        yield (
-            FaultSeverity.ERROR,
-            FieldError("operator", read.operator, "must be an operator that an API server accepts here", _BESIDE),
-        )
+        reason = "must be an operator that an API server accepts here"
+        yield FaultSeverity.ERROR, FieldError("operator", read.operator, reason, _BESIDE)
     elif needs:
         reason = f"the pod is refused without {needs}"
         yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
