@@ -38,11 +38,7 @@ def test_is_taken(fields):
         ({"round": 10}, "exactly one of steps and round"),
         ({"steps": None}, "exactly one of steps and round"),
         ({"steps": []}, "exactly one of steps and round"),
-<<<<<<< HEAD
-        ({"steps": [900, 940]}, "must be 0 in the first step"),
-=======
         ({"steps": [900, 940]}, "spec.steps[0]: Invalid value: 900: must be 0 in the first step"),
->>>>>>> forms
         ({"steps": [0, 940, 940]}, "must be greater than the step before it (940)"),
         ({"effects": []}, "spec.effects"),
         ({"effects": ["NoExecute", "NoExecute"]}, "spec.effects"),

@@ -211,11 +211,7 @@ def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
         yield forbidden("podSelector", reason, "use namespaceSelector or nodeSelector")
     replace_first, window = spec.eviction.replace_first, spec.limits.guard.window_seconds
     if replace_first is not None and replace_first.timeout_seconds > window:
-<<<<<<< HEAD
-        reason = f"must be less than or equal to limits.guard.windowSeconds, {window}"
-=======
         reason = f"must be less than or equal to limits.guard.windowSeconds ({window})"
->>>>>>> forms
         yield FieldError("eviction.replaceFirst.timeoutSeconds", replace_first.timeout_seconds, reason)
     if spec.reclaim is None:
         return

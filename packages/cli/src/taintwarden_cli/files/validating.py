@@ -136,11 +136,7 @@ def _check_duplicate(document: Document, first: dict[tuple[str, ...], Document])
     if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
         known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)
         if known is not document:
-<<<<<<< HEAD
             reason = f"is the name of another {document.kind} of the file, at {known.location}"
-=======
-            reason = f"is the name of another {document.kind} of the file, at {known.place}"
->>>>>>> forms
             yield FaultSeverity.ERROR, duplicate("metadata.name", name, reason, "rename one, since only one is stored")
 
 

@@ -73,15 +73,9 @@ def check_pod(
     yield from _check_profiles(pod, profiles, covered)
 
 
-<<<<<<< HEAD
 def check_owner(workload: object, template: str) -> Faults:
     """Warn about annotations of a workload that belong in its pod template, at the path ``template``."""
     for name, value in mapping(value_at(workload, "metadata", "annotations")).items():
-=======
-def check_owner(workload: object, template: str) -> Found:
-    """What has to stand in the pod template, at the path ``template``, and stands on the workload itself."""
-    for name, value in mapping(look(workload, "metadata", "annotations")).items():
->>>>>>> forms
         if name in ANNOTATIONS:
             reason, remedy = (
                 "has no effect here, since pods do not get it",
