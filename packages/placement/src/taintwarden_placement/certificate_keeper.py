@@ -1,9 +1,9 @@
-"""Keeps a Service served with a certificate that its callers trust: API servers, or schedulers.
+"""Renewal of the certificate with which a Service answers API servers or schedulers.
 
-Every replica reads the Secret repeatedly, carries out the plan of ``rotation``, and looks whether the webhook
-configurations trust what it serves. It cannot write those: ``trust`` does, with another account.
-No replica leads: a write names the version of the Secret that it is made from, so of two that plan at the same moment
-one reads what the other has written.
+Every replica reads the Secret repeatedly, carries out the plan of ``rotation``, and checks whether the webhook
+configurations trust the served certificate. It cannot write these: ``trust`` does, with another account.
+There is no leader. A write names the resourceVersion of the Secret on which it is based, so if two replicas write at
+the same moment, one fails and reads what the other has written.
 """
 
 import asyncio
@@ -26,27 +26,27 @@ from taintwarden_placement.webhook_calls import (
 )
 
 READ_SECONDS = 10.0
-"""Between two looks at the Secret and at the configurations."""
+"""Seconds between two reads of the Secret and of the configurations."""
 RETRY_SECONDS = 5.0
-"""The same while there is none to serve with, or something failed."""
+"""Seconds between two reads while there is no certificate to serve, or after a failure."""
 
 log = structlog.get_logger()
 
 
 class CertificateKeeper:
-    """One replica's part in keeping the certificate.
+    """Keeps the certificate of one replica valid.
 
     Args:
         client: the session to use.
         namespace: where the Service and the Secret are.
         service: the name of both.
-        makes_own: whether this process creates the certificates, or another program writes the Secret.
-        serve: takes the certificate to serve with, or raises UnusablePair.
-        expires: told when that ends, in seconds since 1970.
-        clock: both clocks.
-        kinds: the configurations whose webhooks call the Service; none where API servers do not.
-        configured: told of each kind whether such a configuration exists.
-        trusted: told of each kind whether API servers trust what is served.
+        makes_own: True if this process creates the certificates, False if another program writes the Secret.
+        serve: starts to serve with a certificate, or raises UnusablePair.
+        expires: called with the end of the served certificate, in seconds since 1970.
+        clock: wall and monotonic time.
+        kinds: the configurations whose webhooks call the Service; empty if API servers do not call it.
+        configured: called with a kind, and True if a configuration of that kind calls the Service.
+        trusted: called with a kind, and True if API servers trust the served certificate.
 
     """
 
@@ -78,13 +78,13 @@ class CertificateKeeper:
         self._complaints = Complaints()
 
     async def run(self) -> None:
-        """Look repeatedly, forever."""
+        """Check the certificate repeatedly, until cancelled."""
         while True:
             pause = await self.look()
             await asyncio.sleep(pause)
 
     async def look(self) -> float:
-        """Look once, and do what is to be done. Returns the seconds until the next look."""
+        """Check the certificate once, and renew it if necessary. Returns the seconds until the next check."""
         try:
             secret = await read_secret(self._client, *self._place)
             self._take(await self._follow_plan(secret) if self._makes_own else secret.content)
@@ -99,7 +99,7 @@ class CertificateKeeper:
         return READ_SECONDS
 
     async def _follow_plan(self, secret: Secret) -> Content:
-        """Change the Secret as it has to be. Returns what it holds then."""
+        """Carry out the next step of the rotation. Returns the content of the Secret afterwards."""
         made = plan(secret.content, self._names, self._clock().wall)
         if not made.changes:
             return secret.content
@@ -112,7 +112,7 @@ class CertificateKeeper:
         return secret.content | made.changes
 
     def _take(self, content: Content) -> None:
-        """Serve with what the Secret holds; with what we have where that cannot be used."""
+        """Serve with the certificate in the Secret. If it is unusable, the one served before stays in use."""
         try:
             pair = read_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
             if pair != self.served:
@@ -130,7 +130,7 @@ class CertificateKeeper:
         log.info("certificate-served", secret=self._secret, days_left=days)
 
     async def _look_at_trust(self, served: Pair) -> None:
-        """Report every configuration that is missing, or does not let API servers trust what is served."""
+        """Report each configuration that is missing, or by which API servers do not trust the served certificate."""
         try:
             found = {kind: await read_configurations(self._client, kind, *self._place) for kind in self._kinds}
         except KubeError as error:
@@ -141,7 +141,7 @@ class CertificateKeeper:
         for kind, configurations in found.items():
             bundles = [bundle for one in configurations for bundle in one.bundles.values()]
             self._configured(kind.value, bool(bundles))
-            if not bundles:  # no API server calls the webhooks because of it, so none has to trust them
+            if not bundles:  # no API server calls these webhooks, so none has to trust them
                 if self._complaints.is_new(kind.value, "missing"):
                     remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)

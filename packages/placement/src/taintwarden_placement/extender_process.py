@@ -1,7 +1,7 @@
-"""The composition root of ``taintwarden scheduler-extender``: answers schedulers, in a process of its own.
+"""The composition root of ``taintwarden scheduler-extender``, a separate process that answers schedulers.
 
-It reads nodes, policies and profiles, and manages its own certificate. It can change nothing else in the
-cluster, and without it schedulers schedule as before.
+It reads nodes, policies and profiles, and manages its own certificate. It can change nothing else in the cluster.
+Schedulers continue without it.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class ExtenderApp(ServedApp):
     Args:
         settings: process settings.
         connection: the cluster.
-        clock: both clocks.
+        clock: wall and monotonic time.
 
     """
 
@@ -45,7 +45,7 @@ class ExtenderApp(ServedApp):
         super().__init__(Process.EXTENDER, settings, connection, clock)
 
     def follow(self) -> Followed:
-        """Nodes, policies and profiles."""
+        """Follow nodes, policies and profiles."""
         feed = self.known.feed
         self._reader = NodeReader()
         self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
@@ -56,7 +56,7 @@ class ExtenderApp(ServedApp):
         }
 
     def serve(self) -> HttpsServer:
-        """Requests of schedulers."""
+        """Create the server for the requests of schedulers."""
         for reason in REASONS:
             self.metrics.extender_refusals.labels(reason)
         demands = Demands(Decoder(self._clock), self.known.profiles)
@@ -79,7 +79,7 @@ class ExtenderApp(ServedApp):
         )
 
     def _derive(self, policies: Sequence[Policy]) -> None:
-        """Policies are in force. If they derive other taints than those before, nodes are read again."""
+        """Put policies in force. If they derive other taints than the policies before, list the nodes again."""
         if self._reader.follow(policies):
             for stream in self._streams:
                 if stream.name == NODES.name:
@@ -87,7 +87,7 @@ class ExtenderApp(ServedApp):
 
 
 async def run(settings: ExtenderSettings) -> BaseException | None:
-    """Serve until told to stop; what made it fail, if anything.
+    """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
         ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.

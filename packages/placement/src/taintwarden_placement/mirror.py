@@ -1,4 +1,4 @@
-"""What is known of every node, by name, for a process that evicts nothing."""
+"""A copy of the needed facts about every node, for a process that evicts nothing."""
 
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
@@ -11,13 +11,13 @@ Value = TypeVar("Value")
 
 
 class Mirror(StreamHandler[NodeObject], Generic[Value]):
-    """Stores what is needed of each node.
+    """The needed facts about each node, by its name.
 
     Args:
-        resource: whose stream it receives.
+        resource: the resource whose stream it receives.
         metrics: counts restarts and faults.
-        read: what is needed of a node.
-        changed: told when something may have changed.
+        read: returns the needed facts about a node.
+        changed: called when a node may have changed.
 
     """
 
@@ -37,20 +37,20 @@ class Mirror(StreamHandler[NodeObject], Generic[Value]):
         return len(self._values)
 
     def get(self, key: str) -> Value | None:
-        """What is known of the node with this name."""
+        """Return the facts about a node; None if it is not known."""
         return self._values.get(key)
 
     def see(self, key: str, obj: NodeObject) -> None:
-        """A node, which may be new."""
+        """Store a new or changed node."""
         self._values[key] = self._read(obj)
         self._on_change()
 
     def lose(self, key: str) -> None:
-        """It is gone."""
+        """Remove a deleted node."""
         self._values.pop(key, None)
         self._on_change()
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
-        """Exactly the nodes of the list exist."""
+        """Remove all nodes that are not in a complete list."""
         self._values = {key: value for key, value in self._values.items() if key in listed}
         self._on_change()

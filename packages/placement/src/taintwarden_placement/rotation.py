@@ -1,7 +1,7 @@
-"""The next content of the Secret of a Service: a plan, from what it holds.
+"""The rotation of certificates: a plan for the next content of a Service's Secret, from the present content.
 
-An authority for ten years signs the certificate that is served. What callers trust is the certificate of the authority,
-which another account writes at installation: a new certificate of the server changes no configuration.
+A certificate authority, valid for ten years, signs the served certificate. Callers trust the authority, whose
+certificate another account writes at installation. A new certificate of the server therefore changes no configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,28 +19,28 @@ from taintwarden.serving.pairs import (
 )
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
-"""Served now. The names are those of Kubernetes' TLS Secrets, which cert-manager writes, too."""
+"""Keys of the served certificate, as in Kubernetes' TLS Secrets, which cert-manager writes, too."""
 AUTHORITY, AUTHORITY_KEY = "authority.crt", "authority.key"
-"""Signs what is served."""
+"""Keys of the authority, which signs the served certificate."""
 TRUSTED = "ca.crt"
-"""What callers shall trust: the authority."""
+"""Key of the certificate that callers have to trust, which is that of the authority."""
 RENEWAL_SHARE = 1 / 3
-"""The next one is made when this share of a certificate's life is left."""
+"""Remaining share of a certificate's lifetime at which the next one is created."""
 
 Content = Mapping[str, bytes]
 
 
 class RotationPlan(msgspec.Struct, frozen=True):
-    """What to write into the Secret (nothing to write: empty), and why."""
+    """Changes to write into the Secret, and the reason; no changes if nothing has to be written."""
 
     changes: dict[str, bytes] = {}
     reason: str = ""
     is_repair: bool = False
-    """The stored certificate cannot be used, which is reported."""
+    """True if the stored content is unusable, which is logged as a warning."""
 
 
 def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
-    """The next step from what is ``stored``, for a server under ``names``."""
+    """Return the next step from the ``stored`` content, for a server with these DNS names."""
     authority = _authority(stored, now)
     if authority is None:
         made = make_authority(names[0], now)
@@ -62,7 +62,7 @@ def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
 
 
 def _authority(stored: Content, now: float) -> Pair | None:
-    """What signs; None if it cannot be used."""
+    """Return the stored authority; None if it is unusable."""
     try:
         found = read_pair(stored.get(AUTHORITY, b""), stored.get(AUTHORITY_KEY, b""), is_authority=True)
     except UnusablePair:
@@ -71,7 +71,7 @@ def _authority(stored: Content, now: float) -> Pair | None:
 
 
 def _current(stored: Content, authority: Pair, names: Sequence[str], now: float) -> tuple[Pair | None, str]:
-    """What is served; or None and why it cannot be."""
+    """Return the stored certificate of the server; or None, and why it is unusable."""
     try:
         pair = read_pair(stored.get(CERTIFICATE, b""), stored.get(KEY, b""))
     except UnusablePair as error:

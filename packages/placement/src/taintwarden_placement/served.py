@@ -1,6 +1,6 @@
-"""What the processes that answer over HTTPS have in common: from their start to their end.
+"""The common parts of the processes that answer over HTTPS: the webhooks and the scheduler extender.
 
-They follow the cluster, keep a certificate, answer probes and scrapes, and stop without losing a call.
+Each follows the cluster, keeps a certificate, answers probes and scrapes, and stops without losing a call.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.settings import ServedSettings
 
 MAX_API_CONNECTIONS = 8
-"""A few watches, and the calls about the certificate."""
+"""Maximum number of connections to the API server: a few watches, and the calls about the certificate."""
 
 log = structlog.get_logger()
 
@@ -36,10 +36,10 @@ class ServedApp(ABC):
     """One running process.
 
     Args:
-        process: what it is.
+        process: the kind of process.
         settings: process settings.
         connection: the cluster.
-        clock: both clocks.
+        clock: wall and monotonic time.
 
     """
 
@@ -51,7 +51,7 @@ class ServedApp(ABC):
         self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
         self._process = process
         self.stopping = asyncio.Event()
-        """Asked to stop, or a task has failed."""
+        """Set by a signal, or after a task has failed."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers = (
             ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition),
@@ -64,17 +64,17 @@ class ServedApp(ABC):
 
     @abstractmethod
     def follow(self) -> Followed:
-        """What it follows, each with what receives its stream."""
+        """Return the handler of each followed resource."""
 
     @abstractmethod
     def serve(self) -> HttpsServer:
-        """What answers. Called after :meth:`follow`."""
+        """Return the server. Called after :meth:`follow`."""
 
     async def start(self) -> None:
-        """Listen, and begin to follow the cluster.
+        """Start all servers, and start following the cluster.
 
         Raises:
-            ConfigError: a port is not to be had.
+            ConfigError: a port cannot be used.
 
         """
         await self.client.__aenter__()
@@ -95,7 +95,7 @@ class ServedApp(ABC):
         )
 
     async def stop(self) -> None:
-        """Stop answering, and end."""
+        """Stop the servers and all tasks."""
         await self.server.stop()
         for task in self._tasks:
             task.cancel()
@@ -106,7 +106,7 @@ class ServedApp(ABC):
         log.info("process-stopped", process=self._process.value)
 
     async def _release_memory(self) -> None:
-        """Once all lists are complete. No client waits then while the collector looks at what is known."""
+        """Release unused memory after all lists, so that later garbage collections do not delay answers."""
         for stream in self._streams:
             await stream.listed.wait()
         memory.release_unused()
@@ -132,11 +132,11 @@ class ServedApp(ABC):
 
 
 def unreported(_key: str, _uid: str, _reason: str) -> None:
-    """The operator reports what is wrong with policies and profiles."""
+    """Ignore a fault of a policy or profile, since the operator reports it."""
 
 
 async def serve(app: ServedApp) -> BaseException | None:
-    """Serve until told to stop; what made it fail, if anything.
+    """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
         ConfigError: a port or a certificate of callers cannot be used.

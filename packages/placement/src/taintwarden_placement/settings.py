@@ -14,11 +14,11 @@ class ServedSettings(CommonSettings, frozen=True, kw_only=True):
     """Settings of the processes that answer over HTTPS: the webhook, and the scheduler extender."""
 
     webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
-    """Where they answer."""
+    """Port on which they answer."""
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)]
     """Name of the Service by which they are called, and of the Secret with their certificate."""
     webhook_certificates: WebhookCertificates = "own"
-    """Whether the process creates the certificate, or another program (cert-manager) writes the Secret and caBundle."""
+    """"own" if the process creates the certificate, "external" if another program writes the Secret and caBundle."""
     webhook_client_ca: str | None = None
     """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it every
     client that can connect is answered."""

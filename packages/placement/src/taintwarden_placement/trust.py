@@ -1,8 +1,8 @@
-"""Writes caBundle: what API servers trust when they call the webhooks.
+"""The command that writes caBundle, the certificate that API servers trust when they call the webhooks.
 
-It runs at installation, with an account of its own or by an administrator. The process that serves the webhooks has no
-right to do it: API servers apply no admission policy to webhook configurations, so the right to change a caBundle
-suffices to have the requests of the whole cluster sent to another server.
+It runs at installation, with a separate account or by an administrator. The process that serves the webhooks has no
+right to do this: API servers apply no admission policy to webhook configurations, so an account that may change a
+caBundle can also send the requests of the whole cluster to another server.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ POLL_SECONDS = 2.0
 
 
 class UntrustedError(Exception):
-    """Nothing was written; the message says why and names the remedy."""
+    """Nothing was written. The message contains the reason and the remedy."""
 
 
 async def spread(client: Client, namespace: str, service: str, wait_seconds: float) -> list[str]:
-    """Let the API servers trust the authority in the Secret of a Service. Returns what was written, a line each.
+    """Let the API servers trust the authority in the Secret of a Service. Returns a line for each configuration.
 
-    Waits so long for the process that fills the Secret.
+    Waits up to ``wait_seconds`` for the process that fills the Secret.
 
     Raises:
         UntrustedError: the Secret has no authority, or no webhook calls the Service.
-        KubeError: the cluster cannot be read, or refuses.
+        KubeError: the API server could not be read, or refused a request.
 
     """
     bundle = await _bundle(client, namespace, service, wait_seconds)
@@ -47,7 +47,7 @@ async def spread(client: Client, namespace: str, service: str, wait_seconds: flo
 
 
 async def _bundle(client: Client, namespace: str, service: str, wait_seconds: float) -> bytes:
-    """What the Secret says that API servers shall trust, once it has an authority."""
+    """Return the certificate to trust, once the Secret has an authority."""
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_seconds
     while True:

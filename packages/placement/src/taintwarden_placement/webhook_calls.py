@@ -1,4 +1,4 @@
-"""The calls about our own webhooks: the Secret with their certificates, and whom the API servers trust."""
+"""API calls about Taintwarden's webhooks: the Secret with their certificate, and the caBundle of configurations."""
 
 import base64
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from taintwarden.kube.http.client import APPLY_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 
 FIELD_MANAGER = "taintwarden-webhooks"
-"""Owns only caBundle; all other fields belong to the installer of the configurations."""
+"""Field manager that owns only caBundle. All other fields belong to the installer of the configurations."""
 TIMEOUT_SECONDS = 10.0
 
 _GROUP_VERSION = "admissionregistration.k8s.io/v1"
@@ -26,7 +26,7 @@ class ConfigurationKind(StrEnum):
 
     @property
     def path(self) -> str:
-        """Where all of the cluster are."""
+        """Path of the cluster's configurations of this kind."""
         return f"/apis/{_GROUP_VERSION}/{self.lower()}s"
 
 
@@ -35,14 +35,14 @@ class _SecretMeta(msgspec.Struct, rename="camel"):
 
 
 class Secret(msgspec.Struct):
-    """What a Secret holds, and the version that was read."""
+    """The content of a Secret, and the resourceVersion that was read."""
 
     metadata: _SecretMeta
     data: dict[str, bytes] | None = None  # base64 in JSON
 
     @property
     def content(self) -> dict[str, bytes]:
-        """What it holds."""
+        """The content, by key; empty if there is none."""
         return self.data or {}
 
 
@@ -75,7 +75,7 @@ class _Configurations(msgspec.Struct):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A configuration with webhooks that call our Service: the caBundle of each of these, by its name."""
+    """A configuration with webhooks that call the Service: the caBundle of each of these webhooks, by its name."""
 
     name: str
     bundles: dict[str, bytes]
@@ -85,7 +85,7 @@ async def read_secret(client: Client, namespace: str, name: str) -> Secret:
     """Read the Secret.
 
     Raises:
-        KubeError: it was not read.
+        KubeError: the request failed.
 
     """
     body = await client.request("GET", _secret_path(namespace, name), timeout_seconds=TIMEOUT_SECONDS)
@@ -95,10 +95,10 @@ async def read_secret(client: Client, namespace: str, name: str) -> Secret:
 async def write_secret(
     client: Client, namespace: str, name: str, changes: Mapping[str, bytes], resource_version: str
 ) -> bool:
-    """Put ``changes`` into the Secret; False: it was written since.
+    """Write ``changes`` into the Secret. Returns False if it was changed after ``resource_version``.
 
     Raises:
-        KubeError: it was not written, or the result is not known.
+        KubeError: the request failed, or the result is not known.
 
     """
     data = {key: _base64(value) for key, value in changes.items()}
@@ -115,10 +115,10 @@ async def write_secret(
 async def read_configurations(
     client: Client, kind: ConfigurationKind, namespace: str, service: str
 ) -> list[Configuration]:
-    """The configurations with webhooks that call our Service, whatever they are called.
+    """Return the configurations of any name with webhooks that call the Service.
 
     Raises:
-        KubeError: they were not read.
+        KubeError: the request failed.
 
     """
     body = await client.request("GET", kind.path, timeout_seconds=TIMEOUT_SECONDS)
@@ -131,10 +131,10 @@ async def read_configurations(
 
 
 async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration, bundle: bytes) -> None:
-    """Have the API servers trust ``bundle`` when they call these webhooks; nothing else is touched.
+    """Let the API servers trust ``bundle`` when they call these webhooks. No other field is changed.
 
     Raises:
-        KubeError: it was not applied.
+        KubeError: the request failed.
 
     """
     applied = [{"name": name, "clientConfig": {"caBundle": _base64(bundle)}} for name in configuration.bundles]

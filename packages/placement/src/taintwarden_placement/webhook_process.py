@@ -1,7 +1,7 @@
-"""The composition root of ``taintwarden webhook``: the admission webhooks, in a process of their own.
+"""The composition root of ``taintwarden webhook``, a separate process with the admission webhooks.
 
-It answers API servers and manages its own certificate. It cannot evict pods, reads neither pods nor nodes, and its
-account can change nothing else. A flood of requests, or an attacker who controls it, therefore stops no eviction.
+It answers API servers and manages its own certificate. It reads neither pods nor nodes, and its account can change
+nothing else. A flood of requests, or an attacker who controls the process, therefore stops no eviction.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ class WebhookApp(ServedApp):
     Args:
         settings: process settings.
         connection: the cluster.
-        clock: both clocks.
+        clock: wall and monotonic time.
 
     """
 
@@ -44,7 +44,7 @@ class WebhookApp(ServedApp):
         super().__init__(Process.WEBHOOK, settings, connection, clock)
 
     def follow(self) -> Followed:
-        """Policies, profiles and namespaces."""
+        """Follow policies, profiles and namespaces."""
         feed = self.known.feed
         policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), unreported)
         profiles = ProfileStore(feed, unreported)
@@ -55,7 +55,7 @@ class WebhookApp(ServedApp):
         }
 
     def serve(self) -> HttpsServer:
-        """Reviews of the API server."""
+        """Create the server for the reviews of API servers."""
         gates = self.settings.gates
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
         judges = {"validate": webhook.validate, "mutate": webhook.mutate}
@@ -74,15 +74,15 @@ class WebhookApp(ServedApp):
 
 
 def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:
-    """What answers from ``known``."""
+    """Create the webhooks that answer from the state in ``known``."""
     decoder = Decoder(clock)
-    # Volumes get node affinity of their own, which the scheduler evaluates for the pods that use them.
+    # Node affinity of volumes is not part of the demand: the scheduler evaluates it.
     demands = Demands(decoder, known.profiles)
     return AdmissionWebhooks(known, decoder, demands.of, gates, by_extender=by_extender)
 
 
 async def run(settings: WebhookSettings) -> BaseException | None:
-    """Serve until told to stop; what made it fail, if anything.
+    """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
         ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.

@@ -1,4 +1,4 @@
-"""What is wrong with an object before it acts, and what a pod needs beside it: for `validate`, `doctor`, webhooks.
+"""Checks of objects before they are stored, and additions to pods: for `validate`, `doctor` and the webhooks.
 
-Forbidden here: I/O, and deciding about pods that run.
+Forbidden here: I/O, and deciding about running pods.
 """

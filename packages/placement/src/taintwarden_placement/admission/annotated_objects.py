@@ -1,4 +1,4 @@
-"""Which checks an object gets, by its kind."""
+"""Checks of an object, selected by its API group and kind."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -26,25 +26,25 @@ TEMPLATES: dict[tuple[str, str], str] = {
     ("batch", "Job"): "spec.template",
     ("batch", "CronJob"): "spec.jobTemplate.spec.template",
 }
-"""Where the pod is in each kind, by API group and kind."""
+"""Path of the pod template by API group and kind; empty for a pod itself."""
 MAX_TEMPLATE_DEPTH = 12
-"""How deep a template of another kind may be: that of a JobSet is 5 levels deep."""
+"""Maximum depth at which a pod template is searched in an object of another kind. A JobSet has it 5 levels deep."""
 
 
 class ObjectRole(StrEnum):
-    """What an object is to the checks."""
+    """The set of checks that applies to an object."""
 
     POLICY = "policy"
     PROFILE = "profile"
     POD = "pod"
     STRANGER = "stranger"
-    """Of our group, and no kind of it; or nothing that Kubernetes would take."""
+    """An object without a kind, or of a kind that Taintwarden's API group does not have."""
     OTHER = "other"
-    """Nothing of ours: there is nothing to check."""
+    """An object of any other kind, which is not checked."""
 
 
 def subject_of(group: str, kind: str) -> ObjectRole:
-    """What an object of this API group and kind is. Our own kinds are known by name, whatever the group says."""
+    """Return the role of an object. The kinds of policies and profiles count even if the group is wrong."""
     if kind in (POLICY_KIND, PROFILE_KIND):
         return ObjectRole.POLICY if kind == POLICY_KIND else ObjectRole.PROFILE
     if not kind or (group == GROUP and kind != PUBLISHER_KIND):  # its rules are those of another package
@@ -61,10 +61,10 @@ def check_object(
     is_completed: bool = False,
     checks_native: bool = True,
 ) -> Found:
-    """All faults of an object. ``profiles`` (of all namespaces) are those it will live with.
+    """Yield all faults of an object. ``profiles`` are the profiles of all namespaces.
 
-    ``is_completed``: native tolerations that are missing beside extended ones will be added (see ``injection``).
-    ``checks_native``: not where the API server has its own word on native tolerations.
+    ``is_completed``: True if the webhook will add missing native tolerations (see ``injection``).
+    ``checks_native``: False if the API server validates native tolerations itself.
     """
     flags = {"is_completed": is_completed, "checks_native": checks_native}
     match subject_of(group, kind):
@@ -84,13 +84,13 @@ def check_object(
 
 
 def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[tuple[str, Found]]:
-    """The pod templates in an object of any kind (Rollout, RayCluster, JobSet ...): path and faults of each."""
+    """Yield path and faults of each pod template in an object of any kind (Rollout, RayCluster, JobSet ...)."""
     for path, template in _templates(obj, "", MAX_TEMPLATE_DEPTH):
         yield path, _check_template(obj, path, template, profiles)
 
 
 def _templates(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
-    """Whatever has a ``spec`` with containers."""
+    """Yield path and value of each nested object that has ``spec.containers``."""
     if depth and isinstance(value, Mapping):
         if path and isinstance(look(value, "spec", "containers"), list):
             yield path, value
@@ -115,7 +115,7 @@ def _check_profile(obj: Mapping[str, Any]) -> Found:
 
 
 def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
-    """The pod, or the template of one, in an object of a kind that is made into pods; any other object itself."""
+    """Return the pod template in an object of a kind in ``TEMPLATES``; any other object itself."""
     path = TEMPLATES.get((group, kind), "")
     return look(obj, *path.split(".")) if path else obj
 

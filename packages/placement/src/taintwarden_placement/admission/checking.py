@@ -1,4 +1,4 @@
-"""The words that the checks of ``validate`` share: how bad a fault is, and careful looks into unknown data."""
+"""Parts that all checks share: the severity of a fault, and access to JSON values of unknown shape."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ from taintwarden.fields.field_errors import MAX_LISTED, FieldError
 
 
 class FaultSeverity(StrEnum):
-    """An error cannot work; a warning may not be what was meant."""
+    """Severity of a fault. An error makes the object unusable; a warning may not be what the author intended."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,12 +21,12 @@ Found = Iterator[tuple[FaultSeverity, FieldError]]
 
 
 def annotation_path(name: str) -> str:
-    """Where an annotation stands."""
+    """Return the path of an annotation in an object."""
     return f"metadata.annotations[{name}]"
 
 
 def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
-    """Annotations of our group that mean nothing on such an object."""
+    """Warn about annotations of Taintwarden's group that are not in ``known``."""
     names = mapping(look(obj, "metadata", "annotations"))
     unknown = [name for name in names if name.startswith(f"{GROUP}/") and name not in known]
     if len(unknown) > MAX_LISTED:
@@ -40,24 +40,24 @@ def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
 
 
 def look(value: object, *names: str) -> object:
-    """What stands below these names, None where nothing does."""
+    """Return the value at a path of field names; None if it is absent."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def mapping(value: object) -> dict[str, object]:
-    """``value`` if it is an object, else an empty one."""
+    """Return ``value`` if it is a JSON object, else an empty one."""
     return {str(key): one for key, one in value.items()} if isinstance(value, Mapping) else {}
 
 
 def sequence(value: object) -> Sequence[object]:
-    """``value`` if it is a list, else an empty one."""
+    """Return ``value`` if it is a list, else an empty one."""
     return value if isinstance(value, list) else ()
 
 
 def without(entry: object, *absent: object) -> object:
-    """``entry`` without the fields that count as not given."""
+    """Return ``entry`` without the fields that have one of the ``absent`` values."""
     if not isinstance(entry, Mapping):
         return entry
     return {name: value for name, value in entry.items() if value not in absent}

@@ -1,9 +1,9 @@
-"""What a pod gets before it is stored: native tolerations beside its extended ones, and nodes that suit it.
+"""Additions to a pod before it is stored: native tolerations beside its extended ones, and node affinity.
 
 The scheduler, the kubelet and the built-in controller do not read extended tolerations. A native ``Exists`` for the
-same key leaves the decision to Taintwarden, and node affinity keeps the scheduler from nodes that it does not suit.
-Without anything that keeps the pod off, ``NoSchedule`` is not tolerated: nothing would undo it. Where node affinity
-should keep it off and cannot be written, the pod gets no node at all.
+same key leaves the decision to Taintwarden, and node affinity keeps the pod off nodes that it does not tolerate.
+A ``NoSchedule`` taint gets no native toleration if no policy places by its key and none would evict the pod: a wrong
+placement would last. If node affinity is necessary and cannot be expressed, the pod gets a selector for no node.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,32 +23,32 @@ _KEPT_OFF = "the pod is kept off nodes with the effect NoSchedule, whatever the 
 _MAX_NAMED = 5
 
 NO_NODE = {"taintwarden.io/node-affinity": "cannot-be-met"}
-"""A node selector that no node matches, for a restriction that cannot be written: it may require anything."""
+"""A node selector that matches no node. It replaces a restriction that cannot be expressed."""
 
 
 class Additions(msgspec.Struct):
-    """What the spec of a pod lacks: the fields that change, each as a whole. What it has never changes."""
+    """Complete new values of fields of a pod's spec. They contain everything that the pod's author wrote."""
 
     fields: dict[str, Any] = {}
     warnings: list[str] = []
 
     def response(self) -> AdmissionResponse:
-        """The response about a pod."""
+        """Return the admission response that adds these fields to a pod."""
         patch = tuple(PatchOperation("add", f"/spec/{name}", value) for name, value in self.fields.items())
         return AdmissionResponse(warnings=tuple(self.warnings), patch=patch)
 
 
 def tolerate(pod: Mapping[str, Any], tolerations: Tolerations) -> Additions:
-    """Only the native tolerations, for a cluster whose schedulers ask the extender: it keeps pods off nodes."""
+    """Add native tolerations only, for a cluster where the scheduler extender keeps pods off nodes."""
     return Additions(_tolerated(pod, tolerations.extended))
 
 
 def additions(
     pod: Mapping[str, Any], demand: Demand, acting: ConcerningPolicies, published: Collection[str], gates: Gates
 ) -> Additions:
-    """What ``pod``, an object of the API, lacks. A second call adds nothing.
+    """Return the additions to ``pod``, an API object. A call for the completed pod adds nothing.
 
-    ``published`` are the labels of nodes whose versions are repeated as numbers.
+    ``published`` are the node labels whose versions are repeated as numbers.
     """
     wanted = restrictions(demand, acting.placing, published, gates)
     extended = demand.tolerations.extended
@@ -66,14 +66,14 @@ def additions(
 def _tolerated(
     pod: Mapping[str, Any], extended: Sequence[Toleration], refused: Collection[str] = ()
 ) -> dict[str, list[Any]]:
-    """Its native tolerations with those that it lacks; nothing if it lacks none."""
+    """Return ``spec.tolerations`` with the missing native tolerations; empty if none is missing."""
     native = sequence(look(pod, "spec", "tolerations"))
     missing = missing_natives(native, extended, refused)
     return {"tolerations": [*native, *missing]} if missing else {}
 
 
 def _placed(pod: Mapping[str, Any], wanted: Restrictions) -> dict[str, Any]:
-    """What keeps it off nodes. If something has to be written and cannot, no node is better than any node."""
+    """Return the fields that restrict a pod to nodes. A restriction that cannot be expressed selects no node."""
     own = mapping(look(pod, "spec", "affinity"))
     merged, problem = merging.restrict(own, wanted.required)
     wanted.warn("placement", [f"{problem}: no node is used"] if problem else ())

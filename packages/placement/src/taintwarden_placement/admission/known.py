@@ -1,4 +1,4 @@
-"""What admission has to know of the cluster: policies, profiles, and the labels of namespaces."""
+"""The cluster state that admission needs: policies, profiles, and the labels of namespaces."""
 
 from taintwarden.engine.machine import events
 from taintwarden.engine.model import Policy
@@ -6,17 +6,17 @@ from taintwarden.engine.profile_selection import Profiles
 
 
 class Known:
-    """The state of the webhook's process. It decides about no pod that runs, so it knows neither pods nor nodes."""
+    """The cluster state of the webhook's process. It contains no pods or nodes, since no decision there needs them."""
 
     def __init__(self) -> None:
         self.policies: tuple[Policy, ...] = ()
-        """Those in force, by name."""
+        """The policies in force, sorted by name."""
         self.profiles = Profiles()
-        """Those of all namespaces."""
+        """The profiles of all namespaces."""
         self._namespaces: dict[str, dict[str, str] | None] = {}
 
     def feed(self, event: events.Event) -> None:
-        """Take in what happened. Events about anything else do not matter here."""
+        """Apply an event. Events about other objects are ignored."""
         match event:
             case events.PoliciesChanged(policies):
                 self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
@@ -32,5 +32,5 @@ class Known:
                 pass
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
-        """The labels of a namespace; None if it is not known."""
+        """Return the labels of a namespace; None if it is not known."""
         return self._namespaces.get(name)

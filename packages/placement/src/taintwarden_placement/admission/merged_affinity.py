@@ -1,4 +1,4 @@
-"""Requirements and preferences about nodes, merged into the affinity that a pod brings."""
+"""Requirements and preferences about nodes, merged into a pod's own affinity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, product
@@ -38,7 +38,7 @@ class _Affinity(msgspec.Struct, rename="camel"):
 
 
 def is_affinity(given: object) -> bool:
-    """Whether it has the types of a pod's affinity, or is none. An API server stores no other."""
+    """True if ``given`` is None or has the types of a pod's affinity. An API server stores nothing else."""
     try:
         msgspec.convert(given, _Affinity | None)
     except msgspec.ValidationError:
@@ -49,9 +49,9 @@ def is_affinity(given: object) -> bool:
 def restrict(
     affinity: Mapping[str, Any] | None, restrictions: Sequence[Alternatives]
 ) -> tuple[Mapping[str, Any] | None, str | None]:
-    """A pod's ``affinity`` with each of ``restrictions``; or as it was, with the reason why nothing could be added.
+    """Return a pod's ``affinity`` with all ``restrictions``; or unchanged, with the reason if they cannot be added.
 
-    Affinity to pods is not changed. How terms are merged: :func:`merge`.
+    Affinity to pods is not changed. :func:`merge` describes how terms are merged.
     """
     whole = affinity or {}
     of_nodes = whole.get("nodeAffinity") or {}
@@ -64,17 +64,17 @@ def restrict(
 def merge(
     required: Mapping[str, Any] | None, restrictions: Sequence[Alternatives]
 ) -> tuple[Mapping[str, Any] | None, str | None]:
-    """A node selector with each of ``restrictions``; or as it was, with the reason why nothing could be added.
+    """Return a node selector with all ``restrictions``; or unchanged, with the reason if they cannot be added.
 
-    Terms are alternatives, so each gets what every restriction demands, in every combination. A term that already
-    names a taint's labels is not changed for that taint: users may write their own terms. Nor is one that has what a
-    restriction demands, so merging twice has no effect. An empty term matches no node and stays empty.
+    Terms are alternatives, so each is combined with every alternative of every restriction. A term that already names
+    a taint's labels is not changed for that taint: users may write their own terms. A term that already meets a
+    restriction is not changed for it, so merging twice has no effect. An empty term matches no node and stays empty.
     """
     restricting = [alternatives for alternatives in restrictions if not alternatives.unrestricted]
     if not restricting:
         return required, None
     given = [{}] if required is None else required.get("nodeSelectorTerms") or []
-    if len(given) > MAX_TERMS:  # looked at one by one they would only show that nothing can be added
+    if len(given) > MAX_TERMS:  # checked first: to compare each term would only delay the same result
         return required, f"has {len(given)} nodeSelectorTerms of its own, and {MAX_TERMS} are possible for placement"
     lacking = [(term, _missing(term, restricting, may_be_empty=required is None)) for term in given]
     if not any(missing for _, missing in lacking):
@@ -92,16 +92,16 @@ def merge(
 
 
 def preference(weight: int, term: Term) -> Json:
-    """One entry of the preferred node affinity."""
+    """Return one entry of the preferred node affinity."""
     return {"weight": weight, "preference": _extended({}, [term])}
 
 
 def prefer(
     affinity: Mapping[str, Any] | None, groups: Iterable[Sequence[Json]]
 ) -> tuple[Mapping[str, Any] | None, str | None]:
-    """A pod's ``affinity`` with these preferences; or as it was, with the reason why nothing could be added.
+    """Return a pod's ``affinity`` with these preferences; or unchanged, with the reason if they cannot be added.
 
-    A group of which all are there already is not added again.
+    A group is not added if the affinity already has all of it.
     """
     whole = affinity or {}
     of_nodes = whole.get("nodeAffinity") or {}
@@ -115,7 +115,10 @@ def prefer(
 
 
 def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Alternatives]:
-    """The restrictions that a term lacks. Empty: none was there, so it stands for every node."""
+    """Return the restrictions that a term does not have.
+
+    ``may_be_empty``: True if the pod has no required affinity, so that the empty ``term`` means every node.
+    """
     expressions = term.get("matchExpressions") or []
     if not (may_be_empty or expressions or term.get("matchFields")):
         return []

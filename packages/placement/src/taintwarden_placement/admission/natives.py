@@ -1,4 +1,4 @@
-"""The native tolerations beside extended ones: the scheduler, the kubelet and other controllers read no others."""
+"""Native tolerations beside extended ones. The scheduler, the kubelet and other controllers read only native ones."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,9 +10,9 @@ from taintwarden_placement.admission.checking import look
 def missing_natives(
     native: Sequence[object], extended: Sequence[Toleration], refused: Collection[str]
 ) -> list[dict[str, str]]:
-    """An ``Exists`` for each key and effect that ``extended`` names and ``native``, as in the API, does not cover.
+    """Return an ``Exists`` for each key and effect that ``extended`` names and ``native`` does not cover.
 
-    ``refused``: the keys whose taints with ``NoSchedule`` must not be tolerated.
+    ``native`` are API objects. ``refused`` are the keys whose ``NoSchedule`` taints must not be tolerated.
     """
     covered = _covered(native)
     named = ((entry.key, entry.effect) for entry in extended if entry.key)
@@ -22,12 +22,12 @@ def missing_natives(
         _native(key, effect)
         for key, effect in wanted
         if covered.isdisjoint((("", ""), ("", effect), (key, ""), (key, effect)))
-        and not (effect and (key, "") in wanted)  # the one for every effect comes, too
+        and not (effect and (key, "") in wanted)  # a toleration for every effect is added, too
     ]
 
 
 def without_guard(extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
-    """The keys with comparisons for ``NoSchedule`` by which no policy would evict the pod again."""
+    """Return the keys whose ``NoSchedule`` taints are compared and by which no policy would evict the pod."""
     compared = (
         entry.key
         for entry in extended
@@ -46,9 +46,9 @@ def _native(key: str, effect: str) -> dict[str, str]:
 
 
 def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
-    """The taints, by key and effect, that native tolerations tolerate without a time limit.
+    """Return key and effect of the taints that native tolerations tolerate without a time limit.
 
-    An empty key or effect stands for every one.
+    An empty key or effect means any.
     """
     return {
         (look(entry, "key") or "", look(entry, "effect") or "")

@@ -1,8 +1,8 @@
-"""Validates objects before they are stored: which errors reject an object, and which cause a warning only.
+"""Validation of objects before they are stored: which errors reject an object, and which only cause a warning.
 
-Only errors of Taintwarden's own fields reject an object, and only if its author can correct them. An annotation that
-did not change is not rejected. Neither is an object that a controller creates, because that would stop a workload. An
-invalid toleration counts as absent there, as always; node affinity that cannot be read does not.
+Only errors in Taintwarden's own fields reject an object, and only if its author can correct them. An annotation that
+did not change causes a warning, and so does any error in an object that a controller creates: rejecting that would
+stop a workload. An invalid toleration then counts as absent; invalid node affinity keeps the pod off every node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from taintwarden_placement.admission.pod_review import ANNOTATIONS
 from taintwarden_placement.admission.response import ALLOWED, AdmissionResponse
 
 INJECT = "taintwarden.io/inject"
-"""Label: "true" on a namespace has its pods completed, "false" on a pod (or template) leaves that one as it is."""
+"""Label. "true" on a namespace completes its pods; "false" on a pod or template excludes it."""
 _COUNTS_AS_ABSENT = "counts as absent"
 
 Json = Mapping[str, Any]
@@ -32,9 +32,9 @@ def check_change(
     *,
     is_injected: bool = False,
 ) -> AdmissionResponse:
-    """The response for ``obj``, which replaces ``old`` if there is one.
+    """Return the response for ``obj``, which replaces ``old`` (None if it is created).
 
-    ``is_injected``: pods of its namespace get the native tolerations that they lack. One that comes here has them.
+    ``is_injected``: True if pods of its namespace are completed. The mutating webhook has already completed ``obj``.
     """
     subject = subject_of(group, kind)
     if subject in (ObjectRole.POLICY, ObjectRole.PROFILE):
@@ -42,7 +42,7 @@ def check_change(
     if subject is not ObjectRole.POD:
         return ALLOWED
     template = pod_in(obj, group, kind)
-    # The template of a DaemonSet has been completed before: its controller reads it.
+    # The mutating webhook has completed pods and the templates of DaemonSets already.
     is_completed = is_injected and kind not in ("Pod", "DaemonSet") and not opts_out(template)
     changed = _changed_annotations(template, None if old is None else pod_in(old, group, kind))
     may_refuse = not is_controlled(obj)
@@ -62,12 +62,12 @@ def check_change(
 
 
 def opts_out(pod: object) -> bool:
-    """Whether a pod (or a template of one) wants to stay as it is."""
+    """True if the label of a pod or pod template excludes it from injection."""
     return look(pod, "metadata", "labels", INJECT) == "false"
 
 
 def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionResponse:
-    """Errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked again."""
+    """Check for errors that the schemas of policies and profiles cannot detect. An unchanged spec is not checked."""
     if old is not None and obj.get("spec") == old.get("spec"):
         return ALLOWED
     found = list(check_object(obj, group, kind))
@@ -78,7 +78,7 @@ def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionR
 
 
 def _annotation_of(fault: FieldError) -> str | None:
-    """The annotation of ours that a fault is about, if it is."""
+    """Return the Taintwarden annotation that a fault is about; None if it is about something else."""
     return next((name for name in ANNOTATIONS if f"metadata.annotations[{name}]" in fault.path), None)
 
 
@@ -88,6 +88,6 @@ def _changed_annotations(pod: object, old: object) -> list[str]:
 
 
 def is_controlled(obj: Json) -> bool:
-    """Whether a controller manages the object."""
+    """True if a controller manages the object."""
     owners = sequence(look(obj, "metadata", "ownerReferences"))
     return any(look(one, "controller") is True for one in owners)

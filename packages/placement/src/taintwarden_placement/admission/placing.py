@@ -1,4 +1,4 @@
-"""What keeps a pod off nodes that it does not tolerate: requirements and preferences about labels of nodes."""
+"""Requirements and preferences about node labels that keep a pod off nodes that it does not tolerate."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,10 +23,10 @@ class ConcerningPolicies(NamedTuple):
 def acting(
     policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Mapping[str, str] | None
 ) -> ConcerningPolicies:
-    """Those of ``policies`` that place pods of a class, and those that evict them.
+    """Return which of ``policies`` place pods of a class, and which may evict them.
 
-    What opts out of evictions is placed all the same, and so are pods of a DaemonSet: nothing would evict them from a
-    node that they do not tolerate.
+    Pods that opt out of evictions and pods of a DaemonSet are placed, too: no policy would evict them from a node that
+    they do not tolerate.
     """
     placed = msgspec.structs.replace(pod_class, do_not_evict=False, do_not_disrupt=False, daemon_set=False)
     enforced = [policy for policy in policies if not policy.rehearses]
@@ -37,29 +37,32 @@ def acting(
 
 
 class Restrictions(msgspec.Struct):
-    """What restricts a pod to nodes, before it is merged with what the pod brings."""
+    """Restrictions of a pod to nodes, before they are merged with the pod's own affinity."""
 
     taints: list[Alternatives] = []
-    """By the taints that policies place by."""
+    """Restrictions because of taints, one for each key by which policies place pods."""
     affinities: list[Alternatives] = []
-    """By node affinity with versions."""
+    """Restrictions because of node affinity with versions."""
     preferred: list[list[dict[str, Any]]] = []
     impossible: bool = False
-    """No node meets it."""
+    """True if no node can match."""
     warnings: list[str] = []
 
     @property
     def required(self) -> list[Alternatives]:
-        """All that has to be met."""
+        """All restrictions that a node must meet."""
         return [*self.taints, *self.affinities]
 
     def warn(self, source: str, faults: Iterable[str]) -> None:
-        """Report what could not be expressed, each fault once."""
+        """Add a warning for each fault that is not reported yet."""
         self.warnings += [text for fault in faults if (text := f"{source}: {fault}") not in self.warnings]
 
 
 def restrictions(demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates) -> Restrictions:
-    """What a pod that demands this gets. ``policies`` place it; ``published``: labels whose versions are repeated."""
+    """Return the restrictions for a pod.
+
+    ``policies`` are those that place it. ``published`` are the node labels whose versions are repeated as numbers.
+    """
     found = Restrictions()
     for key in placed_keys(policies):
         entered = [one for one in REQUIRED_EFFECTS if _may_enter(key, one, demand.tolerations)]
@@ -71,7 +74,7 @@ def restrictions(demand: Demand, policies: Sequence[Policy], published: Collecti
 
 
 def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:
-    """Add what one source of node affinity demands."""
+    """Add the restrictions and preferences of one node affinity."""
     source, native = f"node affinity of {sourced.source}", native_affinity(sourced.affinity, published, gates)
     found.warn(source, [sourced.fault] if sourced.fault else native.faults)
     if native.required == ():
@@ -83,6 +86,6 @@ def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[st
 
 
 def _may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
-    """Whether the pod has a native toleration for some such taint, or gets one."""
+    """True if the pod has, or will get, a native toleration for some taint with this key and effect."""
     named = (entry for entry in tolerations.extended if entry.key)
     return any(entry.key in ("", key) and entry.effect in ("", effect) for entry in (*named, *tolerations.native))

@@ -1,4 +1,4 @@
-"""What can be wrong with a pod or a pod template: our annotations, and native tolerations which some servers refuse."""
+"""Checks of a pod or pod template: Taintwarden's annotations, and native tolerations that some API servers reject."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -34,22 +34,22 @@ from taintwarden_placement.admission.checking import (
 
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
 RECORD_ANNOTATION = "taintwarden.io/completed-template"
-"""Of the template of a DaemonSet, and so of its pods: what the webhook has added."""
+"""Annotation of a DaemonSet's template, and so of its pods: a record of the webhook's additions."""
 _BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
 _NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
 
 
 Covered = set[str | None]
-"""The taint keys that native tolerations of a pod name; None: every key."""
+"""Taint keys that a pod's native tolerations name; None as an element means every key."""
 
 
 def check_pod(
     pod: object, profiles: Sequence[Profile] = (), *, is_completed: bool = False, checks_native: bool = True
 ) -> Found:
-    """A pod, or the template that pods are made from. ``profiles`` are those of its namespace in the same input.
+    """Check a pod or pod template. ``profiles`` are the profiles in its namespace.
 
-    ``is_completed``: native tolerations that are missing beside extended ones will be added. ``checks_native``: not
-    where the API server has its own word on native tolerations.
+    ``is_completed``: True if the webhook will add missing native tolerations. ``checks_native``: False if the API
+    server validates native tolerations itself.
     """
     covered: Covered = {None} if is_completed else set()
     for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
@@ -74,7 +74,7 @@ def check_pod(
 
 
 def check_owner(workload: object, template: str) -> Found:
-    """What has to stand in the pod template, at the path ``template``, and stands on the workload itself."""
+    """Warn about annotations of a workload that belong in its pod template, at the path ``template``."""
     for name in mapping(look(workload, "metadata", "annotations")):
         if name in ANNOTATIONS:
             fault = FieldError(
@@ -104,7 +104,7 @@ def _check_native(read: ExtendedToleration) -> Found:
 
 
 def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
-    """Node affinity in an annotation. It is valid or invalid as a whole."""
+    """Check the node affinity in an annotation. One fault makes all of it invalid."""
     if text is None:
         return
     if not isinstance(text, str):
@@ -121,20 +121,20 @@ def _check_extended(text: object, covered: Covered) -> Found:
         return
     extended, faults = parse_tolerations(text)
     yield from ((FaultSeverity.ERROR, fault) for fault in faults)
-    if not faults:  # else the places in the list are others
+    if not faults:  # invalid tolerations are left out, so that the indexes would be wrong
         yield from ((severity, fault.below(TOLERATIONS_PATH)) for severity, fault in cautions(extended, "[{}].value"))
     yield from _check_companions(extended, covered)
 
 
 def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Found:
-    """Semantic comparisons that depend on text. ``path``: with the place of a toleration in the list."""
+    """Warn about comparisons whose result may surprise. ``path``: a format string that takes a toleration's index."""
     doubtful = ((index, one, *caution(one)) for index, one in enumerate(tolerations))
     for index, one, reason, remedy in islice((found for found in doubtful if found[2]), MAX_FAULTS):
         yield FaultSeverity.WARNING, FieldError(path.format(index), one.value, f"{one.operator}: {reason}", remedy)
 
 
 def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:
-    """Only we read the annotation: the scheduler, the kubelet and the built-in controller want a native toleration."""
+    """Warn about keys without a native toleration: the scheduler and the built-in controller read no annotation."""
     for key in _uncovered(extended, covered):
         fault = FieldError(
             TOLERATIONS_PATH,
@@ -146,13 +146,13 @@ def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found
 
 
 def _uncovered(extended: Iterable[Toleration], covered: Covered) -> list[str]:
-    """The keys of these that no native toleration names, each once."""
+    """Return the keys that no native toleration names, without duplicates."""
     named = dict.fromkeys(one.key for one in extended if one.key)
     return [] if None in covered else [key for key in named if key not in covered]
 
 
 def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Found:
-    """The same goes for profiles that select the pod."""
+    """Warn about keys without a native toleration in the profiles that select the pod."""
     labels = {key: str(value) for key, value in mapping(look(pod, "metadata", "labels")).items()}
     for profile in profiles:
         if not profile.selector.selects(labels):

@@ -1,4 +1,4 @@
-"""The admission webhooks' answer about one object."""
+"""The response of an admission webhook about one object."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class PatchOperation(msgspec.Struct, frozen=True):
 
 
 class AdmissionResponse(msgspec.Struct, frozen=True):
-    """An object is allowed unless it has errors. Warnings are shown to its author; a patch adds fields."""
+    """A response about one object. Any refusal rejects the object. Clients show the warnings to its author."""
 
     refusals: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()

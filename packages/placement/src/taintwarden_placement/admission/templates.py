@@ -1,8 +1,7 @@
-"""What the template of a DaemonSet gets before it is stored, in a namespace with injection.
+"""Additions to the template of a DaemonSet before it is stored, in a namespace with injection.
 
-The controller of a DaemonSet reads the template, never the pods, when it decides on which nodes there should be a pod:
-native tolerations and node affinity that pods get later are too late. What was added is recorded in an annotation of
-the template, so that it is made again from what the author wrote when the template changes or comes back.
+The DaemonSet controller selects nodes by the template. Additions to the pods would come too late. An annotation of the
+template records the additions, so that each later change computes them again from what the author wrote.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +18,13 @@ from taintwarden_placement.admission.pod_review import RECORD_ANNOTATION
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 
 MAX_RECORD_BYTES = 65_536
-"""Of the 262,144 that all annotations of an object may have."""
+"""Maximum size of the record. All annotations of an object may have 262,144 bytes together."""
 _FIELDS = ("tolerations", "affinity", "nodeSelector")
 Json = Mapping[str, Any]
 
 
 class _Change(msgspec.Struct, omit_defaults=True, frozen=True):
-    """A field of the template's spec: what its author wrote, and a digest of what it became."""
+    """A changed field of the template's spec: the value that its author wrote, and a digest of the new value."""
 
     before: Any = None
     after: str = ""
@@ -34,9 +33,9 @@ class _Change(msgspec.Struct, omit_defaults=True, frozen=True):
 def complete_template(
     workload: Json, old: Json | None, additions_to: Callable[[dict[str, Any]], Additions]
 ) -> AdmissionResponse:
-    """The additions to the template of a DaemonSet, which replaces ``old`` if there is one.
+    """Return a response with the additions to a DaemonSet's template. The workload replaces ``old``, or is new (None).
 
-    ``additions_to``: what a pod of it would get. A template that did not change stays as it is: scaling or labelling a
+    ``additions_to`` returns the additions to a pod. A template that did not change gets none, since labelling a
     workload must not replace its pods.
     """
     template = mapping(look(workload, "spec", "template"))
@@ -59,7 +58,7 @@ def complete_template(
 
 
 def _as_written(template: Json) -> dict[str, Any]:
-    """The spec as its author wrote it, where it is still what it became."""
+    """Return the spec without earlier additions. A field that was edited since counts as written by its author."""
     spec, record = mapping(template["spec"]), _record(template)
     for name in _FIELDS:
         change = record.get(name)
@@ -76,12 +75,12 @@ def _record(template: Json) -> dict[str, _Change]:
     text = look(template, "metadata", "annotations", RECORD_ANNOTATION)
     try:
         return msgspec.json.decode(text, type=dict[str, _Change]) if isinstance(text, str) else {}
-    except NOT_JSON:  # edited: what is in the template counts as written by its author
+    except NOT_JSON:  # the record was edited, so all fields count as written by the author
         return {}
 
 
 def _pod(workload: Json, metadata: Json, spec: Json) -> dict[str, Any]:
-    """A pod that would be created from the template."""
+    """Return a pod as the DaemonSet controller would create it from the template."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}
     more = {"namespace": look(workload, "metadata", "namespace") or "", "ownerReferences": [owner]}
     return {"metadata": {**metadata, **more}, "spec": dict(spec)}

@@ -1,4 +1,4 @@
-"""The validating and the mutating webhook: a response for each request, from what is known of the cluster now."""
+"""The validating and the mutating webhook: a response for each request, from the current cluster state."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """``AdmissionReview.request``, as far as it is used. ``object`` is absent in deletions."""
+    """The used fields of ``AdmissionReview.request``. ``object`` is None in a deletion."""
 
     uid: str
     kind: GroupVersionKind
@@ -48,14 +48,14 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class AdmissionWebhooks:
-    """Answers from the policies, profiles and namespaces that are known.
+    """The responses of both webhooks.
 
     Args:
-        known: where they are.
-        decoder: makes engine values of pods.
-        demand_of: what a pod demands of nodes.
-        gates: which operators may match at all.
-        by_extender: schedulers ask the extender, so that pods need no node affinity.
+        known: policies, profiles and namespaces.
+        decoder: decodes pods into engine values.
+        demand_of: returns what a pod requires of nodes.
+        gates: which operators are switched on.
+        by_extender: True if schedulers call the extender, so that pods need no node affinity.
 
     """
 
@@ -75,7 +75,7 @@ class AdmissionWebhooks:
         self._gates = gates
 
     def validate(self, request: AdmissionRequest) -> AdmissionResponse:
-        """Whether the object may be stored."""
+        """Return whether the object may be stored, with warnings for its author."""
         if request.object is None:
             return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
@@ -98,14 +98,14 @@ class AdmissionWebhooks:
         affinity = look(template, "metadata", "annotations", AFFINITY_ANNOTATION)
         if affinity is not None and not (is_injected or self._by_extender):
             warnings.append(_UNPLACED)
-        # Pods and the templates of DaemonSets have been completed before, so their authors were warned.
+        # For pods and DaemonSets, the mutating webhook has returned these warnings already.
         if is_injected and kind not in (_POD, _DAEMON_SET) and not is_controlled(request.object):
             pod = {"metadata": mapping(look(template, "metadata")), "spec": mapping(look(template, "spec"))}
             warnings += self._additions(pod, request.namespace).warnings
         return msgspec.structs.replace(found, warnings=tuple(warnings))
 
     def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
-        """What a pod or the template of a DaemonSet gets before it is stored."""
+        """Return the additions to a pod or to the template of a DaemonSet."""
         if request.object is None:
             return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
@@ -121,7 +121,7 @@ class AdmissionWebhooks:
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _read(pod, namespace)
-        # A mirror pod stands for one that runs; and no API server asks about what is no pod, nor stores it.
+        # The kubelet already runs the static pod behind a mirror pod. An object that is no valid pod is not stored.
         if read is None or look(pod, "metadata", "annotations", _MIRROR) is not None:
             return Additions()
         demand = self._demand_of(read)
@@ -139,13 +139,13 @@ def _read(pod: object, namespace: str) -> UnboundPod | None:
         return None
     if not is_affinity(look(pod, "spec", "affinity")):
         return None
-    # A pod whose name is still to be made may come without its namespace, too.
+    # A pod in a request may lack its namespace, for example if the API server still has to generate its name.
     read.metadata.namespace = namespace
     return read
 
 
 def _too_large(pod: object) -> AdmissionResponse | None:
-    """Allows a pod with more tolerations than may count, unread. None for any other pod."""
+    """Return a response that allows a pod with too many tolerations without reading it; None for any other pod."""
     native = len(sequence(look(pod, "spec", "tolerations")))
     if native <= MAX_OF_A_POD:
         return None

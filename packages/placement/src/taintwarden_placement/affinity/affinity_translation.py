@@ -1,6 +1,6 @@
-"""Translates node affinity with versions into what the scheduler can compare: the numbers of repeated labels.
+"""Translation of node affinity with versions into integer comparisons of node labels, which the scheduler can do.
 
-What cannot be expressed exactly matches fewer nodes and is reported, as with tolerations.
+A requirement that cannot be expressed exactly matches fewer nodes and is reported as a fault.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,13 +23,13 @@ from taintwarden_placement.affinity.translation import Translation
 from taintwarden_placement.node_labels.names import label_version_label, plain_labels
 
 MAX_TERMS = 64
-"""So many terms at most: the scheduler tries them one after the other for every node."""
+"""Maximum number of terms. The scheduler tries each of them for every node."""
 
 
 class NativeAffinity(msgspec.Struct, frozen=True):
-    """Node affinity without versions. ``required`` None: every node will do; without a term, none does.
+    """Node affinity without versions. ``required`` None matches every node; an empty tuple matches none.
 
-    ``faults`` are sentences about nodes that match and are left out.
+    ``faults`` are sentences about matching nodes that are left out.
     """
 
     required: tuple[Term, ...] | None = None
@@ -38,14 +38,14 @@ class NativeAffinity(msgspec.Struct, frozen=True):
 
 
 def native_affinity(affinity: NodeAffinity, published: Collection[str], gates: Gates = ALL_GATES) -> NativeAffinity:
-    """``affinity`` over labels of placement. ``published``: the labels whose versions are repeated as numbers."""
+    """Translate ``affinity``. ``published`` are the node labels whose versions are repeated as numbers."""
     faults: dict[str, None] = {}
 
     def terms(given: Sequence[Term]) -> tuple[Term, ...]:
-        """Terms that match the same nodes, but for the faults. An empty term matches no node."""
+        """Translate terms. Nodes that are left out are in ``faults``. An empty term matches no node."""
         alternatives = [[_alternatives(one, published, gates, faults) for one in term] for term in given if term]
         number = sum(prod(map(len, one)) for one in alternatives)
-        if number > MAX_TERMS:  # counted before they are built
+        if number > MAX_TERMS:  # counted first, since there may be too many to build
             faults[f"no node matches: it takes {number} terms, at most {MAX_TERMS} are possible"] = None
             return ()
         return tuple(tuple(chain.from_iterable(each)) for one in alternatives for each in product(*one))
@@ -61,14 +61,14 @@ def native_affinity(affinity: NodeAffinity, published: Collection[str], gates: G
 def _alternatives(
     requirement: NodeRequirement, published: Collection[str], gates: Gates, faults: dict[str, None]
 ) -> tuple[Term, ...]:
-    """Terms of which one must match where the requirement holds."""
+    """Return alternative terms. A node that matches one of them meets the requirement."""
     if requirement.operator not in COMPARING_NODE_OPERATORS or len(requirement.values) != 1:
         return ((requirement,),)
     number_label = label_version_label(requirement.key)
     if requirement.operator in SEMVER_NODE_OPERATORS and requirement.key not in published:
         faults[f"{requirement}: no policy lists the label {requirement.key} under versionLabels"] = None
         return ()
-    # Only versions can be switched off: the scheduler has always compared the integers of labels.
+    # Only comparisons of versions can be switched off: Kubernetes always compares integers in node affinity.
     only_semver = Gates(semver_operators=gates.semver_operators)
     translation = Translation(plain_labels(requirement.key, number_label or ""), only_semver)
     translation.add(Toleration(requirement.key, requirement.operator, requirement.values[0]))

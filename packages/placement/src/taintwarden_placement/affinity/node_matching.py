@@ -1,7 +1,8 @@
-"""The comparison of node affinity with the labels of a node.
+"""Comparison of node affinity with the labels of a node.
 
-As ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity`` and ``k8s.io/apimachinery/pkg/labels``, and KEP-5721 for
-versions: the label is on the left, and a label that cannot be compared does not match.
+The rules are those of ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity`` and
+``k8s.io/apimachinery/pkg/labels``, and of KEP-5721 for versions: the label is the left operand, and a label that
+cannot be compared does not match.
 """
 
 import re
@@ -17,7 +18,7 @@ from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.versions import parse_version
 
 MAX_KNOWN = 64
-"""Results of one requirement that are remembered: few labels have more versions at a time."""
+"""Maximum number of cached results of one requirement. Few labels have more values in a cluster."""
 _COMPARE = {
     NodeOperator.GT: gt,
     NodeOperator.LT: lt,
@@ -28,11 +29,11 @@ _COMPARE = {
 _GO_INTEGER = re.compile(r"[-+]?[0-9]{1,63}")
 
 Check = Callable[[str | None], bool]
-"""Whether a requirement holds for the value of its label; None: the node has none."""
+"""Returns True if a requirement holds for the value of its label, which is None if the node has no such label."""
 
 
 def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
-    """A check for many nodes: values of the requirement are read once.
+    """Return a check for many nodes. The values of the requirement are parsed once.
 
     ``NotIn`` and ``DoesNotExist`` also hold for an absent label, as in Kubernetes.
     """
@@ -60,7 +61,7 @@ def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
 
 
 def describe(requirement: NodeRequirement, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> str:
-    """Why a requirement does not hold, with the value of the label."""
+    """Return why a requirement does not hold, with the value of the label."""
     label = labels.get(requirement.key)
     if label is None:
         return f"{requirement}: the node has no such label"
@@ -81,7 +82,7 @@ def _reader(requirement: NodeRequirement) -> Callable[[str], Any]:
 
 
 def _wanted(requirement: NodeRequirement) -> Any:
-    """What labels are compared with; None if they cannot be."""
+    """Return the parsed value of a comparison; None if it cannot be parsed."""
     return _reader(requirement)(requirement.values[0]) if len(requirement.values) == 1 else None
 
 
@@ -90,7 +91,7 @@ def _is_switched_off(requirement: NodeRequirement, gates: Gates) -> bool:
 
 
 def _go_integer(text: str) -> int | None:
-    """As Go's ``strconv.ParseInt`` in base ten, with which the scheduler reads labels: 0950 is 950."""
+    """Parse an integer as the scheduler does, with Go's ``strconv.ParseInt`` in base ten: 0950 is 950."""
     if not _GO_INTEGER.fullmatch(text):
         return None
     value = int(text)

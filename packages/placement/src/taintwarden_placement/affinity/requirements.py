@@ -1,4 +1,4 @@
-"""Translates a pod's extended tolerations for one taint key into requirements of its node affinity."""
+"""Translation of a pod's extended tolerations for one taint key into requirements of its node affinity."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations, product
@@ -14,13 +14,13 @@ from taintwarden_placement.node_labels.names import NO_EFFECT, TaintLabels, effe
 from taintwarden_placement.node_labels.wanted import neutral_labels
 
 REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
-"""Those that keep pods off a node."""
+"""Effects of taints that keep pods off a node."""
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """What a node must meet because of one taint key: one of ``terms``, unless it is ``unrestricted``.
+    """A restriction because of one key: a node must match one of ``terms``, or may be any node if ``unrestricted``.
 
-    ``labels`` are those that the terms may name. ``faults`` are sentences about nodes that are tolerated but left out.
+    ``labels`` are the node labels that the terms may name. ``faults`` are sentences about tolerated nodes left out.
     """
 
     key: str
@@ -36,12 +36,12 @@ def requirements(
     gates: Gates = ALL_GATES,
     effects: Sequence[str] = REQUIRED_EFFECTS,
 ) -> Alternatives:
-    """The nodes onto which the scheduler may put a pod with these *extended* ``tolerations``, by the taint ``key``.
+    """Return the nodes that a pod with these *extended* ``tolerations`` may use, by the taint ``key``.
 
-    ``effects``: those of the taints that the scheduler accepts by native tolerations; it rejects the others itself,
-    and they need no requirement. Unrestricted: an ``Exists``, or no extended toleration
-    names the key, so that the native ones decide, which the scheduler evaluates. A node without the taint is included
-    as soon as its labels say so: a node that the operator has not labelled yet may have any value.
+    ``effects`` are those for which the pod has a native toleration. The scheduler itself rejects nodes with other
+    effects. The result is unrestricted if an ``Exists`` tolerates every value, or if no extended toleration names the
+    key: the scheduler evaluates the native ones. A node without the taint is included once its labels say that it does
+    not have the taint: a node that the operator has not labelled yet may have any value.
     """
     labels = taint_labels(key)
     if not any(entry.key == key for entry in tolerations):
@@ -73,10 +73,10 @@ def _is_met(term: Term, labels: Mapping[str, str]) -> bool:
 def _where_present(
     by_effect: dict[str, tuple[Term, ...] | None], labels: TaintLabels, neutral: Mapping[str, str]
 ) -> tuple[Term, ...] | None:
-    """What a node with the taint must meet; None if there is no requirement for any effect.
+    """Return the terms for nodes with the taint; None if there is no requirement for any effect.
 
-    If it depends on the effect, each combination of effects that a node may have gets its own requirements. A node
-    without the taint is included in one of them if that costs no further term.
+    If the requirement depends on the effect, each combination of effects that a node may have gets its own terms. A
+    node without the taint is included in one of them if no further term is necessary for that.
     """
     groups = list(dict.fromkeys(by_effect.values()))
     if len(groups) <= 1:
@@ -93,13 +93,13 @@ def _where_present(
             besides = absent if _is_met(term, neutral) else ()
             absent = () if besides else absent
             found.append((NodeRequirement(labels.effect, NodeOperator.IN, (*besides, *named)), *term))
-        if None in wanted:  # nor has a node that was not looked at the label
+        if None in wanted:  # a node that is not labelled yet lacks the label of effects, too
             labelled = term or (NodeRequirement(labels.value, NodeOperator.EXISTS),)
             found.append((NodeRequirement(labels.effect, NodeOperator.DOES_NOT_EXIST), *labelled))
     return tuple(found)
 
 
 def _all_of(groups: Sequence[tuple[Term, ...]]) -> list[Term]:
-    """All combinations of one term from each distinct group."""
+    """Return all combinations of one term from each distinct group."""
     combined = (chain.from_iterable(terms) for terms in product(*dict.fromkeys(groups)))
     return [tuple(dict.fromkeys(term)) for term in combined]

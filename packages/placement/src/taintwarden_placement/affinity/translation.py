@@ -1,4 +1,4 @@
-"""Collects the tolerations for one taint and effect as requirements on a node's labels: any of them is enough."""
+"""Translation of the tolerations for one taint key and effect into alternative terms about node labels."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,20 +14,20 @@ from taintwarden.engine.operators import ROWS, VERSION, Match, Side, match
 from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
 from taintwarden_placement.node_labels.names import HIGHEST, TaintLabels
 
-# Of a taint's value and of a label's: validation.IsValidLabelValue of apimachinery.
+# The values of taints and labels that apimachinery's validation.IsValidLabelValue accepts.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _BOUNDS = (Side.ABOVE, Side.BELOW)
 
 
 class _Bounds:
-    """The thresholds of one order that most values pass."""
+    """The most permissive lower and upper threshold of one order."""
 
     def __init__(self) -> None:
         self.above: Any = None
         self.below: Any = None
 
     def add(self, side: Side, bound: Any) -> None:
-        """Another threshold."""
+        """Replace the threshold of this side if ``bound`` permits more values."""
         if side is Side.ABOVE:
             self.above = bound if self.above is None else min(self.above, bound)
         else:
@@ -35,17 +35,17 @@ class _Bounds:
 
 
 class Translation:
-    """Add the tolerations one by one, then call :meth:`terms`. A toleration that can never hold adds nothing.
+    """A translation in two steps: call :meth:`add` with each toleration, then :meth:`terms`.
 
     Args:
-        labels: what is compared. Where they have values that stand for "no such taint", comparisons hold for these.
-        gates: which operators may match at all.
+        labels: the node labels to compare. A label value that means "no such taint" passes every comparison.
+        gates: which operators are switched on.
 
     """
 
     def __init__(self, labels: TaintLabels, gates: Gates) -> None:
         self.faults: list[str] = []
-        """Sentences about nodes that are tolerated and left out."""
+        """Sentences about tolerated nodes that are left out."""
         self._labels = labels
         self._absent = (HIGHEST,) if labels.high_value != labels.value else ()
         self._gates = gates
@@ -53,14 +53,14 @@ class Translation:
         self._empty = False
         self._added: list[Toleration] = []
         self._excluded: tuple[str, ...] | None = None
-        """The values that no ``NotIn`` tolerates; None without one."""
+        """The values that no ``NotIn`` tolerates; None if there is no ``NotIn``."""
         self._values: dict[str, None] = {}
         self._versions: dict[int, None] = {}
         self._orders: dict[int, None] = {}
         self._integer_bounds, self._version_bounds, self._order_bounds = _Bounds(), _Bounds(), _Bounds()
 
     def add(self, toleration: Toleration) -> None:
-        """Also include the nodes that this toleration tolerates."""
+        """Include the nodes that this toleration tolerates. A toleration that can never hold adds nothing."""
         row = ROWS.get(toleration.operator)
         if row is None or not row.family.is_on(self._gates) or (wanted := row.wanted(toleration)) is None:
             return
@@ -79,11 +79,11 @@ class Translation:
             case ValueType.VERSION if row.side in (Side.AT, *_BOUNDS):
                 add = self._order if row.family is VERSION else self._version
                 add(toleration, row.side, wanted)
-            case _:  # a new row of the table: a guess would leave out nodes, and nothing would show it
+            case _:  # a new operator: without an error, nodes would be left out unnoticed
                 raise NotImplementedError(f"{toleration}: no requirement of a node says what it accepts")
 
     def terms(self) -> tuple[Term, ...] | None:
-        """One of these has to hold for a node with the taint; None: all nodes are included, so there are no faults."""
+        """Return alternative terms for a node with the taint; None if all nodes are included, without faults."""
         excluded = None if self._excluded is None else [one for one in self._excluded if not self._is_tolerated(one)]
         if self._everything or excluded == []:
             self.faults.clear()
@@ -136,21 +136,24 @@ class Translation:
         )
 
     def _all_but(self, excluded: Sequence[str]) -> Iterator[Term]:
-        """Every value but those. What cannot be expressed is empty on both labels, and may be one of them."""
+        """Yield terms for every value except ``excluded``.
+
+        The labels of a value that cannot be expressed are empty. It may be an excluded value, so it does not match.
+        """
         label, others = self._labels.high_value, tuple(dict.fromkeys((*excluded, "")))
         yield NodeRequirement(label, NodeOperator.EXISTS), NodeRequirement(label, NodeOperator.NOT_IN, others)
         if "" not in excluded:
             yield self._without_value()
 
     def _of_values(self) -> Iterator[Term]:
-        """No label has a sign, and the API server rejects a sign in a requirement."""
+        """Yield terms for integers and named values. Labels have no sign; the API server rejects signed operands."""
         above, below = self._integer_bounds.above, self._integer_bounds.below
         if above is not None and above < 0:
-            above, below = 0, max(below or 0, 1)  # zero, however it is spelled
+            above, below = 0, max(below or 0, 1)  # "less than 1" includes zero in any spelling
         above = None if above == MAX_INT64 else above
         below = None if below is not None and below <= 0 else below
         yield from _compared(self._labels.high_value, self._labels.low_value, above, below, self._values, self._absent)
-        if self._empty:  # what cannot be expressed is empty on both labels
+        if self._empty:  # the labels of a value that cannot be expressed are empty, too
             yield self._without_value()
 
     def _without_value(self) -> Term:
@@ -158,12 +161,12 @@ class Translation:
         return NodeRequirement(self._labels.value, NodeOperator.IN, ("",)), without_version
 
     def _of_versions(self) -> Iterator[Term]:
-        """Pre-releases that have the number of a bound are reported, unless the other bound includes them."""
+        """Yield terms for versions. Pre-releases of a version share one number, so some are left out and reported."""
         lowest, highest = self._version_bounds.above, self._version_bounds.below
         above, below = (None if one is None else encode_version(one) for one in (lowest, highest))
         for bound, side in ((lowest, "above"), (highest, "below")):
             if bound is None or not bound.prerelease or (bound is highest and bound.prerelease == "0"):
-                continue  # none sorts below the last of these
+                continue  # no pre-release sorts below pre-release 0
             if not _is_outside(encode_version(bound), above, below):
                 reason = "are left out: labels cannot order them"
                 self.faults.append(f"pre-releases of {bound.finalize_version()} {side} {bound} {reason}")
@@ -184,7 +187,10 @@ class Translation:
 def _compared(
     high: str, low: str, above: int | None, below: int | None, values: Iterable[object], absent: Sequence[str] = ()
 ) -> Iterator[Term]:
-    """Whatever is above the one, below the other, or one of ``values``. ``absent``: stands for "no such taint"."""
+    """Yield terms for numbers greater than ``above``, less than ``below``, or in ``values``.
+
+    ``absent`` are the label values of a node without the taint.
+    """
     if above is not None:
         yield (NodeRequirement(high, NodeOperator.GT, (str(above),)),)
     if below is not None:
@@ -194,5 +200,5 @@ def _compared(
 
 
 def _is_outside(number: int | None, above: int | None, below: int | None) -> bool:
-    """Whether a number is above the one or below the other."""
+    """True if a number is greater than ``above`` or less than ``below``."""
     return number is not None and ((above is not None and number > above) or (below is not None and number < below))

@@ -1,8 +1,8 @@
-"""The labels of nodes by which the scheduler avoids nodes that are not tolerated.
+"""Node labels by which the scheduler avoids nodes that a pod does not tolerate.
 
-The scheduler compares integers of node labels in a pod's node affinity. So the values of selected taints are repeated
-as labels of the node. ``wanted`` says which labels a node should have; ``labeller`` writes them, in the operator's
-process and beside its machine, which decides by taints alone.
+A pod's node affinity can compare integers in node labels. The values of selected taints are therefore repeated as
+labels of the node. ``wanted`` computes the labels that a node should have; ``labeller`` writes them in the operator's
+process. The operator's machine does not use them: it decides by taints alone.
 """
 
 from taintwarden_placement.node_labels.encoding import encode_version

@@ -1,8 +1,8 @@
-"""Keeps the labels of nodes as the taints that they repeat ask for.
+"""The labeller, which writes the node labels that repeat taints.
 
-It takes the events of the machine before the machine does, since the scheduler places the replacements of evicted pods
-by the labels. For each node at most one write is in progress; when it ends, the node is compared again. A write that
-failed waits, and so do labels that another client keeps changing.
+It receives each event before the machine does, since the scheduler places the replacements of evicted pods by the
+labels. For each node at most one write is in progress; when it ends, the node is compared again. The labeller delays
+the next write after a failure, and while another client keeps changing the labels back.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ from taintwarden_placement.node_labels.notices import LabelsContested, NotMirror
 from taintwarden_placement.node_labels.wanted import Label, placed_keys, published_labels, wanted_labels
 
 WRITES = 4
-"""Nodes labelled at once."""
+"""Maximum number of concurrent writes."""
 DOMAIN = "taintwarden.io/"
-"""Each of the labels has it."""
+"""Part of the key of every label that the labeller writes."""
 MAX_COMPLAINTS = 10_000
-"""As many nodes as may fail together, so that each is logged once; a few dozen bytes each."""
+"""Maximum number of nodes whose failures are remembered, so that each is logged once. Each takes some dozen bytes."""
 AT_ONCE = 20
-"""Nodes compared after a change of policies before others get their turn."""
+"""Maximum number of nodes compared before other tasks run, after a change of policies or of the leader."""
 MAX_IN_A_ROW = 3
-"""How often the same labels are written without delay: a person, or a kubelet that starts, changes them once."""
+"""Maximum number of repetitions of a write without delay. A person or a starting kubelet reverts labels once."""
 CONTESTED_SECONDS = (1.0, 300.0)
-"""First and longest delay before labels are written again that another client keeps changing."""
+"""First and longest delay before a write is repeated that another client has reverted too often."""
 CALM_SECONDS = 1800.0
-"""How long such labels have to stay until the delays begin again."""
+"""Seconds without a revert until the delays begin with the first one again."""
 TIMINGS = Timings()
 RETRY_SECONDS = {
     WriteOutcome.OUTDATED: TIMINGS.write_outdated,
@@ -47,7 +47,7 @@ RETRY_SECONDS = {
     WriteOutcome.REFUSED: TIMINGS.write_refused,
     WriteOutcome.GONE: TIMINGS.write_refused,
 }
-"""First and longest delay after a write, as of the machine. If the node is gone, the stream says so before that."""
+"""First and longest delay after a failed write, those of the machine. A deletion of the node ends the delay."""
 
 log = structlog.get_logger()
 
@@ -56,48 +56,48 @@ Labels = Mapping[str, str | None]
 
 
 class _Labelled(msgspec.Struct, eq=False):
-    """What is known of a node."""
+    """State of one node."""
 
     node: Node
-    """As the stream has delivered it."""
+    """The node as the stream has delivered it."""
     unseen: Labels = {}
-    """What was written, and not delivered yet: a pod may have been placed by that already."""
+    """Label changes that were written and not delivered yet. The scheduler may already have placed pods by them."""
     version: int = -1
-    """Of the node after that."""
+    """resourceVersion of the node after that write."""
     is_busy: bool = False
-    """A write is in progress."""
+    """True if a write is in progress."""
     pause: asyncio.TimerHandle | None = None
-    """It is written again when this ends."""
+    """Timer that starts the next write."""
     failures: int = 0
     faults: Sequence[tuple[Taint | Label, str]] = ()
-    """What labels cannot express, as it was reported."""
+    """The reported taints and labels that labels of placement cannot express."""
     put: Labels = {}
-    """The labels that were sent last, and when."""
+    """The labels of the last write; ``put_at`` is its time on the event loop's clock, in seconds."""
     put_at: float = 0.0
     number: int = 0
-    """How often the same were to be sent again, since another client had changed them back."""
+    """How often in a row another client has reverted them."""
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of the node, with what was written."""
+        """The delivered labels with the changes that were written since."""
         if not self.unseen:
             return self.node.labels
         return _kept({**self.node.labels, **self.unseen})
 
     def rest(self) -> None:
-        """No pause any more."""
+        """Cancel the timer of the next write."""
         if self.pause is not None:
             self.pause.cancel()
             self.pause = None
 
 
 class Labeller:
-    """Writes the labels of nodes while this process leads.
+    """Writes the labels of nodes while this process is the leader.
 
     Args:
         client: the session to use.
-        leads: whether the lease is held now.
-        report: takes notices.
+        leads: returns True if this process holds the lease now.
+        report: receives notices.
         spawn: starts the tasks.
 
     """
@@ -112,10 +112,10 @@ class Labeller:
         self._complaints = Complaints(MAX_COMPLAINTS)
         self._slots = asyncio.Semaphore(WRITES)
         self._waiting: dict[str, None] = {}
-        """Nodes to be compared, since policies or the leader changed."""
+        """Names of nodes to compare, after a change of policies or of the leader."""
 
     def take(self, event: Event) -> None:
-        """Something changed; the machine is going to see the same."""
+        """Apply an event, which the machine receives afterwards."""
         match event:
             case events.NodeSeen(node, listed):
                 self._see(node, listed=listed)
@@ -138,7 +138,7 @@ class Labeller:
                     self._nodes[name] = _Labelled(state.node)
                 self._compare_all()
 
-    # -- what nodes have ------------------------------------------------------------------------------------------
+    # -- delivered nodes ------------------------------------------------------------------------------------------
 
     def _see(self, node: Node, *, listed: bool) -> None:
         state = self._nodes.get(node.name)
@@ -156,7 +156,7 @@ class Labeller:
         self._compare(state)
 
     def _forget(self, name: str) -> None:
-        """The node is gone, another one has its name, or the leader changed: what is in progress does not count."""
+        """Drop the state of a node. A write in progress for it is ignored when it ends."""
         state = self._nodes.pop(name, None)
         if state is not None:
             state.rest()
@@ -175,10 +175,10 @@ class Labeller:
                     self._compare(state)
             await asyncio.sleep(0)
 
-    # -- what they should have ------------------------------------------------------------------------------------
+    # -- comparison -----------------------------------------------------------------------------------------------
 
     def _compare(self, state: _Labelled) -> None:
-        """Write what a node lacks, unless that has to wait."""
+        """Start a write if the labels of a node differ from the wanted ones, unless the write has to wait."""
         if not (self._is_synced and self._is_leading) or state.is_busy:
             return
         change = self._change(state)
@@ -188,7 +188,7 @@ class Labeller:
             self._begin(state)
 
     def _change(self, state: _Labelled) -> Labels:
-        """All labels that the node should have and those that it should lose; none if it has exactly these."""
+        """Return all wanted labels, and None for each label to remove; empty if the node needs no change."""
         labels = state.labels
         if not self._places and not any(DOMAIN in label for label in labels):
             return {}
@@ -203,7 +203,7 @@ class Labeller:
         return {**dict.fromkeys(label for label in present if label not in wanted.labels), **wanted.labels}
 
     def _has_to_wait(self, state: _Labelled, change: Labels) -> bool:
-        """Whether a write has failed, or another client changes the labels of a node back whenever they are written."""
+        """True if the write has to wait, after a failure or because another client reverts the labels repeatedly."""
         wanted = _kept(change)
         if state.pause is not None and (state.failures or wanted == state.put):
             return True
@@ -264,12 +264,12 @@ class Labeller:
             self._pause(state, RETRY_SECONDS[outcome], state.failures)
 
     def _stands(self, state: _Labelled) -> bool:
-        """Whether a node may be written, and nothing has replaced what is known of it."""
+        """True if this process is the leader and ``state`` is still the state of the node."""
         return self._leads() and self._nodes.get(state.node.name) is state
 
 
 def _kept(change: Labels) -> dict[str, str]:
-    """The labels that a change does not remove."""
+    """Return the labels that a change sets, without those that it removes."""
     return {label: text for label, text in change.items() if text is not None}
 
 

@@ -1,4 +1,4 @@
-"""What is reported of the labels of a node, each with its log line, its Event and its sentence."""
+"""Notices about the labels of a node, each with its log line and its Event."""
 
 import msgspec
 
@@ -19,9 +19,9 @@ class NotMirrored(msgspec.Struct, frozen=True):
 
 
 class LabelsContested(msgspec.Struct, frozen=True):
-    """Notice: another client has changed labels of placement back ``number`` times; they are written ``after`` seconds.
+    """Notice: another client has reverted labels of placement ``number`` times in a row.
 
-    ``labels``: those that differ.
+    ``labels`` are the names of those that differ. They are written again after ``after`` seconds.
     """
 
     node: str

@@ -1,4 +1,4 @@
-"""Translates the taints of a node, and the versions in its labels, into the labels that repeat them."""
+"""Translation of a node's taints, and of the versions in its labels, into the labels that repeat them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ from taintwarden_placement.node_labels.names import (
 )
 
 LEFT_OUT = ""
-"""Replaces a value that cannot be expressed: not an integer, so no comparison of the scheduler holds for it."""
+"""Label value instead of a taint value that cannot be expressed. It is no integer, so no comparison holds for it."""
 
 
 _IS_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?").fullmatch
-"""``validation.IsValidLabelValue``. Taints of a node's spec have no other values, but what is derived may."""
+"""``validation.IsValidLabelValue``. Taints in a node's spec always have such values, derived taints may not."""
 _TOO_LONG = "the version {} has too many digits for an integer that sorts as it does"
 
 
@@ -39,27 +39,27 @@ class Label(msgspec.Struct, frozen=True):
 
 
 class NodeLabels(msgspec.Struct, frozen=True):
-    """Taintwarden labels that a node should have; and what labels cannot express, each with the reason.
+    """Labels of placement that a node should have; and the taints and labels that these cannot express, with reasons.
 
-    A value that is left out is empty on its labels; a taint without value has no version label.
+    The labels of a value that cannot be expressed are empty. A taint without value has no version label.
     """
 
     labels: dict[str, str]
     faults: tuple[tuple[Taint | Label, str], ...] = ()
     owned: tuple[str, ...] = ()
-    """All labels about the keys that policies name. Those of other keys stay as they are."""
+    """Names of all labels about the keys that policies name. Labels about other keys are not changed."""
 
     def on(self, labels: Mapping[str, str]) -> dict[str, str]:
-        """What becomes of the ``labels`` of the node."""
+        """Return the ``labels`` of a node with the wanted ones in place of the owned ones."""
         return {**{label: value for label, value in labels.items() if label not in self.owned}, **self.labels}
 
 
 def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
-    """The Taintwarden labels that a node should have.
+    """Return the labels of placement that a node should have.
 
-    It does not matter whether a policy selects the node: what pods tolerate does not depend on that. If policies name a
-    key and none places by it, as in DryRun, nodes that have its labels keep them: they say that the node does not have
-    the taint, so that every pod that was placed by it matches the node.
+    The result does not depend on whether a policy selects the node, since tolerations do not depend on it either. If
+    policies name a key and none places by it, as in DryRun, a node that has labels about the key gets those of a node
+    without the taint, so that it matches every pod that was placed by the key.
     """
     policies = tuple(policies)
     named = dict.fromkeys(selector.key for policy in policies for selector in policy.taints)
@@ -83,23 +83,22 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
 
 
 def placed_keys(policies: Iterable[Policy]) -> tuple[str, ...]:
-    """The keys of taints by which these policies place pods."""
+    """Return the keys of taints by which these policies place pods."""
     placing = (policy for policy in policies if not policy.rehearses)
     return tuple(dict.fromkeys(one.key for policy in placing for one in policy.taints if one.placement))
 
 
 def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:
-    """The labels of nodes whose versions are repeated as numbers."""
+    """Return the keys of node labels whose versions are repeated as numbers."""
     placing = (policy for policy in policies if not policy.rehearses)
     return tuple(dict.fromkeys(key for policy in placing for key in policy.version_labels))
 
 
 def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> NodeLabels:
-    """The labels for those ``taints`` of a node whose key one of ``selectors`` names with ``placement``.
+    """Return the labels for those ``taints`` of a node whose key one of ``selectors`` names with ``placement``.
 
-    They repeat taints of each effect that keeps pods off: whether a policy evicts by it is of no concern to the
-    scheduler. Nor do they depend on anything else in a policy: a pod that was placed by a label needs it as long as it
-    runs.
+    They repeat taints of each effect that keeps pods off, even if no policy evicts by that effect. They depend on no
+    other field of a policy: a pod that was placed by a label needs it while it runs.
     """
     types: dict[str, list[ValueType | None]] = {}
     for selector in selectors:
@@ -118,12 +117,12 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
 
 
 def neutral_labels(keys: Iterable[str]) -> dict[str, str]:
-    """The labels of a node that has none of the taints ``keys``: every term that was ever written about them holds."""
+    """Return the labels of a node that has no taint with these keys. Such a node matches every term about them."""
     return node_labels((), (TaintSelector(key, placement=True) for key in keys)).labels
 
 
 def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels:
-    """The numbers of the versions in those ``labels`` of a node that ``keys`` name."""
+    """Return the labels that repeat the versions in those ``labels`` of a node that ``keys`` name."""
     found: dict[str, str] = {}
     faults: list[tuple[Taint | Label, str]] = []
     for key in keys:
@@ -141,7 +140,7 @@ def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels
 def _add_labels(
     labels: dict[str, str], key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]
 ) -> Iterator[tuple[Taint, str]]:
-    """Add the labels for the taints of one key. Returns what labels cannot express."""
+    """Add the labels for the taints of one key. Yields each taint that labels cannot express, with the reason."""
     names = taint_labels(key)
     if names is None:
         if taints:
@@ -168,7 +167,7 @@ def _add_labels(
 
 
 def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[str, str | None, str]:
-    """The value and the version of taints with one key as labels have them, and a fault to report."""
+    """Return the label values for the value and the version of taints with one key, and a fault or ""."""
     value = taints[0].value
     if other := next((taint for taint in taints if taint.value != value), None):
         fault = f"{taints[0]} and {other} have different values, which cannot be expressed by one label"
@@ -186,7 +185,7 @@ def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tu
 
 
 def _order(taints: Sequence[Taint]) -> str:
-    """The text of the label with the place in the natural order; empty for no such label."""
+    """Return the label value for the position in the natural order; empty if the label is omitted."""
     value = taints[0].value
     version = parse_natural(value)
     if version is None or any(taint.value != value for taint in taints):
@@ -195,7 +194,7 @@ def _order(taints: Sequence[Taint]) -> str:
 
 
 def _version_number(value: str, types: Sequence[ValueType | None]) -> tuple[str, str]:
-    """The text of the version's label, empty for none, and a fault to report about that."""
+    """Return the label value for a version, empty if the label is omitted, and a fault or ""."""
     version = parse_version(value)
     if version is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""Which nodes suit a pod that is to be scheduled: the answers of the scheduler extender.
+"""The answers of the scheduler extender: which nodes suit a pod that is not scheduled yet.
 
-Forbidden here: I/O, and comparing values, which the engine does.
+Forbidden here: I/O, and comparing values of taints, which the engine does.
 """

@@ -1,4 +1,4 @@
-"""What is known of nodes, and who judges them for which pods."""
+"""Facts about nodes, and a cache of comparisons by demand."""
 
 from collections.abc import Iterable
 
@@ -13,25 +13,25 @@ from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.scheduling.feasibility import Demand, Judge
 
 MAX_DEMANDS = 200
-"""A tenant can make any number of different ones."""
+"""Maximum number of demands with cached comparisons. A tenant can create any number of different demands."""
 MAX_COMPARISONS = 50_000
-"""More would cost the garbage collector more time than comparing again costs."""
+"""Maximum number of cached comparisons. Beyond it, garbage collection takes longer than comparing again."""
 MAX_TAINTS = 10_000
-"""Taints that nodes share: values change, and old ones are dropped."""
+"""Maximum number of taints shared between nodes. Values change, so the cache is cleared when it is full."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
-    """What is known of a node."""
+    """Facts about a node by which it suits a pod or not."""
 
     taints: tuple[Taint, ...]
     labels: dict[str, str]
 
 
 class NodeReader:
-    """Reads nodes. Equal taints become one object.
+    """Extracts the facts about nodes. Equal taints share one object.
 
     Attributes:
-        derived: the taints that policies derive on any node. Those in DryRun or paused restrict no pod.
+        derived: the taints that enforced policies derive. Policies in DryRun and paused ones restrict no pod.
 
     """
 
@@ -41,14 +41,14 @@ class NodeReader:
         self._known: dict[Taint, Taint] = {}
 
     def follow(self, policies: Iterable[Policy]) -> bool:
-        """These policies are in force. Returns whether nodes have to be read again."""
+        """Set the policies in force. Returns True if nodes have to be read again."""
         before = self._policies
         self._policies = tuple(one for one in policies if one.mode is Mode.ENFORCE and derivations((one,)))
         self.derived = derivations(self._policies)
         return _derive(before) != _derive(self._policies)
 
     def __call__(self, node: NodeObject) -> NodeFacts:
-        """What is needed of the node."""
+        """Return the facts about a node."""
         if len(self._known) >= MAX_TAINTS:
             self._known.clear()
         taints = [Taint(one.key, one.value, one.effect) for one in node.spec.taints]
@@ -59,17 +59,17 @@ class NodeReader:
 
 
 def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...], LabelSelector]]:
-    """What of them decides which taints a node gets."""
+    """Return the parts of policies that decide which taints a node gets."""
     return [(one.taints, one.node_selector) for one in policies]
 
 
 class Decisions:
-    """Decides for one process.
+    """A cache of one object per demand, which compares nodes and caches the results.
 
     Args:
-        gates: which operators may match at all.
-        max_demands: the demands whose comparisons are stored.
-        max_comparisons: of all demands, before the comparisons of another demand are stored.
+        gates: which operators are switched on.
+        max_demands: maximum number of demands. Beyond it the cache is cleared.
+        max_comparisons: total of cached comparisons above which another demand clears the cache.
 
     """
 
@@ -80,16 +80,16 @@ class Decisions:
         self._judges: dict[Demand, Judge] = {}
 
     def __len__(self) -> int:
-        """The number of demands whose comparisons are stored."""
+        """Return the number of cached demands."""
         return len(self._judges)
 
     @property
     def comparisons(self) -> int:
-        """The number of comparisons that are stored."""
+        """The number of cached comparisons."""
         return sum(map(len, self._judges.values()))
 
     def of(self, demand: Demand) -> Judge:
-        """Who judges nodes for pods that demand this."""
+        """Return the object that compares nodes with a demand."""
         found = self._judges.get(demand)
         if found is None:
             if len(self) >= self._max_demands or self.comparisons > self._max_comparisons:

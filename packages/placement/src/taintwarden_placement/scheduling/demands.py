@@ -1,4 +1,4 @@
-"""What a pod demands of a node, from all sources: its tolerations, its annotation, its profiles."""
+"""The demand of a pod on nodes, from all sources: its tolerations, its annotation, its profiles."""
 
 from collections.abc import Iterator
 
@@ -11,19 +11,19 @@ from taintwarden.kube.wire.kinds import PodObject
 from taintwarden_placement.scheduling.feasibility import Demand, Sourced
 
 MAX_FAULT_CHARACTERS = 400
-"""Of the errors of one affinity: an Event has 1,024 characters."""
+"""Maximum length of the errors of one affinity. An Event has 1,024 characters."""
 
 
 class UnboundPod(PodObject):
-    """A v1 Pod that is to be scheduled. It is never streamed: schedulers send it."""
+    """A v1 Pod that is not scheduled yet. Schedulers and API servers send it; no stream delivers it."""
 
 
 class Demands:
-    """Reads pods.
+    """Reads the demands of pods.
 
     Args:
-        decoder: makes engine values of pods.
-        profiles: those of all namespaces.
+        decoder: decodes pods into engine values.
+        profiles: the profiles of all namespaces.
 
     """
 
@@ -33,7 +33,7 @@ class Demands:
         self._parse = remembered(parse_node_affinity)
 
     def of(self, pod: UnboundPod) -> Demand:
-        """All that the pod demands."""
+        """Return the demand of a pod."""
         pod_class = self._decoder.pod_class(pod)
         profiles = self._profiles.of(pod_class)
         affinities = list(self._annotated(pod))

@@ -1,7 +1,7 @@
-"""The scheduler extender: which nodes a pod may go to, which suit it best, and where preemption would help it.
+"""The scheduler extender: which nodes a pod may use, how well each suits it, and where preemption would help it.
 
-The protocol is that of ``k8s.io/kube-scheduler/extender/v1``, with ``nodeCacheCapable: true``: schedulers send names of
-nodes, and the extender knows the nodes.
+The protocol is that of ``k8s.io/kube-scheduler/extender/v1``, with ``nodeCacheCapable: true``: schedulers send only
+the names of nodes, which the extender watches itself.
 """
 
 from collections import Counter
@@ -16,19 +16,19 @@ from taintwarden_placement.scheduling.feasibility import Demand, Judge, Preferen
 from taintwarden_placement.scheduling.node_changes import NodeChanges
 
 MAX_SCORE = 10
-"""``MaxExtenderPriority``."""
+"""Highest score of a node, ``MaxExtenderPriority``."""
 TAINTS_WEIGHT, AFFINITY_WEIGHT = 3, 2
 """The default weights of kube-scheduler's plugins TaintToleration and NodeAffinity."""
 UNKNOWN = "node-unknown"
 REASONS = (*(cause.value for cause in RefusalCause), UNKNOWN)
-"""Why a node is refused, as metrics count it."""
+"""Reasons of refusals as metrics count them."""
 WITHOUT_VALUES = {
     RefusalCause.TAINT.value: "a taint is not tolerated",
     RefusalCause.AFFINITY.value: "the node affinity does not match",
     RefusalCause.INVALID.value: "the node affinity cannot be read",
     UNKNOWN: "taintwarden does not know the node yet",
 }
-"""The same for callers that are not authenticated: no taint, label or threshold of others."""
+"""Text for each reason, for callers that are not authenticated. It contains no taint, label or threshold."""
 
 
 class Args(msgspec.Struct, rename="pascal"):
@@ -39,21 +39,21 @@ class Args(msgspec.Struct, rename="pascal"):
 
 
 class FilterResult(msgspec.Struct, rename="pascal", omit_defaults=True):
-    """``ExtenderFilterResult``. Against a taint or a label no preemption helps: all failed nodes are unresolvable."""
+    """``ExtenderFilterResult``. Preemption changes no taint or label, so all failed nodes are unresolvable."""
 
     node_names: list[str] | None
     failed_and_unresolvable_nodes: dict[str, str] = {}
 
 
 class HostPriority(msgspec.Struct, rename="pascal"):
-    """How well a node suits the pod: 0 to 10."""
+    """Score of a node, 0 to 10, the best."""
 
     host: str
     score: int
 
 
 class PreemptionArgs(msgspec.Struct, rename="pascal"):
-    """``ExtenderPreemptionArgs``: the nodes on which pods would be preempted. The pods are not looked at."""
+    """``ExtenderPreemptionArgs``: the nodes on which pods would be preempted. These pods are not decoded."""
 
     pod: UnboundPod
     node_name_to_meta_victims: dict[str, msgspec.Raw]
@@ -68,25 +68,25 @@ class PreemptionResult(msgspec.Struct, rename="pascal"):
 class _Filtered(NamedTuple):
     node_names: list[str]
     refused: dict[str, tuple[str, str]]
-    """Name -> why, as metrics count it and as people read it."""
+    """Name of a node -> reason as metrics count it, and as text for users."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether a node will do, and all of them are known."""
+        """True if some node suits the pod, and all nodes are known."""
         return bool(self.node_names) and all(reason != UNKNOWN for reason, _ in self.refused.values())
 
 
 class SchedulerExtender:
-    """Answers schedulers.
+    """The answers for the three verbs of the protocol.
 
     Args:
-        nodes: what is known of the node of a name; None of one that is not known.
-        demands: reads pods.
-        decisions: decides.
-        node_changes: reports when a node changes.
+        nodes: returns the facts about a node by name; None if the node is not known.
+        demands: reads the demands of pods.
+        decisions: compares nodes with demands.
+        node_changes: waits for changes of nodes.
         refused: counts refused nodes by reason.
-        derived: the keys of taints that policies derive, of which schedulers know nothing.
-        shows_values: whether answers quote taints, labels and tolerations: only where callers are authenticated.
+        derived: returns the keys of taints that policies derive. Schedulers do not know these taints.
+        shows_values: True if answers may quote taints, labels and tolerations, since callers are authenticated.
 
     """
 
@@ -110,9 +110,9 @@ class SchedulerExtender:
         self._shows_values = shows_values
 
     async def filter(self, args: Args) -> FilterResult:
-        """The nodes that will do, and for each of the others why not.
+        """Return the nodes that suit the pod, and a reason for each other node.
 
-        If none will do, or one is not known yet, the answer waits a moment for a change.
+        If no node suits it, or one is not known yet, the answer waits a moment for a change of a node.
         """
         demand = self._demands.of(args.pod)
         if self._is_known_to_scheduler(demand):
@@ -130,7 +130,7 @@ class SchedulerExtender:
         return FilterResult(found.node_names, shown)
 
     def prioritize(self, args: Args) -> list[HostPriority]:
-        """The score of each node."""
+        """Return the score of each node."""
         demand = self._demands.of(args.pod)
         judge = self._decisions.of(demand)
         is_known = self._is_known_to_scheduler(demand)
@@ -139,7 +139,7 @@ class SchedulerExtender:
         return [HostPriority(name, score) for name, score in zip(args.node_names, scores, strict=True)]
 
     def preempt(self, args: PreemptionArgs) -> PreemptionResult:
-        """Those of the nodes that will do: on the others pods would be preempted in vain."""
+        """Return the nodes that suit the pod. On other nodes preemption would not help it."""
         demand = self._demands.of(args.pod)
         victims = args.node_name_to_meta_victims
         if not self._is_known_to_scheduler(demand):
@@ -148,7 +148,7 @@ class SchedulerExtender:
         return PreemptionResult(victims)
 
     def _is_known_to_scheduler(self, demand: Demand) -> bool:
-        """Whether the scheduler itself evaluates all that the pod demands."""
+        """True if the scheduler evaluates all of the demand itself, so that the extender has nothing to add."""
         if not demand.is_native:
             return False
         derived = self._derived()
@@ -172,7 +172,7 @@ class SchedulerExtender:
 
 
 def scored(nodes: Sequence[Preferences]) -> list[int]:
-    """The score of each node among these, 0 to 10: as kube-scheduler's own plugins normalize theirs, and weigh them."""
+    """Return the score of each node, 0 to 10, normalized and weighted as kube-scheduler's own plugins do."""
     most_taints = max((one.taints for one in nodes), default=0)
     most_weight = max((one.weight for one in nodes), default=0)
     whole = (TAINTS_WEIGHT if most_taints else 0) + (AFFINITY_WEIGHT if most_weight else 0)

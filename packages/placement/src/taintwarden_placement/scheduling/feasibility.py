@@ -1,6 +1,6 @@
-"""Whether a pod may be scheduled on a node, how well the node suits it, and why not.
+"""Feasibility of nodes for a pod: whether the pod may be scheduled there, why not, and how well the node suits it.
 
-The tolerations are those that decide on evictions, so a pod is never scheduled where a taint would evict it at once.
+The same tolerations decide on evictions, so no pod is scheduled where a taint would evict it at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,48 +17,48 @@ from taintwarden.engine.operators import ALL_GATES, ROWS, Row, Side, match
 from taintwarden_placement.affinity.node_matching import Check, check_of, describe
 
 REPELLING = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
-"""The effects that keep pods off a node; ``PreferNoSchedule`` only lowers its score."""
+"""Effects that keep pods off a node. ``PreferNoSchedule`` only lowers its score."""
 MAX_REASONS = 3
-"""Of tolerations, terms and taints in one reason: an Event has 1,024 characters for all nodes."""
+"""Maximum number of tolerations, terms or taints in one reason. An Event has 1,024 characters for all nodes."""
 
 
 class Sourced(msgspec.Struct, frozen=True):
-    """A node affinity, and who asks for it, as a noun: "the annotation", "profile gold"."""
+    """A node affinity and its source as a noun: "the annotation", "profile gold"."""
 
     source: str
     affinity: NodeAffinity
     fault: str = ""
-    """Why it cannot be read. Its affinity then is ``NOWHERE``."""
+    """Why the affinity is invalid, empty if it is valid. An invalid affinity is read as ``NOWHERE``."""
 
 
 class Demand(msgspec.Struct, frozen=True, cache_hash=True):
-    """What a pod demands of a node: equal for pods of one workload. Every affinity has to match."""
+    """Requirements and preferences of a pod, equal for pods of one workload. A node has to match every affinity."""
 
     tolerations: Tolerations = Tolerations()
     affinities: tuple[Sourced, ...] = ()
 
     @property
     def is_native(self) -> bool:
-        """Whether the scheduler knows all of it: nothing is extended."""
+        """True if the demand has no extended parts, so that the scheduler can evaluate all of it."""
         return not (self.affinities or self.tolerations.extended)
 
     @property
     def is_invalid(self) -> bool:
-        """Whether no node will ever do, because an affinity cannot be read."""
+        """True if an affinity is invalid, so that no node matches."""
         return any(one.fault for one in self.affinities)
 
 
 class RefusalCause(StrEnum):
-    """What keeps a pod off a node."""
+    """Cause that keeps a pod off a node."""
 
     TAINT = "taint"
     AFFINITY = "node-affinity"
     INVALID = "invalid-node-affinity"
-    """The affinity cannot be read, so no node matches until it is corrected."""
+    """The affinity is invalid, so no node matches until it is corrected."""
 
 
 class NodeRefusal(msgspec.Struct, frozen=True):
-    """Why a pod may not be scheduled on a node: the first cause, and all reasons."""
+    """Refusal of a node for a pod: the first cause, and a text with all reasons."""
 
     cause: RefusalCause
     reason: str
@@ -68,21 +68,21 @@ class Preferences(msgspec.Struct, frozen=True):
     """How well a node suits a pod."""
 
     taints: int
-    """``PreferNoSchedule`` taints that the pod does not tolerate: fewer are better."""
+    """Number of ``PreferNoSchedule`` taints that the pod does not tolerate. Fewer are better."""
     weight: int
-    """Of the preferred node affinity that the node meets: more is better."""
+    """Total weight of the preferred node affinity that the node meets. More is better."""
 
 
 MAX_REMEMBERED = 10_000
 
 
 class Judge:
-    """Judges nodes for pods that demand the same. Each taint, and each set of label values, is compared once.
+    """Compares nodes with one demand. Each taint, and each combination of label values, is compared once.
 
     Args:
-        demand: what the pods demand.
-        gates: which operators may match at all.
-        max_remembered: how many taints, and sets of label values for each affinity: values of nodes change.
+        demand: the demand of the pods.
+        gates: which operators are switched on.
+        max_remembered: maximum number of cached taints, and of label values per affinity. A full cache is cleared.
 
     """
 
@@ -91,16 +91,16 @@ class Judge:
         self._gates = gates
         self._max_remembered = max_remembered
         self._relevant: dict[tuple[str, str], tuple[tuple[Toleration, ...], AnyOf]] = {}
-        """By key and effect of a taint."""
+        """Key and effect of a taint -> the tolerations for it."""
         self._taints: dict[Taint, str] = {}
         self._affinities = [_Affinity(one, gates, max_remembered) for one in demand.affinities]
 
     def __len__(self) -> int:
-        """How many comparisons are remembered."""
+        """Return the number of cached comparisons."""
         return len(self._taints) + sum(len(one.results) for one in self._affinities)
 
     def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> NodeRefusal | None:
-        """Why the pods may not be scheduled on a node with these taints and labels; None if they may."""
+        """Return why the pods may not be scheduled on a node with these taints and labels; None if they may."""
         found: list[tuple[RefusalCause, str]] = []
         for taint in taints:
             if taint.effect in REPELLING and (reason := self.untolerated(taint)):
@@ -112,7 +112,7 @@ class Judge:
         return NodeRefusal(found[0][0], _listed([reason for _, reason in found])) if found else None
 
     def preferences(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> Preferences:
-        """What speaks against a node with these taints, and what for one with these labels."""
+        """Return how well a node with these taints and labels suits the pods."""
         disliked = (taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE)
         return Preferences(
             sum(bool(self.untolerated(taint)) for taint in disliked),
@@ -120,7 +120,10 @@ class Judge:
         )
 
     def untolerated(self, taint: Taint) -> str:
-        """Why a taint is not tolerated, whatever its effect; empty if it is. Extended tolerations narrow."""
+        """Return why a taint of any effect is not tolerated; empty if it is.
+
+        Extended tolerations that name its key replace the native ones.
+        """
         answer = self._taints.get(taint)
         if answer is None:
             _make_room(self._taints, self._max_remembered)
@@ -139,7 +142,7 @@ class Judge:
         relevant, any_of = found
         if any_of.holds(taint.value):
             return ""
-        # Seconds do not decide about scheduling.
+        # tolerationSeconds do not matter for scheduling.
         reasons = [
             f"{replace(one, toleration_seconds=None)} {match(one, taint, self._gates)}"
             for one in relevant[:MAX_REASONS]
@@ -156,12 +159,12 @@ _CheckedTerm = tuple[tuple[NodeRequirement, Check], ...]
 
 
 class _Affinity:
-    """A node affinity as it is compared with many nodes: a pod may have hundreds of requirements."""
+    """A node affinity, prepared for comparison with many nodes. A pod may have hundreds of requirements."""
 
     def __init__(self, sourced: Sourced, gates: Gates, max_remembered: int) -> None:
         affinity = sourced.affinity
         self.results: dict[tuple[str | None, ...], tuple[tuple[RefusalCause, str] | None, int]] = {}
-        """By the values of the labels that it names."""
+        """Values of the labels that the affinity names -> mismatch, and total weight of the preferences that hold."""
         self._sourced = sourced
         self._gates = gates
         self._max_remembered = max_remembered
@@ -170,7 +173,7 @@ class _Affinity:
         self._preferred = [(one.weight, _checked(one.term, gates)) for one in affinity.preferred]
 
     def compared(self, labels: Mapping[str, str]) -> tuple[tuple[RefusalCause, str] | None, int]:
-        """Why a node with these labels does not meet what is required, None if it does; the weights that it meets."""
+        """Return why a node with these labels does not match (None if it does), and the weight of its preferences."""
         values = tuple([labels.get(key) for key in self._keys])
         found = self.results.get(values)
         if found is None:
@@ -202,12 +205,12 @@ def _checked(term: Term, gates: Gates) -> _CheckedTerm:
 
 
 def _holds(term: _CheckedTerm, labels: Mapping[str, str]) -> bool:
-    """Whether all requirements hold. An empty term matches no node."""
+    """True if all requirements hold. An empty term matches no node."""
     return bool(term) and _failed(term, labels) is None
 
 
 def _failed(term: _CheckedTerm, labels: Mapping[str, str]) -> NodeRequirement | None:
-    """The first requirement that does not hold."""
+    """Return the first requirement that does not hold; None if all hold."""
     for one, check in term:
         if not check(labels.get(one.key)):
             return one
@@ -215,20 +218,20 @@ def _failed(term: _CheckedTerm, labels: Mapping[str, str]) -> NodeRequirement | 
 
 
 def _listed(reasons: list[str], number: int = 0) -> str:
-    """The first of so many reasons, or of all that are there."""
+    """Join the first reasons. ``number`` is their total if ``reasons`` are not all of them."""
     more = (number or len(reasons)) - MAX_REASONS
     return "; ".join(reasons[:MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
 
 class AnyOf:
-    """Says of any value whether one of many tolerations holds, without asking each: a namespace may have a thousand.
+    """Many tolerations for one taint key as one comparison, since a namespace may have a thousand of them.
 
-    Of thresholds the one that most values pass decides, of named values all are one set.
+    The most permissive threshold of each operator decides. The values that tolerations name form one set.
 
     Args:
-        tolerations: for the effect of the taints.
-        key: of the taints.
-        gates: which operators may hold.
+        tolerations: the tolerations for the effect of the taints.
+        key: the key of the taints.
+        gates: which operators are switched on.
 
     """
 
@@ -245,7 +248,7 @@ class AnyOf:
                 self._add(row, wanted)
 
     def holds(self, value: str) -> bool:
-        """Whether one of them tolerates a taint with this value."""
+        """True if one of the tolerations tolerates a taint with this value."""
         for row, wanted in self._decisive.items():
             parsed = row.family.parse(value)
             if parsed is not None and (parsed in wanted if row.side is Side.AT else row.holds(parsed, wanted)):

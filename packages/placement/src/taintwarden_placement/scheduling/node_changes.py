@@ -1,8 +1,8 @@
-"""What changes moments after an answer: a scheduler may hear of a node earlier than the extender.
+"""A bounded wait for a change of a node, since a scheduler may receive the change before the extender does.
 
-The change of a node makes kube-scheduler retry pods within a millisecond. If the extender does not know of it yet, it
-refuses the node again, and the pod waits for another event of the cluster, or for kube-scheduler's own retry after five
-minutes. So a pod that no node suits is judged again when a node changes within a moment.
+kube-scheduler retries pods within a millisecond after a node has changed. If the extender has not received that
+change yet, it refuses the node again, and the pod waits for another event of the cluster, or for kube-scheduler's own
+retry after five minutes. A request that no node suits therefore waits a moment for a change, and is then repeated.
 """
 
 import asyncio
@@ -12,16 +12,16 @@ from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.model import MonotonicTime, later
 
 WAIT_SECONDS = 0.1
-"""Longer than a watch lags, and short enough for the scheduler, which schedules one pod at a time."""
+"""Maximum wait. Longer than the lag of a watch, and short for the scheduler, which schedules one pod at a time."""
 WAITS_PER_SECOND, WAITS_AT_ONCE = 1.0, 10
-"""Waits in vain: pods that wait for something else cost the scheduler a tenth of its time at most."""
+"""Maximum rate and burst of waits that time out, so that they take at most a tenth of the scheduler's time."""
 
 
 class NodeChanges:
-    """Reports changes.
+    """Lets requests wait for changes of nodes.
 
     Args:
-        monotonic: the clock.
+        monotonic: returns the monotonic time.
 
     """
 
@@ -32,12 +32,12 @@ class NodeChanges:
         self._in_vain = TokenBucket(WAITS_PER_SECOND, WAITS_AT_ONCE, full)
 
     def came(self) -> None:
-        """Something changed."""
+        """Wake all waiting requests after a change of a node."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def until(self, is_settled: Callable[[], bool]) -> None:
-        """Wait until it is, asking after each change, for a moment at most."""
+        """Wait until ``is_settled`` returns True after a change, for at most ``WAIT_SECONDS``."""
         now = self._monotonic()
         if self._in_vain.available_at(now) > now:
             return

@@ -1,1 +1,1 @@
-"""What answers over HTTPS: admission reviews, and the calls of schedulers. Thin: decode and pass on."""
+"""HTTPS servers for admission reviews and for the calls of schedulers. Forbidden here: decisions about objects."""

@@ -1,4 +1,4 @@
-"""Bodies of requests and their answers, within bounds that no client can exceed."""
+"""Reading of request bodies and sending of answers, within bounds of time and memory that no client can exceed."""
 
 import asyncio
 import io
@@ -11,32 +11,30 @@ from aiohttp import web
 
 SMALL_BODY_BYTES = 64 * 2**10
 MAX_TRANSIT_BYTES = 12 * 2**20
-"""Maximum of larger bodies that have arrived in part, and of larger answers that are sent in part. There are as many
-small ones as connections.
-"""
+"""Maximum total of partly received bodies and partly sent answers. Small ones do not count: connections limit them."""
 MAX_DECODED = 4
-"""Maximum number of larger bodies that are decoded at once, which takes twenty times their size."""
+"""Maximum number of larger bodies decoded at once. Decoding takes twenty times their size in memory."""
 REQUEST_SECONDS = 3.0
-"""No API server waits for longer than its webhook's timeoutSeconds, which is 2."""
+"""Maximum seconds for a request. API servers wait for 2 s, the webhooks' timeoutSeconds."""
 
 Answer = Callable[[bytearray], Awaitable[tuple[web.Response, str]]]
-"""The response to a body, and the result as metrics count it."""
+"""Returns the response to a body, and the result as metrics count it."""
 Observe = Callable[[str, str, float], None]
 Refuse = Callable[[web.Request], str]
-"""Why a caller is not answered; empty if it is."""
+"""Returns why a caller gets no answer; empty if it gets one."""
 Answered = Callable[[web.Request], None]
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class Bodies:
-    """Receives the bodies of one server.
+    """Receives request bodies and sends the answers of one server.
 
     Args:
-        observe: told of each request: name, result, seconds.
-        refuse: says which callers are not answered.
-        answered: told of each request that could be answered.
-        max_bytes: of a body.
-        request_seconds: for a body to arrive and its answer to be read.
+        observe: called with name, result and seconds of each request.
+        refuse: returns why a caller gets no answer.
+        answered: called with each request that got status 200.
+        max_bytes: maximum size of a body.
+        request_seconds: maximum time until the body has arrived and the client has read the answer.
 
     """
 
@@ -58,7 +56,7 @@ class Bodies:
         self._decoded = asyncio.Semaphore(MAX_DECODED)
 
     def app(self, answers: Mapping[str, Answer]) -> web.Application:
-        """The web application that answers what is sent to ``/<name>``, which metrics count by this name."""
+        """Return the web application that answers requests to ``/<name>``. Metrics use this name."""
         app = web.Application()
         app.add_routes([web.post(f"/{name}", self._handler(name, answer)) for name, answer in answers.items()])
         return app
@@ -92,7 +90,7 @@ class Bodies:
                     self._observe(name, "late", self._request_seconds)
                     return declined(408, "the body did not arrive in time")
                 if http.transport is not None:
-                    http.transport.abort()  # what is not sent yet is in memory until then
+                    http.transport.abort()  # frees the unsent part of the answer
             except ConnectionError:
                 if response is None:
                     self._observe(name, "broken-off", 0.0)
@@ -111,19 +109,19 @@ class Bodies:
 
 
 class _Transit:
-    """The bytes of larger bodies and answers in memory. Beyond ``most`` of them, what began first is given up.
+    """The number of bytes of larger bodies and answers in memory. Above ``most``, the oldest requests time out.
 
-    A client that sends parts of many bodies loses its own, and a body that arrives at once never waits for them.
+    A client that sends parts of many bodies loses these requests. A body that arrives at once never waits for them.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._total = most, 0
         self._sizes: dict[asyncio.Timeout, int] = {}
-        """Ends of requests -> bytes, in the order in which they began."""
+        """Timeout of a request -> its bytes, in the order in which the requests began."""
 
     @contextmanager
     def counted(self, until: asyncio.Timeout, length: int) -> Iterator[Callable[[int], None]]:
-        """Count bytes of something of this length, if it is not small, until the end of the context."""
+        """Return a function that counts bytes until the context ends. If ``length`` is small, it counts nothing."""
         try:
             yield partial(self._add, until) if length > SMALL_BODY_BYTES else lambda _: None
         finally:
@@ -140,23 +138,23 @@ class _Transit:
 
 
 async def _read(http: web.Request, count: Callable[[int], None]) -> bytearray:
-    """The body. aiohttp's own ``read`` copies it, and lets a connection buffer as much as the largest body has."""
+    """Read the body. aiohttp's ``read`` would copy it, and would let each connection buffer the largest body's size."""
     body = bytearray()
     try:
         while chunk := await http.content.readany():
             body += chunk
             count(len(chunk))
     except BaseException:
-        body.clear()  # the error may be kept with this frame, and so with what had arrived
+        body.clear()  # frees the memory even if a caller keeps the error with this frame
         raise
     return body
 
 
 async def _send(http: web.Request, response: web.Response) -> None:
-    """Send all of it. aiohttp would do so later, without a limit on the time or on the number of large answers.
+    """Send the whole response here. aiohttp would send it later, without a limit on time or on large answers.
 
-    It is sent in pieces. asyncio encrypts and keeps whatever is written at once, and lets only the next piece wait for
-    the client.
+    A large response is sent in pieces: asyncio encrypts and buffers a whole write, and only the next one waits for the
+    client.
     """
     if isinstance(response.body, bytes) and len(response.body) > SMALL_BODY_BYTES:
         response.body = io.BytesIO(response.body)
@@ -165,7 +163,7 @@ async def _send(http: web.Request, response: web.Response) -> None:
 
 
 def declined(status: int, reason: str) -> web.Response:
-    """An answer after which the connection is closed: what was sent on it is not read."""
+    """Return an answer that closes the connection, so that the unread body is dropped."""
     answer = web.Response(status=status, text=reason + "\n")
     answer.force_close()
     return answer

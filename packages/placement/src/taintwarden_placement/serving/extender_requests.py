@@ -1,4 +1,4 @@
-"""The requests of schedulers over HTTP: decoded, passed on, answered.
+"""The web application for the requests of schedulers to the extender.
 
 A scheduler whose configuration says ``ignorable: true`` schedules without the extender when it gets another status
 than 200, so an error here never stops scheduling.
@@ -24,7 +24,7 @@ VERBS = ("filter", "prioritize", "preempt")
 RESULTS = ("answered", "failed", "malformed", "stranger", "too-large", "late", "broken-off")
 
 MAX_BODY_BYTES = 3 * 2**20
-"""Of a pod, and the names of all nodes."""
+"""Maximum size of a request, which contains a pod and the names of all nodes."""
 _ENCODER = msgspec.json.Encoder()
 
 log = structlog.get_logger()
@@ -39,10 +39,10 @@ def extender_app(
     """Build the web application.
 
     Args:
-        extender: answers.
-        observe: told of each request: verb, result, seconds.
-        refuse: says which callers are not answered.
-        answered: told of each request that could be answered.
+        extender: computes the answers.
+        observe: called with verb, result and seconds of each request.
+        refuse: returns why a caller gets no answer.
+        answered: called with each request that got status 200.
 
     """
     is_logged = Seldom()

@@ -21,30 +21,30 @@ from taintwarden_placement.serving.bodies import Answered, Refuse
 from taintwarden_placement.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0
-"""API servers and schedulers close idle connections after 90 s. If we were first, a call could meet a closing one."""
+"""Seconds until an idle connection is closed. Callers close theirs after 90 s, so no call meets a closing one."""
 LINGER_SECONDS = 3.0
-"""How long a replica that stops still answers, until all nodes have removed it from the Service."""
+"""Seconds for which a stopping replica still answers, until all nodes have removed it from the Service."""
 LINGERING_SECONDS = 1.0
-"""What is sent after an answer that did not wait for it is read for so long."""
+"""Maximum seconds to read the rest of a body after an early answer."""
 READ_BYTES = 2**16
-"""Of a body that is not read yet, for each connection."""
+"""Maximum size of the unread part of a body in memory, for each connection."""
 STOP_SECONDS = 2.0
-"""For calls in progress when the process stops: API servers and schedulers do not wait longer."""
+"""Seconds for calls in progress when the process stops. API servers and schedulers do not wait longer."""
 
 log = structlog.get_logger()
 
 
 class HttpsServer(HttpServer):
-    """What one replica answers with, and the certificate that it keeps.
+    """The HTTPS server of one replica, with the keeper of its certificate.
 
     Args:
         settings: where to listen, the source of the certificate, and which clients are accepted.
         client: the session to use.
-        make_app: makes the web application, from who is refused, and who is notified of an answer.
-        expires: told when the certificate that is served ends.
-        clock: both clocks.
-        limits: what clients may take of the port.
-        keeping: what the keeper of the certificate needs beside that.
+        make_app: creates the web application, from ``refuse`` and ``answered`` (see ``Bodies``).
+        expires: called with the end of the served certificate, in seconds since 1970.
+        clock: wall and monotonic time.
+        limits: limits on connections.
+        keeping: further arguments of the ``CertificateKeeper``.
 
     """
 
@@ -87,16 +87,16 @@ class HttpsServer(HttpServer):
             shutdown_timeout=STOP_SECONDS,
             lingering_time=LINGERING_SECONDS,
             read_bufsize=READ_BYTES,
-            auto_decompress=False,  # callers compress nothing, and a small body may stand for gigabytes
+            auto_decompress=False,  # callers compress nothing, and a small body may decompress to gigabytes
         )
 
     async def linger(self) -> None:
-        """Answer on for a while, so that no call is lost in an upgrade. Callers keep connections: once on each."""
+        """Answer for a while longer, so that an upgrade loses no call. Each connection ends with its next answer."""
         self.end_after_answers()
         await asyncio.sleep(LINGER_SECONDS)
 
     def unready(self) -> str:
-        """Why this replica is not ready for calls yet; empty if it is."""
+        """Return why this replica is not ready for calls yet; empty if it is."""
         return "" if self.keeper.served else "no certificate yet"
 
     def _ask_for_certificates(self, authority: str) -> None:
@@ -109,7 +109,7 @@ class HttpsServer(HttpServer):
         self._tls.verify_mode = ssl.CERT_REQUIRED
 
     def _refuse(self, request: web.Request) -> str:
-        """Why this caller is not answered; empty if it is. The handshake has checked its certificate."""
+        """Return why a caller gets no answer; empty if it gets one. The handshake has checked its certificate."""
         if not self._names:
             return ""
         shown = request.get_extra_info("peercert") or {}
@@ -117,10 +117,10 @@ class HttpsServer(HttpServer):
         return "" if names & self._names else "the certificate is not one of --webhook-client-names"
 
     def _serve(self, pair: Pair) -> None:
-        """Use the certificate for every connection from now on; those that are open stay.
+        """Use the certificate for new connections. Open ones continue.
 
         Raises:
-            UnusablePair: OpenSSL serves with no such certificate, as with one whose key is short.
+            UnusablePair: OpenSSL rejects the certificate, for example because of a short key.
 
         """
         try:

@@ -1,6 +1,6 @@
-"""AdmissionReviews (admission.k8s.io/v1) over HTTP: decoded, passed on, answered.
+"""The web application for AdmissionReviews (admission.k8s.io/v1).
 
-An error here never blocks a request: an object that cannot be processed is admitted.
+An internal error never blocks a request: the object is admitted.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,8 +20,8 @@ from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
 MAX_BODY_BYTES = 2**20
-"""Larger ones are not read, and the API server stores such an object as if there were no webhook: what is made of JSON
-takes twenty times its size. No pod that is meant to run comes near it.
+"""Maximum size of a review, since decoded JSON takes twenty times its size. No pod that can run comes near it.
+The API server stores a larger object as if there were no webhook.
 """
 RESULTS = (
     "allowed",
@@ -35,14 +35,14 @@ RESULTS = (
     "broken-off",
     "malformed",
 )
-"""How a review ends, as it is counted."""
+"""Results of reviews as metrics count them."""
 Judge = Callable[[AdmissionRequest], AdmissionResponse]
 
 log = structlog.get_logger()
 
 
 class Review(msgspec.Struct, rename="camel"):
-    """What the API server sends."""
+    """An AdmissionReview as the API server sends it."""
 
     api_version: Literal["admission.k8s.io/v1"]
     kind: Literal["AdmissionReview"]
@@ -58,10 +58,10 @@ def review_app(
     """Build the web application.
 
     Args:
-        judges: decide on the objects that are sent to ``/<name>``.
-        observe: told of each review: name, result, seconds.
-        refuse: says which callers are not answered.
-        answered: told of each request that was a review.
+        judges: path name -> function that decides on the objects sent to ``/<name>``.
+        observe: called with name, result and seconds of each review.
+        refuse: returns why a caller gets no answer.
+        answered: called with each request that got status 200.
 
     """
     is_logged = Seldom()
@@ -96,7 +96,7 @@ def _judged(name: str, judge: Judge, is_logged: Seldom, request: AdmissionReques
 
 
 def encode(request: AdmissionRequest, response: AdmissionResponse) -> bytes:
-    """The AdmissionReview that answers ``request``."""
+    """Return the AdmissionReview that answers ``request``."""
     fields: dict[str, Any] = {"uid": request.uid, "allowed": not response.refusals}
     if response.warnings:
         fields["warnings"] = _first(response.warnings)
@@ -108,14 +108,14 @@ def encode(request: AdmissionRequest, response: AdmissionResponse) -> bytes:
 
 
 def _first(warnings: tuple[str, ...]) -> tuple[str, ...]:
-    """As many as a person reads: each is a header of the API server's answer."""
+    """Return the first warnings. Each becomes a header of the API server's answer."""
     if len(warnings) <= MAX_LISTED:
         return warnings
     return (*warnings[: MAX_LISTED - 1], f"and {len(warnings) - MAX_LISTED + 1} more")
 
 
 def _status(request: AdmissionRequest, refusals: tuple[FieldError, ...]) -> dict[str, Any]:
-    """As the API server says that an object is invalid; kubectl prints the causes."""
+    """Return a status as the API server returns it for an invalid object. kubectl prints the causes."""
     kind = request.kind
     causes = [
         {
