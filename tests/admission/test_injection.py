@@ -21,10 +21,10 @@ from taintwarden.engine.model import (
     Tolerations,
 )
 from taintwarden.engine.operators import ALL_GATES, Operator
-from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, tolerate
-from taintwarden_placement.admission.placing import ConcerningPolicies, acting
+from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, native_additions
+from taintwarden_placement.admission.placing import ConcerningPolicies, concerning_policies
 from taintwarden_placement.admission.response import AdmissionResponse
-from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+from taintwarden_placement.scheduling.feasibility import Demand, SourcedAffinity
 
 NODE_TERMS = "nodeSelectorTerms"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -55,7 +55,7 @@ def injected(obj: Json, *extended: Toleration, policies: tuple[Policy, ...] = ()
 
 
 def concerning(policies: tuple[Policy, ...], **pod_class: Any) -> ConcerningPolicies:
-    return acting(policies, PodClass("shop", {}, Tolerations(), **pod_class), {})
+    return concerning_policies(policies, PodClass("shop", {}, Tolerations(), **pod_class), {})
 
 
 def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
@@ -228,7 +228,7 @@ def newer(version: str = "3.27.0", key: str = DRIVER) -> tuple[NodeRequirement, 
 
 
 def demanding(obj: Json, *affinities: NodeAffinity, fault: str = "", **more: Any) -> AdmissionResponse:
-    sourced = tuple(Sourced("the annotation", affinity, fault) for affinity in affinities)
+    sourced = tuple(SourcedAffinity("the annotation", affinity, fault) for affinity in affinities)
     extended = more.pop("extended", ())
     demand = Demand(Tolerations((), extended), sourced)
     return inject(obj, demand, concerning(more.pop("policies", ())), (DRIVER,))
@@ -340,5 +340,5 @@ def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
 
 
 def test_with_the_extender_every_key_gets_a_native_toleration_and_nothing_else():
-    found = tolerate(pod(), Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
+    found = native_additions(pod(), Tolerations((), (above(effect="NoSchedule"), above(key="cni"))))
     assert found == Additions({"tolerations": [exists(effect="NoSchedule"), exists("cni")]})

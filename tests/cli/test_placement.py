@@ -12,7 +12,7 @@ from taintwarden.engine.model import Taint, TaintSelector
 from taintwarden_cli.change.placement_removal import remove_labels
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_placement.node_labels import neutral_labels, node_labels
-from taintwarden_placement.node_labels.names import Kept
+from taintwarden_placement.node_labels.names import LabelSubject
 
 SLA = neutral_labels(["sla"])
 DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io/driver"
@@ -69,7 +69,7 @@ async def test_what_nothing_names_is_removed_from_every_node(run, cluster):
     assert result.stdout.endswith("the labels of sla were removed from 3 nodes\n")
 
 
-async def removed(cluster: LocalCluster, *keys: Kept, of: type[Session] = Session) -> int:
+async def removed(cluster: LocalCluster, *keys: LabelSubject, of: type[Session] = Session) -> int:
     """Remove the labels of these keys, without a pause before the last look."""
     async with cluster.serve() as server, wire.client(server.url) as client:
         return await remove_labels(of(client, server.url), keys, pause_seconds=0.0)
@@ -78,7 +78,7 @@ async def removed(cluster: LocalCluster, *keys: Kept, of: type[Session] = Sessio
 async def test_labels_of_other_keys_stay(cluster):
     other = node_labels([Taint("cni", "1.2.3")], [TaintSelector("cni", placement=True)]).labels
     cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(other))
-    assert await removed(cluster, Kept("sla")) == 3
+    assert await removed(cluster, LabelSubject("sla")) == 3
     assert ours(cluster)["a"] == other
 
 
@@ -118,7 +118,7 @@ async def test_a_key_that_a_policy_places_by_is_refused(run, cluster, spec):
 async def test_a_label_whose_versions_were_repeated_is_removed(cluster):
     for name in ("a", "b"):
         cluster.store.modify("nodes", name, "", lambda node: node["metadata"]["labels"].update({NUMBER: "1"}))
-    assert await removed(cluster, Kept(DRIVER, of_label=True)) == 2
+    assert await removed(cluster, LabelSubject(DRIVER, of_label=True)) == 2
     assert ours(cluster) == {"a": SLA, "b": SLA, "c": SLA}
 
 
@@ -135,7 +135,7 @@ async def test_nobody_to_ask_is_told_to_say_yes(run, cluster):
 
 async def test_an_interrupted_removal_goes_on(cluster):
     cluster.store.modify("nodes", "a", "", lambda node: node["metadata"].update(labels={"zone": "a"}))
-    assert await removed(cluster, Kept("sla")) == 2
+    assert await removed(cluster, LabelSubject("sla")) == 2
     assert ours(cluster) == {"a": {}, "b": {}, "c": {}}
 
 
@@ -149,7 +149,7 @@ async def test_labels_that_come_back_are_an_error(cluster):
 
     told = "1 nodes still carry labels: another client writes them. Run the command again"
     with pytest.raises(ClusterError, match=told):
-        await removed(cluster, Kept("sla"), of=Contested)
+        await removed(cluster, LabelSubject("sla"), of=Contested)
 
 
 @pytest.mark.parametrize(

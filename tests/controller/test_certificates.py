@@ -44,15 +44,15 @@ class Replica:
             service="webhook",
             makes_own=makes_own,
             serve=self.loaded.append,
-            expires=self.metrics.webhook_certificate_expiry.set,
+            report_expiry=self.metrics.webhook_certificate_expiry.set,
             clock=self.clock,
             kinds=tuple(ConfigurationKind),
-            configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
-            trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
+            report_configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+            report_trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
         )
 
-    async def look(self) -> float:
-        return await self.keeper.look()
+    async def check(self) -> float:
+        return await self.keeper.check()
 
     def pass_time(self, seconds: float) -> None:
         self.clock.wall += seconds
@@ -74,7 +74,7 @@ def hold(api: StoredWebhooks, current: Pair, by: Pair | None = None, trusted: by
 
 async def test_an_empty_secret_becomes_a_certificate_in_one_look(api):
     replica = Replica(api)
-    assert await replica.look() == READ_SECONDS
+    assert await replica.check() == READ_SECONDS
     (served,) = replica.loaded
     assert served.names == NAMES
     assert api.secret["tls.crt"] == served.certificate
@@ -85,7 +85,7 @@ async def test_no_look_writes_a_configuration(api):
     """The account has no right to do it."""
     replica = Replica(api)
     for _ in range(3):
-        await replica.look()
+        await replica.check()
         replica.pass_time(LIFETIME_SECONDS)
     assert set(api.writes) == {"secret"}
     assert set(api.bundles().values()) == {None}
@@ -94,7 +94,7 @@ async def test_no_look_writes_a_configuration(api):
 async def test_what_is_there_is_served_and_not_written_again(api):
     hold(api, pair())
     replica = Replica(api)
-    await replica.look()
+    await replica.check()
     assert replica.loaded == [pair()]
     assert "secret" not in api.writes
 
@@ -102,7 +102,7 @@ async def test_what_is_there_is_served_and_not_written_again(api):
 async def test_two_that_fill_it_at_once_serve_the_same(api):
     replica = Replica(api)
     api.before_write = lambda: hold(api, pair())
-    await replica.look()
+    await replica.check()
     assert replica.loaded == [pair()]
     assert "secret" not in api.writes
 
@@ -113,7 +113,7 @@ async def test_a_certificate_is_renewed_by_its_authority_without_anybody(api):
     hold(api, old, fresh)
     api.trust(fresh.certificate)
     replica = Replica(api)
-    assert await replica.look() == READ_SECONDS
+    assert await replica.check() == READ_SECONDS
     (served,) = replica.loaded
     assert served.ends_at > old.ends_at
     assert trusts(fresh.certificate, served.certificate)
@@ -128,8 +128,8 @@ async def test_a_configuration_that_does_not_trust_us_is_told_once_with_the_reme
     api.trust(UNTRUSTED[reason])
     replica = Replica(api)
     with capture_logs() as logs:
-        await replica.look()
-        await replica.look()
+        await replica.check()
+        await replica.check()
     told = [line for line in logs if line["event"] == "webhook-untrusted"]
     assert [(line["configuration"], line["reason"]) for line in told] == [(kind, reason) for kind in ConfigurationKind]
     assert all("taintwarden webhook-trust" in line["remedy"] for line in told)
@@ -141,7 +141,7 @@ async def test_it_is_told_again_after_it_was_well(api):
     with capture_logs() as logs:
         for bundle in (b"", None, b""):
             api.trust(api.secret["ca.crt"] if bundle is None else bundle)
-            await replica.look()
+            await replica.check()
     assert [line["event"] for line in logs].count("webhook-untrusted") == 2 * len(ConfigurationKind)
 
 
@@ -151,11 +151,11 @@ async def test_whatever_fails_again_is_told_again(api):
         for error in (refusal(403), None) * 2:
             hold(api, pair())
             api.configurations_refused = error
-            await replica.look()
+            await replica.check()
             api.put(tls_key=pair().key if error is None else b"nonsense")
-            await replica.look()
+            await replica.check()
             api.refused = error
-            await replica.look()
+            await replica.check()
             api.refused = None
     told = [line["event"] for line in logs]
     failures = ("certificate-not-kept", "webhook-configuration-not-read", "certificate-unusable")
@@ -164,10 +164,10 @@ async def test_whatever_fails_again_is_told_again(api):
 
 async def test_a_configuration_is_trusted_if_all_its_webhooks_are(api):
     replica = Replica(api)
-    await replica.look()
+    await replica.check()
     api.trust(api.secret["ca.crt"])
     api.trust(authority(OLD).certificate, "two")
-    await replica.look()
+    await replica.check()
     assert [replica.trusted(kind) for kind in ConfigurationKind] == [0, 1]
 
 
@@ -175,7 +175,7 @@ async def test_a_configuration_of_others_that_is_not_trusted_says_who_writes_it(
     hold(api, pair())
     replica = Replica(api, makes_own=False)
     with capture_logs() as logs:
-        await replica.look()
+        await replica.check()
     assert "cainjector" in next(line["remedy"] for line in logs if line["event"] == "webhook-untrusted")
 
 
@@ -183,7 +183,7 @@ async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
     api.put(tls_crt=b"nonsense", tls_key=b"nonsense", ca_crt=b"nonsense")
     replica = Replica(api)
     with capture_logs() as logs:
-        await replica.look()
+        await replica.check()
     (warning,) = (line for line in logs if line["event"] == "certificate-repaired")
     assert warning["secret"] == "home/webhook"
     assert warning["reason"] == "authority.crt cannot be used"
@@ -194,8 +194,8 @@ async def test_what_is_missing_is_told_once_and_we_try_again_soon(api):
     api.secret = None
     replica = Replica(api)
     with capture_logs() as logs:
-        assert await replica.look() == RETRY_SECONDS
-        await replica.look()
+        assert await replica.check() == RETRY_SECONDS
+        await replica.check()
     assert [line["event"] for line in logs] == ["certificate-not-kept"]
     assert 'secrets "webhook" not found' in logs[0]["reason"]
 
@@ -204,16 +204,16 @@ async def test_configurations_that_cannot_be_read_keep_nobody_from_serving(api):
     api.configurations_refused = refusal(403)
     replica = Replica(api)
     with capture_logs() as logs:
-        await replica.look()
+        await replica.check()
     assert len(replica.loaded) == 1
     assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["webhook-configuration-not-read"]
 
 
 async def test_what_was_loaded_stays_while_the_server_is_away(api):
     replica = Replica(api)
-    await replica.look()
+    await replica.check()
     api.refused = refusal(500)
-    assert await replica.look() == RETRY_SECONDS
+    assert await replica.check() == RETRY_SECONDS
     assert replica.keeper.served is not None
 
 
@@ -221,8 +221,8 @@ async def test_a_configuration_that_is_not_there_is_told_once_with_the_remedy_an
     api.configurations[VALIDATING] = None
     replica = Replica(api)
     with capture_logs() as logs:
-        await replica.look()
-        await replica.look()
+        await replica.check()
+        await replica.check()
     (warning,) = (line for line in logs if line["event"] == "webhook-configuration-missing")
     assert warning["configuration"] == "ValidatingWebhookConfiguration"
     assert "deploy/base/webhooks.yaml" in warning["remedy"]
@@ -232,7 +232,7 @@ async def test_a_configuration_that_is_not_there_is_told_once_with_the_remedy_an
 async def test_a_configuration_without_a_webhook_of_ours_is_not_configured(api):
     api.configurations[MUTATING] = [StoredWebhooks.webhook("theirs", "another")]
     replica = Replica(api)
-    await replica.look()
+    await replica.check()
     configured = replica.metrics.registry.get_sample_value
     name = "taintwarden_webhook_configured"
     assert configured(name, {"configuration": "MutatingWebhookConfiguration"}) == 0
@@ -242,7 +242,7 @@ async def test_a_configuration_without_a_webhook_of_ours_is_not_configured(api):
 async def test_certificates_of_others_are_only_read(api):
     api.put(tls_crt=pair().certificate, tls_key=pair().key)
     replica = Replica(api, makes_own=False)
-    assert await replica.look() == READ_SECONDS
+    assert await replica.check() == READ_SECONDS
     assert replica.loaded == [pair()]
     assert api.writes == []
     assert set(api.bundles().values()) == {None}
@@ -251,7 +251,7 @@ async def test_certificates_of_others_are_only_read(api):
 async def test_one_of_others_that_is_not_there_yet_is_awaited(api):
     replica = Replica(api, makes_own=False)
     with capture_logs() as logs:
-        assert await replica.look() == RETRY_SECONDS
+        assert await replica.check() == RETRY_SECONDS
     assert [line["event"] for line in logs] == ["certificate-unusable"]
     assert api.secret == {}
 
@@ -259,16 +259,16 @@ async def test_one_of_others_that_is_not_there_yet_is_awaited(api):
 async def test_a_broken_one_of_others_leaves_the_last_in_use(api):
     hold(api, pair())
     replica = Replica(api, makes_own=False)
-    await replica.look()
+    await replica.check()
     api.put(tls_key=b"")
-    await replica.look()
+    await replica.check()
     assert replica.keeper.served == pair()
 
 
 async def test_when_it_expires_is_a_metric(api):
     hold(api, pair())
     replica = Replica(api)
-    await replica.look()
+    await replica.check()
     name = "taintwarden_webhook_certificate_expiry_timestamp_seconds"
     assert replica.metrics.registry.get_sample_value(name) == pair().ends_at
 

@@ -5,7 +5,7 @@ import pytest
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
 from taintwarden.kube.errors import KubeError
-from taintwarden_placement.trust import UntrustedError, spread
+from taintwarden_placement.trust import UntrustedError, write_bundles
 
 pytestmark = pytest.mark.looptime
 
@@ -18,7 +18,7 @@ def api() -> StoredWebhooks:
 
 
 async def trust(api: StoredWebhooks, wait_seconds: float = 0.0) -> list[str]:
-    return await spread(ScriptedClient(default=api), "home", "webhook", wait_seconds)
+    return await write_bundles(ScriptedClient(default=api), "home", "webhook", wait_seconds)
 
 
 async def test_every_webhook_of_ours_gets_the_bundle_and_no_other(api):
@@ -62,7 +62,7 @@ async def test_it_waits_for_the_process_that_makes_the_certificate(api):
             api.put(authority_crt=b"late", ca_crt=b"late")
         return api(call)
 
-    await spread(ScriptedClient(default=answer), "home", "webhook", 60.0)
+    await write_bundles(ScriptedClient(default=answer), "home", "webhook", 60.0)
     assert api.bundles()["one"] == b"late"
 
 

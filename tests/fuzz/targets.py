@@ -40,7 +40,7 @@ from taintwarden.serving.pairs import make_authority, make_pair, trusts
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.node_labels.encoding import encode_natural
 from taintwarden_placement.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
-from taintwarden_placement.scheduling.extender import Args
+from taintwarden_placement.scheduling.extender import ExtenderArgs
 from taintwarden_placement.serving import reviews as handler
 from taintwarden_placement.webhook_calls import ConfigurationKind, read_configurations, read_secret
 from taintwarden_placement.webhook_process import admission_webhooks
@@ -82,12 +82,12 @@ def schedulers(data: bytes) -> None:
     scene = Scene()
     scene.nodes["a"] = node(sla(940), kubelet="1.31.0")
     try:
-        args = msgspec.json.decode(data, type=Args)
+        args = msgspec.json.decode(data, type=ExtenderArgs)
     except NOT_JSON:
         return
     msgspec.json.encode(scene.extender.prioritize(args))
     demand = scene.demands.of(args.pod)
-    refused = scene.decisions.of(demand).refusal(scene.nodes["a"].taints, scene.nodes["a"].labels)
+    refused = scene.filters.for_demand(demand).refusal(scene.nodes["a"].taints, scene.nodes["a"].labels)
     assert refused is None or len(refused.reason) < MAX_TOLD_CHARACTERS
 
 

@@ -26,7 +26,7 @@ from taintwarden.kube.wire.resources import DEPLOYMENTS, Resource
 from taintwarden.settings import Settings
 from taintwarden_placement import extender_process, webhook_process
 from taintwarden_placement.settings import ExtenderSettings, WebhookSettings
-from taintwarden_placement.trust import spread
+from taintwarden_placement.trust import write_bundles
 from taintwarden_placement.webhook_calls import ConfigurationKind, read_configurations, read_secret, write_secret
 
 Right = tuple[str, str, str]
@@ -141,7 +141,7 @@ async def test_who_writes_what_the_webhooks_trust_has_the_rights_that_it_uses_an
     api = StoredWebhooks()
     api.put(authority_crt=b"one", ca_crt=b"one")
     client = ScriptedClient(default=api)
-    await spread(client, "home", "webhook", 0.0)
+    await write_bundles(client, "home", "webhook", 0.0)
     assert used(client.calls) == shipped("webhook-trust.yaml", "taintwarden-webhook-trust")
 
 

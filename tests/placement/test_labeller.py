@@ -18,7 +18,7 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Effect, Node, Policy, SourceValue, Taint, ValueSource
 from taintwarden.kube.errors import Fenced, Unreachable
 from taintwarden_placement.node_labels import neutral_labels
-from taintwarden_placement.node_labels.labeller import AT_ONCE, WRITES, Labeller
+from taintwarden_placement.node_labels.labeller import MAX_COMPARED_AT_ONCE, MAX_WRITES, Labeller
 from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
 from work import steps
 
@@ -189,9 +189,9 @@ async def test_one_write_of_a_node_is_in_progress_and_what_changed_meanwhile_fol
 
 async def test_so_many_nodes_are_written_at_once():
     scene = Scene(placing())
-    for number in range(WRITES + 3):
+    for number in range(MAX_WRITES + 3):
         scene.node(f"n{number}", "sla=x")
-    assert len(await scene.written()) == WRITES
+    assert len(await scene.written()) == MAX_WRITES
     await scene.answer()
     assert len(await scene.written()) == 1
 
@@ -347,16 +347,16 @@ async def test_a_node_that_is_gone_is_not_written_again(scene, event):
 
 async def test_a_change_of_policies_gives_others_their_turn():
     scene = Scene(placing(), leading=False)
-    for number in range(3 * AT_ONCE):
+    for number in range(3 * MAX_COMPARED_AT_ONCE):
         scene.node(f"n{number}", "sla=x")
     scene.lead(leading=True)
     await asyncio.sleep(0)
-    assert len(scene.labeller._waiting) == 2 * AT_ONCE
+    assert len(scene.labeller._waiting) == 2 * MAX_COMPARED_AT_ONCE
 
 
 async def test_a_write_that_waits_is_not_evaluated_when_another_leads():
     scene = Scene(placing())
-    for number in range(WRITES):
+    for number in range(MAX_WRITES):
         scene.node(f"n{number}", "sla=x")
     await scene.written()
     scene.node("late", "sla=x", labels={"driver": "latest"})

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from taintwarden.fields.names import KEY, MAX_PLACED_PREFIX_LENGTH, MAX_PREFIX_LENGTH
 from taintwarden_placement.node_labels.names import (
     Domain,
-    Kept,
+    LabelSubject,
     is_mirror_label,
-    keys_of,
+    label_subjects,
     label_version_label,
     labels_about,
     taint_labels,
@@ -79,8 +79,8 @@ def test_labels_of_others_are_left_to_them(label):
 @given(KEYS)
 def test_each_label_is_about_its_key(key):
     assert all_labels(key) <= {*labels_about(key)}
-    assert keys_of(labels_about(key)) == [Kept(key)]
-    assert keys_of([label_version_label(key)]) == [Kept(key, of_label=True)]
+    assert label_subjects(labels_about(key)) == [LabelSubject(key)]
+    assert label_subjects([label_version_label(key)]) == [LabelSubject(key, of_label=True)]
 
 
 def test_a_key_that_is_too_long_has_no_labels():

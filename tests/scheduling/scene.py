@@ -10,10 +10,10 @@ from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates, MonotonicTime, Profile, Taint
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands, UnboundPod
 from taintwarden_placement.scheduling.extender import SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
+from taintwarden_placement.scheduling.node_filters import NodeFacts, NodeFilters, NodeReader
 
 READ = NodeReader()
 ABOVE = {"key": "sla", "operator": "Gt", "value": "950", "effect": "NoSchedule"}
@@ -68,11 +68,11 @@ class Scene:
         self.profiles = Profiles()
         self.counted: list[tuple[str, int]] = []
         self.demands = Demands(Decoder(system_clock), self.profiles)
-        self.decisions = Decisions(gates or Gates(), **bounds)
+        self.filters = NodeFilters(gates or Gates(), **bounds)
         self.now = 100.0
         self.node_changes = NodeChanges(lambda: MonotonicTime(self.now))
         self.extender = SchedulerExtender(
-            self.nodes.get, self.demands, self.decisions, self.node_changes, self._count, shows_values=shows_values
+            self.nodes.get, self.demands, self.filters, self.node_changes, self._count, shows_values=shows_values
         )
 
     def _count(self, reason: str, nodes: int) -> None:

@@ -31,7 +31,7 @@ from taintwarden_placement.admission.injection import NO_NODE, additions
 from taintwarden_placement.admission.placing import ConcerningPolicies
 from taintwarden_placement.node_labels import node_labels, version_labels
 from taintwarden_placement.scheduling.demands import UnboundPod
-from taintwarden_placement.scheduling.extender import Args, PreemptionArgs
+from taintwarden_placement.scheduling.extender import ExtenderArgs, PreemptionArgs
 from taintwarden_placement.scheduling.feasibility import Demand
 
 KEYS, LABEL = ("sla", "cni"), "example.com/kubelet"
@@ -116,7 +116,7 @@ class Outcome(NamedTuple):
 
 def played(world: World) -> Outcome:
     scene = Scene()
-    scene.node_changes.until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
+    scene.node_changes.wait_until = lambda _: asyncio.sleep(0)  # no scheduler is waiting
     written = [{"key": one.key, "value": one.value, "effect": one.effect} for one in world.taints]
     stored_node = {"metadata": {"labels": world.labels}, "spec": {"taints": written}}
     scene.nodes["a"] = READ(msgspec.convert(stored_node, NodeObject))
@@ -124,7 +124,7 @@ def played(world: World) -> Outcome:
     asked, acting = scene.demands.of(msgspec.convert(pod, UnboundPod)), ConcerningPolicies((POLICY,), (POLICY,))
     injected = additions(pod, asked, acting, (LABEL,), ALL_GATES).response()
     stored = patched(pod, injected.patch)
-    args = Args(msgspec.convert(stored, UnboundPod), ["a"])
+    args = ExtenderArgs(msgspec.convert(stored, UnboundPod), ["a"])
     demand = scene.demands.of(args.pod)
     by_extender = asyncio.run(scene.extender.filter(args)).node_names == ["a"]
     victims = {"a": msgspec.Raw(b"{}")}
@@ -182,4 +182,4 @@ def test_preferences_are_those_of_the_engine(world):
     affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     demand = scene.demands.of(msgspec.convert(pod_json(affinity=json.dumps(affinity)), UnboundPod))
     expected = sum(weight(one.affinity, world.labels) for one in demand.affinities)
-    assert scene.decisions.of(demand).preferences((), world.labels).weight == expected
+    assert scene.filters.for_demand(demand).preferences((), world.labels).weight == expected

@@ -5,7 +5,7 @@ import pytest
 
 from scheduling.scene import ABOVE, EXISTS, NEWER, Scene, node, pod, preferred, required, sla
 from taintwarden.engine.model import Gates
-from taintwarden_placement.scheduling.extender import REASONS, WITHOUT_VALUES, Args, PreemptionArgs, scored
+from taintwarden_placement.scheduling.extender import REASONS, WITHOUT_VALUES, ExtenderArgs, PreemptionArgs, node_scores
 from taintwarden_placement.scheduling.feasibility import AnyOf, Preferences
 
 pytestmark = pytest.mark.looptime  # refusals wait for a change of the node
@@ -25,12 +25,12 @@ def scene() -> Scene:
 
 
 async def filtered(scene: Scene, *names: str, **parts: object) -> tuple[list[str], dict[str, str]]:
-    result = await scene.extender.filter(Args(pod(**parts), list(names or scene.nodes)))
+    result = await scene.extender.filter(ExtenderArgs(pod(**parts), list(names or scene.nodes)))
     return result.node_names or [], result.failed_and_unresolvable_nodes
 
 
 def scores(scene: Scene, **parts: object) -> dict[str, int]:
-    return {one.host: one.score for one in scene.extender.prioritize(Args(pod(**parts), list(scene.nodes)))}
+    return {one.host: one.score for one in scene.extender.prioritize(ExtenderArgs(pod(**parts), list(scene.nodes)))}
 
 
 async def test_nodes_whose_taint_is_not_tolerated_fail_with_the_reason(scene):
@@ -119,8 +119,8 @@ async def test_what_is_stored_is_bounded():
         scene.nodes[f"n{number}"] = node(sla(number))
         await filtered(scene, tolerations=[ABOVE | {"value": str(number)}])
         scores(scene, tolerations=[ABOVE | {"value": str(number)}])
-        assert len(scene.decisions) <= 3
-        assert scene.decisions.comparisons <= 15 + len(scene.nodes)
+        assert len(scene.filters) <= 3
+        assert scene.filters.comparisons <= 15 + len(scene.nodes)
 
 
 def test_a_taint_that_is_preferably_avoided_lowers_the_score(scene):
@@ -139,14 +139,14 @@ def test_without_a_preference_all_nodes_score_alike(scene):
 
 
 def test_a_node_that_is_not_known_scores_like_one_without_anything(scene):
-    (found,) = scene.extender.prioritize(Args(pod(affinity=preferred(50, NEWER)), ["new"]))
+    (found,) = scene.extender.prioritize(ExtenderArgs(pod(affinity=preferred(50, NEWER)), ["new"]))
     assert (found.host, found.score) == ("new", 0)
 
 
 def test_both_preferences_weigh_as_the_plugins_of_the_scheduler():
     taints, labels = Preferences(0, 0), Preferences(2, 100)
-    assert scored([taints, labels, Preferences(1, 50), Preferences(0, 100)]) == [6, 4, 5, 10]
-    assert scored([]) == []
+    assert node_scores([taints, labels, Preferences(1, 50), Preferences(0, 100)]) == [6, 4, 5, 10]
+    assert node_scores([]) == []
 
 
 def test_nothing_is_preempted_where_the_pod_may_not_go(scene):

@@ -9,9 +9,9 @@ from scheduling.scene import Scene, pod_json
 from taintwarden.engine.model import Effect, Mode, NodeInfo, Policy, SourceKind, TaintSelector, ValueSource
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_placement.scheduling.decisions import MAX_TAINTS, NodeReader
 from taintwarden_placement.scheduling.demands import UnboundPod
-from taintwarden_placement.scheduling.extender import Args, SchedulerExtender
+from taintwarden_placement.scheduling.extender import ExtenderArgs, SchedulerExtender
+from taintwarden_placement.scheduling.node_filters import MAX_TAINTS, NodeReader
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)
 NEWER = {"key": "kubelet", "operator": "SemverGt", "value": "1.35.0"}
@@ -38,7 +38,7 @@ def scene() -> Scene:
     found.extender = SchedulerExtender(
         found.nodes.get,
         found.demands,
-        found.decisions,
+        found.filters,
         found.node_changes,
         lambda *_: None,
         derived=lambda: read.derived,
@@ -49,7 +49,7 @@ def scene() -> Scene:
 
 async def fitting(scene: Scene, **pod: Any) -> list[str] | None:
     asked = msgspec.convert(pod_json(native=pod.pop("native", ()), **pod), UnboundPod)
-    return (await scene.extender.filter(Args(asked, ["old", "new"]))).node_names
+    return (await scene.extender.filter(ExtenderArgs(asked, ["old", "new"]))).node_names
 
 
 async def test_a_pod_that_compares_gets_the_new_one(scene):

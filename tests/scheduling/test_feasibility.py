@@ -20,10 +20,10 @@ from taintwarden_placement.scheduling.feasibility import (
     MAX_REASONS,
     AnyOf,
     Demand,
-    Judge,
+    NodeFilter,
     Preferences,
     RefusalCause,
-    Sourced,
+    SourcedAffinity,
 )
 from work import steps
 
@@ -37,7 +37,7 @@ def sla(value: str, effect: str = "NoSchedule") -> Taint:
 
 
 def told(asked: Demand, taints: list[Taint], labels: dict[str, str]) -> str:
-    found = Judge(asked).refusal(taints, labels)
+    found = NodeFilter(asked).refusal(taints, labels)
     return found.reason if found else ""
 
 
@@ -60,7 +60,7 @@ def test_seconds_of_a_toleration_are_not_told():
 
 
 def test_affinity_is_told_with_its_source():
-    asked = Demand(affinities=(Sourced("profile gold", NEWER),))
+    asked = Demand(affinities=(SourcedAffinity("profile gold", NEWER),))
     assert told(asked, [], {"kubelet": "v1.32.0"}) == ""
     assert told(asked, [], {"kubelet": "v1.31.0"}) == (
         "the node affinity of profile gold does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.0')"
@@ -68,7 +68,7 @@ def test_affinity_is_told_with_its_source():
 
 
 def test_an_affinity_that_cannot_be_read_matches_nowhere_and_says_why():
-    asked = Demand(affinities=(Sourced("the annotation", NOWHERE, "is not JSON"),))
+    asked = Demand(affinities=(SourcedAffinity("the annotation", NOWHERE, "is not JSON"),))
     assert told(asked, [], {}) == "the node affinity of the annotation is invalid, so no node matches: is not JSON"
 
 
@@ -80,15 +80,17 @@ def test_a_reason_is_short_whatever_there_is():
 
 def test_preferences_count_taints_and_weigh_labels():
     affinity = NodeAffinity(preferred=(Preference(7, NEWER.required[0]),))
-    asked = Demand(Tolerations((EXISTS,), (Toleration("sla", "Gt", "950"),)), (Sourced("the annotation", affinity),))
+    asked = Demand(
+        Tolerations((EXISTS,), (Toleration("sla", "Gt", "950"),)), (SourcedAffinity("the annotation", affinity),)
+    )
     prefer = "PreferNoSchedule"
-    assert Judge(asked).preferences([sla("940", prefer), sla("1")], {}) == Preferences(1, 0)
-    assert Judge(asked).preferences([sla("960", prefer)], {"kubelet": "1.32.0"}) == Preferences(0, 7)
+    assert NodeFilter(asked).preferences([sla("940", prefer), sla("1")], {}) == Preferences(1, 0)
+    assert NodeFilter(asked).preferences([sla("960", prefer)], {"kubelet": "1.32.0"}) == Preferences(0, 7)
 
 
 @pytest.mark.parametrize(
     ("asked", "native"),
-    [(demand(), True), (demand(ABOVE), False), (Demand(affinities=(Sourced("a", NEWER),)), False)],
+    [(demand(), True), (demand(ABOVE), False), (Demand(affinities=(SourcedAffinity("a", NEWER),)), False)],
 )
 def test_what_is_not_extended_is_the_schedulers_own(asked, native):
     assert asked.is_native is native
@@ -135,7 +137,7 @@ def test_a_value_costs_as_much_with_a_thousand_tolerations_as_with_some(some):
     """A namespace may have so many for one key, and each of thousands of nodes another value."""
 
     def cost(number: int) -> int:
-        judging = Judge(Demand(Tolerations((), tuple(some(number)))))
+        judging = NodeFilter(Demand(Tolerations((), tuple(some(number)))))
         first, *more = [[sla(str(value))] for value in range(100)]
         judging.refusal(first, {})
         return steps(lambda: [judging.refusal(one, {}) for one in more])
@@ -152,7 +154,7 @@ def test_a_node_costs_little_with_all_requirements_that_an_affinity_may_have():
 
     needed = [NodeRequirement(f"l{one}", NodeOperator.SEMVER_GT, ("1.0.0",)) for one in range(15)]
     term = (*needed, NodeRequirement("host", NodeOperator.IN, ("none",)))
-    judging = Judge(Demand(Tolerations((EXISTS,)), (Sourced("x", NodeAffinity((term,) * 16)),)))
+    judging = NodeFilter(Demand(Tolerations((EXISTS,)), (SourcedAffinity("x", NodeAffinity((term,) * 16)),)))
     first, *nodes = [{"host": f"n{one}", **{f"l{key}": "1.2.3" for key in range(15)}} for one in range(100)]
     judging.refusal([], first)
     assert steps(lambda: [judging.refusal([], one) for one in nodes]) < STEPS_FOR_EACH * len(nodes) * 16 * 16
@@ -166,7 +168,7 @@ def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
         for taint in taints
         if not judge(tolerations.relevant_to(taint.key), taint, TolerationSecondsMode.AFTER_VIOLATION).tolerated
     ]
-    judging = Judge(Demand(tolerations))
+    judging = NodeFilter(Demand(tolerations))
     assert [taint for taint in taints if judging.untolerated(taint)] == expected
 
 
@@ -174,16 +176,19 @@ def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
     ("asked", "cause"),
     [
         (demand(native=()), RefusalCause.TAINT),
-        (Demand(Tolerations((EXISTS,)), (Sourced("profile gold", NEWER),)), RefusalCause.AFFINITY),
-        (Demand(Tolerations((EXISTS,)), (Sourced("the annotation", NOWHERE, "is not JSON"),)), RefusalCause.INVALID),
+        (Demand(Tolerations((EXISTS,)), (SourcedAffinity("profile gold", NEWER),)), RefusalCause.AFFINITY),
+        (
+            Demand(Tolerations((EXISTS,)), (SourcedAffinity("the annotation", NOWHERE, "is not JSON"),)),
+            RefusalCause.INVALID,
+        ),
     ],
 )
 def test_the_first_cause_is_named(asked, cause):
-    assert Judge(asked).refusal([sla("1")], {}).cause is cause
+    assert NodeFilter(asked).refusal([sla("1")], {}).cause is cause
 
 
 def test_what_is_remembered_is_bounded():
-    judge = Judge(Demand(Tolerations((EXISTS,)), (Sourced("a", NEWER),)), max_remembered=3)
+    judge = NodeFilter(Demand(Tolerations((EXISTS,)), (SourcedAffinity("a", NEWER),)), max_remembered=3)
     for number in range(10):
         judge.refusal([Taint(f"key-{number}", str(number))], {"kubelet": f"1.32.{number}"})
         assert len(judge) <= 3 + 3, "taints, and sets of values of one affinity"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from scheduling.scene import ABOVE, Scene, node, pod, sla
-from taintwarden_placement.scheduling.extender import Args
+from taintwarden_placement.scheduling.extender import ExtenderArgs
 from taintwarden_placement.scheduling.node_changes import WAITS_AT_ONCE, WAITS_PER_SECOND
 
 pytestmark = pytest.mark.looptime
@@ -20,14 +20,14 @@ def scene() -> Scene:
 
 def filtering(scene: Scene, **parts: object) -> "asyncio.Task[list[str] | None]":
     async def fitting() -> list[str] | None:
-        return (await scene.extender.filter(Args(pod(**parts), ["a"]))).node_names
+        return (await scene.extender.filter(ExtenderArgs(pod(**parts), ["a"]))).node_names
 
     return asyncio.create_task(fitting())
 
 
 def change(scene: Scene, value: int) -> None:
     scene.nodes["a"] = node(sla(value))
-    scene.node_changes.came()
+    scene.node_changes.notify()
 
 
 async def started(task: asyncio.Task) -> bool:
@@ -90,8 +90,8 @@ async def test_a_node_that_suits_is_answered_at_once(scene):
 
 async def test_a_node_that_is_not_known_yet_is_waited_for(scene):
     scene.nodes["a"] = node(sla(980))
-    task = asyncio.create_task(scene.extender.filter(Args(pod(tolerations=[ABOVE]), ["a", "new"])))
+    task = asyncio.create_task(scene.extender.filter(ExtenderArgs(pod(tolerations=[ABOVE]), ["a", "new"])))
     assert await started(task)
     scene.nodes["new"] = node(sla(990))
-    scene.node_changes.came()
+    scene.node_changes.notify()
     assert (await task).node_names == ["a", "new"]

@@ -62,7 +62,7 @@ def make_server(
         settings,
         client,
         make_app,
-        expires=metrics.webhook_certificate_expiry.set,
+        report_expiry=metrics.webhook_certificate_expiry.set,
         clock=system_clock,
         limits=limits,
         kinds=tuple(ConfigurationKind),
@@ -112,7 +112,7 @@ def test_every_result_is_counted_from_zero(api, port, metrics):
 
 
 async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
-    await server.keeper.look()
+    await server.keeper.check()
     tls = trusting(api.secret["ca.crt"])
     await ask(port, tls)
     await ask(port, tls, "/mutate")
@@ -122,14 +122,14 @@ async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
 
 
 async def test_another_certificate_is_served_without_a_restart_and_a_connection_that_is_open_stays(server, api, port):
-    await server.keeper.look()
+    await server.keeper.check()
     tls = trusting(api.secret["ca.crt"])
     _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
     authority = make_authority("webhook", time.time())
     following = make_pair((NAME, "webhook.home", "webhook"), time.time(), authority)
     api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=authority.certificate)
     api.put(authority_crt=authority.certificate, authority_key=authority.key)
-    await server.keeper.look()
+    await server.keeper.check()
     assert (await ask(port, trusting(authority.certificate)))["allowed"] is False
     with pytest.raises(aiohttp.ClientError):
         await ask(port, tls)
@@ -161,13 +161,13 @@ async def test_a_certificate_that_openssl_does_not_take_ends_nothing(api, port, 
     first = make_pair([NAME], time.time())
     server = make_server(api, port, metrics, webhook_certificates="external")
     api.put(tls_crt=first.certificate, tls_key=first.key)
-    await server.keeper.look()
+    await server.keeper.check()
     await server.start()
     certificate, key = made()
     api.put(tls_crt=certificate, tls_key=key)
     with capture_logs() as logs:
         for _ in range(2):
-            await server.keeper.look()
+            await server.keeper.check()
     assert [one["event"] for one in logs] == ["certificate-unusable"]
     assert (await ask(port, trusting(first.certificate)))["allowed"] is False
     assert server.keeper.served == first
@@ -176,7 +176,7 @@ async def test_a_certificate_that_openssl_does_not_take_ends_nothing(api, port, 
 
 async def test_a_replica_that_stops_tells_callers_to_ask_another_one(server, api, port):
     """A call on a connection that ends meanwhile would be lost: Go sends no POST a second time."""
-    await server.keeper.look()
+    await server.keeper.check()
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"])))
     told: list[str | None] = []
 
@@ -215,7 +215,7 @@ async def test_without_a_certificate_of_the_right_authority_nobody_is_answered(a
     ours, theirs = (Authority(folder(tmp_path / name)) for name in ("ours", "theirs"))
     friend, stranger = ours.client("api-server"), theirs.client("api-server")
     server = make_server(api, port, metrics, webhook_client_ca=str(ours.pair.certificate))
-    await server.keeper.look()
+    await server.keeper.check()
     await server.start()
     answers = []
     for shown in (friend, stranger, None):
@@ -237,7 +237,7 @@ async def test_a_certificate_of_another_name_is_not_answered(api, port, metrics,
     for names in ("api-server", "other, api-server", "other"):
         more = {"webhook_client_ca": str(authority.pair.certificate), "webhook_client_names": names}
         server = make_server(api, port, metrics, **more)
-        await server.keeper.look()
+        await server.keeper.check()
         await server.start()
         tls = trusting(api.secret["ca.crt"])
         tls.load_cert_chain(shown.certificate, shown.key)
@@ -257,7 +257,7 @@ def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, 
 
 
 async def test_a_compressed_body_is_not_unpacked(server, api, port):
-    await server.keeper.look()
+    await server.keeper.check()
     connector = aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"]), force_close=True)
     bomb = gzip.compress(b" " * 5 * 2**20)
     async with aiohttp.ClientSession(connector=connector) as session:
@@ -278,7 +278,7 @@ SAID = {
 @pytest.mark.parametrize("said", ["nothing", *SAID])
 async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
     """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
-    await server.keeper.look()
+    await server.keeper.check()
     more = {} if said == "nothing" else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
     with uncollected() as number_of:
         for _ in range(3):
@@ -291,7 +291,7 @@ async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(
 
 
 async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
-    await server.keeper.look()
+    await server.keeper.check()
     tls = trusting(api.secret["ca.crt"])
     reader, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
     writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\nExpect: 100-continue\r\n\r\n")

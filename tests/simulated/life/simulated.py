@@ -20,7 +20,7 @@ from taintwarden_cli.rehearsal.manifests import Document
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import wanted_labels
-from taintwarden_placement.node_labels.names import Kept, keys_of
+from taintwarden_placement.node_labels.names import LabelSubject, label_subjects
 from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"
@@ -134,14 +134,14 @@ class SimulatedTown:
 
     def remove_labels(self) -> bool:
         """As the command does: it refuses while something names them."""
-        kept = Kept(self.key)
+        kept = LabelSubject(self.key)
         named = any(kept in _named(pod) for pod in self.sim.pods.values())
         placing = self._policy is not None and self._policy["spec"]["taints"][0].get("placement")
         if named or placing:
             return False
         for name in list(self.sim.nodes):
             labels = self.sim.nodes[name]["metadata"]["labels"]
-            rest = {one: text for one, text in labels.items() if kept not in keys_of([one])}
+            rest = {one: text for one, text in labels.items() if kept not in label_subjects([one])}
             if rest != labels:
                 self.sim.set_labels(name, rest)
                 self.sim.run(self.sim.at + 0.02)
@@ -241,10 +241,10 @@ class SimulatedTown:
         return answer.reason, answer.remedy or ""
 
 
-def _named(pod: Json) -> set[Kept]:
+def _named(pod: Json) -> set[LabelSubject]:
     required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
     keys = [one["key"] for term in required.get("nodeSelectorTerms", ()) for one in term.get("matchExpressions", ())]
-    return set(keys_of(keys))
+    return set(label_subjects(keys))
 
 
 def _suits(pod: Json, node: Json) -> bool:

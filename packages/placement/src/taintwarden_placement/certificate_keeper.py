@@ -42,11 +42,11 @@ class CertificateKeeper:
         service: the name of both.
         makes_own: True if this process creates the certificates, False if another program writes the Secret.
         serve: starts to serve with a certificate, or raises UnusablePair.
-        expires: called with the end of the served certificate, in seconds since 1970.
+        report_expiry: called with the end of the served certificate, in seconds since 1970.
         clock: wall and monotonic time.
         kinds: the configurations whose webhooks call the Service; empty if API servers do not call it.
-        configured: called with a kind, and True if a configuration of that kind calls the Service.
-        trusted: called with a kind, and True if API servers trust the served certificate.
+        report_configured: called with a kind, and True if a configuration of that kind calls the Service.
+        report_trusted: called with a kind, and True if API servers trust the served certificate.
 
     """
 
@@ -58,44 +58,44 @@ class CertificateKeeper:
         service: str,
         makes_own: bool,
         serve: Callable[[Pair], None],
-        expires: Callable[[float], None],
+        report_expiry: Callable[[float], None],
         clock: Clock,
         kinds: Sequence[ConfigurationKind] = (),
-        configured: Callable[[str, bool], None] = lambda _kind, _exists: None,
-        trusted: Callable[[str, bool], None] = lambda _kind, _is_trusted: None,
+        report_configured: Callable[[str, bool], None] = lambda _kind, _exists: None,
+        report_trusted: Callable[[str, bool], None] = lambda _kind, _is_trusted: None,
     ) -> None:
         self.served: Pair | None = None
         self._client = client
-        self._place = (namespace, service)
+        self._location = (namespace, service)
         self._names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
         self._makes_own = makes_own
         self._serve = serve
-        self._expires = expires
+        self._report_expiry = report_expiry
         self._clock = clock
         self._kinds = kinds
-        self._configured = configured
-        self._trusted = trusted
+        self._report_configured = report_configured
+        self._report_trusted = report_trusted
         self._complaints = Complaints()
 
     async def run(self) -> None:
         """Check the certificate repeatedly, until cancelled."""
         while True:
-            pause = await self.look()
+            pause = await self.check()
             await asyncio.sleep(pause)
 
-    async def look(self) -> float:
+    async def check(self) -> float:
         """Check the certificate once, and renew it if necessary. Returns the seconds until the next check."""
         try:
-            secret = await read_secret(self._client, *self._place)
-            self._take(await self._follow_plan(secret) if self._makes_own else secret.content)
+            secret = await read_secret(self._client, *self._location)
+            self._use_content(await self._follow_plan(secret) if self._makes_own else secret.content)
         except KubeError as error:
-            if self._complaints.is_new("look", str(error)):
+            if self._complaints.is_new("secret", str(error)):
                 log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
             return RETRY_SECONDS
-        self._complaints.settle("look")
+        self._complaints.settle("secret")
         if self.served is None:
             return RETRY_SECONDS
-        await self._look_at_trust(self.served)
+        await self._check_trust(self.served)
         return READ_SECONDS
 
     async def _follow_plan(self, secret: Secret) -> Content:
@@ -103,15 +103,15 @@ class CertificateKeeper:
         made = plan(secret.content, self._names, self._clock().wall)
         if not made.changes:
             return secret.content
-        if not await write_secret(self._client, *self._place, made.changes, secret.metadata.resource_version):
-            return (await read_secret(self._client, *self._place)).content
+        if not await write_secret(self._client, *self._location, made.changes, secret.metadata.resource_version):
+            return (await read_secret(self._client, *self._location)).content
         if made.is_repair:
             log.warning("certificate-repaired", secret=self._secret, reason=made.reason)
         else:
             log.info("certificate-made", secret=self._secret, reason=made.reason)
         return secret.content | made.changes
 
-    def _take(self, content: Content) -> None:
+    def _use_content(self, content: Content) -> None:
         """Serve with the certificate in the Secret. If it is unusable, the one served before stays in use."""
         try:
             pair = read_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
@@ -125,14 +125,14 @@ class CertificateKeeper:
         if pair == self.served:
             return
         self.served = pair
-        self._expires(pair.ends_at)
+        self._report_expiry(pair.ends_at)
         days = round((pair.ends_at - self._clock().wall) / 86400, 1)
         log.info("certificate-served", secret=self._secret, days_left=days)
 
-    async def _look_at_trust(self, served: Pair) -> None:
+    async def _check_trust(self, served: Pair) -> None:
         """Report each configuration that is missing, or by which API servers do not trust the served certificate."""
         try:
-            found = {kind: await read_configurations(self._client, kind, *self._place) for kind in self._kinds}
+            found = {kind: await read_configurations(self._client, kind, *self._location) for kind in self._kinds}
         except KubeError as error:
             if self._complaints.is_new("trust", str(error)):
                 log.warning("webhook-configuration-not-read", reason=str(error))
@@ -140,14 +140,14 @@ class CertificateKeeper:
         self._complaints.settle("trust")
         for kind, configurations in found.items():
             bundles = [bundle for one in configurations for bundle in one.bundles.values()]
-            self._configured(kind.value, bool(bundles))
+            self._report_configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls these webhooks, so none has to trust them
                 if self._complaints.is_new(kind.value, "missing"):
                     remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)
-            self._trusted(kind.value, is_trusted)
+            self._report_trusted(kind.value, is_trusted)
             if is_trusted:
                 self._complaints.settle(kind.value)
                 continue
@@ -163,4 +163,4 @@ class CertificateKeeper:
 
     @property
     def _secret(self) -> str:
-        return "/".join(self._place)
+        return "/".join(self._location)

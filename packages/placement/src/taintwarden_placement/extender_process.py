@@ -19,11 +19,11 @@ from taintwarden.kube.wire.resources import NODES
 from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.mirror import Mirror
-from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts, NodeReader
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
 from taintwarden_placement.scheduling.node_changes import NodeChanges
-from taintwarden_placement.served import Followed, ServedApp, serve, unreported
+from taintwarden_placement.scheduling.node_filters import NodeFacts, NodeFilters, NodeReader
+from taintwarden_placement.served import Followed, ServedApp, ignore_fault, serve
 from taintwarden_placement.serving.extender_requests import RESULTS, VERBS, extender_app
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.settings import ExtenderSettings
@@ -48,11 +48,11 @@ class ExtenderApp(ServedApp):
         """Follow nodes, policies and profiles."""
         feed = self.known.feed
         self._reader = NodeReader()
-        self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.came)
+        self._nodes = Mirror[NodeFacts](NODES.name, self.metrics, self._reader, self._node_changes.notify)
         return {
-            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, unreported)),
+            POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, PolicyStore(self._derive, ignore_fault)),
             NODES: self._nodes,
-            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, ProfileStore(feed, unreported)),
+            PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, ProfileStore(feed, ignore_fault)),
         }
 
     def serve(self) -> HttpsServer:
@@ -63,7 +63,7 @@ class ExtenderApp(ServedApp):
         extender = SchedulerExtender(
             self._nodes.get,
             demands,
-            Decisions(self.settings.gates),
+            NodeFilters(self.settings.gates),
             self._node_changes,
             lambda reason, nodes: self.metrics.extender_refusals.labels(reason).inc(nodes),
             derived=lambda: self._reader.derived,
@@ -74,7 +74,7 @@ class ExtenderApp(ServedApp):
             self.settings,
             self.client,
             partial(extender_app, extender, observe),
-            expires=self.metrics.extender_certificate_expiry.set,
+            report_expiry=self.metrics.extender_certificate_expiry.set,
             clock=self._clock,
         )
 

@@ -47,17 +47,17 @@ def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
         changes = {AUTHORITY: made.certificate, AUTHORITY_KEY: made.key, TRUSTED: made.certificate}
         is_empty = not any(stored.values())
         reason = "the Secret is empty" if is_empty else f"{AUTHORITY} cannot be used"
-        return RotationPlan(changes | _served(made, names, now), reason, is_repair=not is_empty)
+        return RotationPlan(changes | _new_certificate(made, names, now), reason, is_repair=not is_empty)
     is_published = is_contained(authority.certificate, stored.get(TRUSTED, b""))
     published = {} if is_published else {TRUSTED: authority.certificate}
     current, problem = _current(stored, authority, names, now)
     if current is None:
-        return RotationPlan(published | _served(authority, names, now), problem, is_repair=True)
+        return RotationPlan(published | _new_certificate(authority, names, now), problem, is_repair=True)
     if published:
         return RotationPlan(published, f"{TRUSTED} lacks what has to be trusted", is_repair=True)
     is_old = current.ends_at - now <= current.lifetime * RENEWAL_SHARE
     if is_old and authority.ends_at > current.ends_at:
-        return RotationPlan(_served(authority, names, now), "a third of its life is left")
+        return RotationPlan(_new_certificate(authority, names, now), "a third of its life is left")
     return RotationPlan()
 
 
@@ -85,6 +85,6 @@ def _current(stored: Content, authority: Pair, names: Sequence[str], now: float)
     return pair, ""
 
 
-def _served(authority: Pair, names: Sequence[str], now: float) -> dict[str, bytes]:
+def _new_certificate(authority: Pair, names: Sequence[str], now: float) -> dict[str, bytes]:
     made = make_pair(names, now, authority)
     return {CERTIFICATE: made.certificate, KEY: made.key}

@@ -81,12 +81,12 @@ class ServedApp(ABC):
         for one in self._servers:
             await one.start()
         await self.server.start()
-        self._task(self.server.keeper.run())
+        self._start_task(self.server.keeper.run())
         for stream in self._streams:
-            self._task(stream.run())
+            self._start_task(stream.run())
         for handler in self.followed.values():
-            self._task(handler.run())
-        self._task(self._release_memory())
+            self._start_task(handler.run())
+        self._start_task(self._release_memory())
         log.info(
             "process-started",
             process=self._process.value,
@@ -111,12 +111,12 @@ class ServedApp(ABC):
             await stream.listed.wait()
         memory.release_unused()
 
-    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._task_ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
             self.failure = error
@@ -131,7 +131,7 @@ class ServedApp(ABC):
         return f"a task failed: {self.failure}" if self.failure else ""
 
 
-def unreported(_key: str, _uid: str, _reason: str) -> None:
+def ignore_fault(_key: str, _uid: str, _reason: str) -> None:
     """Ignore a fault of a policy or profile, since the operator reports it."""
 
 

@@ -19,7 +19,7 @@ class UntrustedError(Exception):
     """Nothing was written. The message contains the reason and the remedy."""
 
 
-async def spread(client: Client, namespace: str, service: str, wait_seconds: float) -> list[str]:
+async def write_bundles(client: Client, namespace: str, service: str, wait_seconds: float) -> list[str]:
     """Let the API servers trust the authority in the Secret of a Service. Returns a line for each configuration.
 
     Waits up to ``wait_seconds`` for the process that fills the Secret.

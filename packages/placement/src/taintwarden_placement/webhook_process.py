@@ -21,7 +21,7 @@ from taintwarden.telemetry.metrics import Process, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionWebhooks
 from taintwarden_placement.scheduling.demands import Demands
-from taintwarden_placement.served import Followed, ServedApp, serve, unreported
+from taintwarden_placement.served import Followed, ServedApp, ignore_fault, serve
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.serving.reviews import RESULTS, review_app
 from taintwarden_placement.settings import WebhookSettings
@@ -46,8 +46,8 @@ class WebhookApp(ServedApp):
     def follow(self) -> Followed:
         """Follow policies, profiles and namespaces."""
         feed = self.known.feed
-        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), unreported)
-        profiles = ProfileStore(feed, unreported)
+        policies = PolicyStore(lambda valid: feed(events.PoliciesChanged(valid)), ignore_fault)
+        profiles = ProfileStore(feed, ignore_fault)
         return {
             POLICIES: StoreHandler(POLICIES.name, feed, self.metrics, policies),
             PROFILES: StoreHandler(PROFILES.name, feed, self.metrics, profiles),
@@ -58,18 +58,18 @@ class WebhookApp(ServedApp):
         """Create the server for the reviews of API servers."""
         gates = self.settings.gates
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
-        judges = {"validate": webhook.validate, "mutate": webhook.mutate}
-        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, judges, RESULTS)
-        make_app = partial(review_app, judges, observe)
+        reviewers = {"validate": webhook.validate, "mutate": webhook.mutate}
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, reviewers, RESULTS)
+        make_app = partial(review_app, reviewers, observe)
         return HttpsServer(
             self.settings,
             self.client,
             make_app,
-            expires=self.metrics.webhook_certificate_expiry.set,
+            report_expiry=self.metrics.webhook_certificate_expiry.set,
             clock=self._clock,
             kinds=tuple(ConfigurationKind),
-            configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
-            trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
+            report_configured=lambda kind, exists: self.metrics.webhook_configured.labels(kind).set(exists),
+            report_trusted=lambda kind, is_trusted: self.metrics.webhook_trusted.labels(kind).set(is_trusted),
         )
 
 

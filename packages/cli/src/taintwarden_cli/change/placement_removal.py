@@ -21,9 +21,9 @@ from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rehearsal.sources import NOT_FINISHED, WORKLOADS, Listing, Subject
 from taintwarden_cli.rendering import Lines, render
 from taintwarden_placement.admission.annotated_objects import pod_in
-from taintwarden_placement.admission.checking import look, mapping
+from taintwarden_placement.admission.checking import mapping, value_at
 from taintwarden_placement.node_labels import neutral_labels, node_labels
-from taintwarden_placement.node_labels.names import Kept, keys_of
+from taintwarden_placement.node_labels.names import LabelSubject, label_subjects
 
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5
@@ -66,7 +66,7 @@ class Uses:
     """What carries and names the labels of one key, the key of a taint or of a label."""
 
     def __init__(self, key: str) -> None:
-        self.keys = (Kept(key), Kept(key, of_label=True))
+        self.keys = (LabelSubject(key), LabelSubject(key, of_label=True))
         self.policies: list[str] = []
         """Policies that place by it, or repeat its version, each with its mode unless that is Enforce."""
         self.nodes: set[str] = set()
@@ -77,8 +77,10 @@ class Uses:
         """A policy as it is stored, valid or not."""
         spec, name = mapping(stored.get("spec")), named(stored)[1]
         taints, labels = spec.get("taints"), spec.get("versionLabels")
-        used = [Kept(str(look(one, "key"))) for one in _listed(taints) if look(one, "placement") is True]
-        used += [Kept(str(label), of_label=True) for label in _listed(labels)]
+        used = [
+            LabelSubject(str(value_at(one, "key"))) for one in _listed(taints) if value_at(one, "placement") is True
+        ]
+        used += [LabelSubject(str(label), of_label=True) for label in _listed(labels)]
         if any(one in self.keys for one in used):
             mode = spec.get("mode", Mode.ENFORCE.value)
             self.policies.append(name if mode == Mode.ENFORCE else f"{name} ({mode})")
@@ -96,15 +98,15 @@ class Uses:
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
         """An object with a pod template. One that a controller manages has the template of that."""
         namespace, name = named(workload)
-        owners = _listed(look(workload, "metadata", "ownerReferences"))
-        if any(look(one, "controller") is True for one in owners):
+        owners = _listed(value_at(workload, "metadata", "ownerReferences"))
+        if any(value_at(one, "controller") is True for one in owners):
             return
         template = pod_in(workload, listing.group, listing.kind)
-        if self._are_in(msgspec.convert(look(template, "spec") or {}, PlacedSpec).place.labels):
+        if self._are_in(msgspec.convert(value_at(template, "spec") or {}, PlacedSpec).place.labels):
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
     def _are_in(self, labels: Iterable[str]) -> bool:
-        return any(one in self.keys for one in keys_of(labels))
+        return any(one in self.keys for one in label_subjects(labels))
 
 
 async def read_uses(session: Session, key: str) -> Uses:
@@ -163,7 +165,7 @@ def _shown(key: str, uses: Uses) -> Lines:
     return lines
 
 
-async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: float = PAUSE_SECONDS) -> int:
+async def remove_labels(session: Session, keys: Sequence[LabelSubject], pause_seconds: float = PAUSE_SECONDS) -> int:
     """Remove all labels about these keys, and look after each pause whether any came back. Returns from how many nodes.
 
     Raises ClusterError if some nodes still carry them.
@@ -182,12 +184,14 @@ async def remove_labels(session: Session, keys: Sequence[Kept], pause_seconds: f
     raise ClusterError(msg)
 
 
-async def _carrying(session: Session, keys: Sequence[Kept]) -> dict[str, list[str]]:
+async def _carrying(session: Session, keys: Sequence[LabelSubject]) -> dict[str, list[str]]:
     """The nodes with labels about these keys, and these labels."""
     found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
-            if ours := [label for label in node.metadata.labels if any(one in keys for one in keys_of((label,)))]:
+            if ours := [
+                label for label in node.metadata.labels if any(one in keys for one in label_subjects((label,)))
+            ]:
                 found[node.metadata.name] = ours
     return found
 

@@ -13,7 +13,7 @@ from taintwarden.kube.wire.kinds import OwnerReference
 from taintwarden_cli.rehearsal.places import Place, PlacedPod
 from taintwarden_cli.rehearsal.sources import UNREADABLE, Listing, Subject, identity
 from taintwarden_placement.admission.annotated_objects import TEMPLATES
-from taintwarden_placement.admission.checking import look, mapping, sequence
+from taintwarden_placement.admission.checking import mapping, sequence, value_at
 
 _NOWHERE = "a template"
 """The node name of a template, which is on no node: only bound pods are decoded."""
@@ -144,19 +144,19 @@ class Inventory:
 
     def _add_workload(self, listing: Listing, raw: bytes) -> None:
         obj = msgspec.json.decode(raw)
-        meta, spec = mapping(look(obj, "metadata")), mapping(look(obj, "spec"))
+        meta, spec = mapping(value_at(obj, "metadata")), mapping(value_at(obj, "spec"))
         subject = Subject(listing.kind, str(meta.get("name", "")), str(meta.get("namespace", "")))
-        controllers = [mapping(one) for one in sequence(meta.get("ownerReferences")) if look(one, "controller")]
+        controllers = [mapping(one) for one in sequence(meta.get("ownerReferences")) if value_at(one, "controller")]
         uid = str(meta.get("uid", ""))
         if controllers:
             named = Subject(str(controllers[0].get("kind", "")), str(controllers[0].get("name", "")), subject.namespace)
             api_group = str(controllers[0].get("apiVersion", "")).rpartition("/")[0]
             self._owners[uid] = _Owner(str(controllers[0].get("uid", "")), named, api_group)
-        template = look(obj, *TEMPLATES[listing.group, listing.kind].split("."))
+        template = value_at(obj, *TEMPLATES[listing.group, listing.kind].split("."))
         if controllers or template is None or _has_finished(obj):
             return
         reference = {"apiVersion": listing.group, "kind": listing.kind, "name": subject.name, "uid": uid}
-        inner = mapping(look(template, "metadata"))
+        inner = mapping(value_at(template, "metadata"))
         pod = {
             "metadata": {
                 "namespace": subject.namespace,
@@ -164,7 +164,7 @@ class Inventory:
                 "annotations": mapping(inner.get("annotations")),
                 "ownerReferences": [{**reference, "controller": True}],
             },
-            "spec": {**mapping(look(template, "spec")), "nodeName": _NOWHERE},
+            "spec": {**mapping(value_at(template, "spec")), "nodeName": _NOWHERE},
         }
         shape, _, _ = self._shape(msgspec.json.encode(pod))
         wanted = spec.get("replicas", 1)
@@ -201,5 +201,5 @@ def _ours(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 def _has_finished(obj: object) -> bool:
     """Whether it is a Job that creates no more pods."""
-    conditions = sequence(look(obj, "status", "conditions"))
-    return any(look(one, "type") in _FINISHED and look(one, "status") == "True" for one in conditions)
+    conditions = sequence(value_at(obj, "status", "conditions"))
+    return any(value_at(one, "type") in _FINISHED and value_at(one, "status") == "True" for one in conditions)

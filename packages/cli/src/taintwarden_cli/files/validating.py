@@ -18,8 +18,8 @@ from taintwarden.fields.field_errors import FieldError, InvalidObject, as_writte
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.manifests import BadInput, Document, read_documents
-from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, check_templates, subject_of
-from taintwarden_placement.admission.checking import FaultSeverity, Found
+from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, check_templates, role_of
+from taintwarden_placement.admission.checking import Faults, FaultSeverity
 
 SUFFIXES = (".json", ".yaml", ".yml")
 
@@ -121,9 +121,9 @@ def _profiles(documents: Iterable[Document]) -> Iterator[Profile]:
                 continue  # reported where it is checked
 
 
-def _check(document: Document, profiles: list[Profile], report: FileReport, ignored: Counter[str]) -> Found:
+def _check(document: Document, profiles: list[Profile], report: FileReport, ignored: Counter[str]) -> Faults:
     obj, group, kind = document.content, document.group, document.kind
-    if subject_of(group, kind) is ObjectRole.OTHER:
+    if role_of(group, kind) is ObjectRole.OTHER:
         found = [] if kind == "CustomResourceDefinition" else [*check_templates(obj, profiles)]
         report.checked += len(found)
         if not found:
@@ -134,7 +134,7 @@ def _check(document: Document, profiles: list[Profile], report: FileReport, igno
     yield from check_object(obj, group, kind, profiles)
 
 
-def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Found:
+def _twice(document: Document, first: dict[tuple[str, ...], Document]) -> Faults:
     """A policy or profile that another one with its name precedes in its file: only one of them is stored."""
     if document.kind in (POLICY_KIND, PROFILE_KIND) and (name := _text(document.content, "name")):
         known = first.setdefault((document.file, document.kind, _text(document.content, "namespace"), name), document)

@@ -16,12 +16,12 @@ from taintwarden_cli.rehearsal.rehearsal import Rehearsal
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import merge
-from taintwarden_placement.admission.placing import Restrictions, acting, restrictions
+from taintwarden_placement.admission.placing import Restrictions, concerning_policies, restrictions
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
 from taintwarden_placement.node_labels.names import is_mirror_label
 from taintwarden_placement.node_labels.wanted import placed_keys, published_labels
 from taintwarden_placement.scheduling.demands import Demands, UnboundPod
-from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge, Preferences, RefusalCause
+from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, NodeFilter, Preferences, RefusalCause
 
 NATIVE = "only an extended toleration tolerates it, and the scheduler reads native ones: add Exists for the key"
 NOT_LABELLED = "the operator has not written its labels of placement"
@@ -82,8 +82,8 @@ class Candidate:
         self.is_impossible = bool(NO_NODE.items() & set(place.selector))
         """Whether no node matches it, since its restrictions could not be written."""
         self._candidates = candidates
-        self._judge = Judge(demand, gates)
-        self._native = Judge(Demand(Tolerations(demand.tolerations.native)), gates)
+        self._judge = NodeFilter(demand, gates)
+        self._native = NodeFilter(Demand(Tolerations(demand.tolerations.native)), gates)
         selector = tuple(pair for pair in place.selector if pair not in NO_NODE.items())
         self._own = Place(selector, place.terms).without(is_mirror_label).judge(gates)
         """Without what placement has written."""
@@ -179,7 +179,7 @@ class Candidates:
         return self._candidate(demand, place, pod_class)
 
     def _candidate(self, demand: Demand, place: Place, pod_class: PodClass) -> Candidate:
-        policies = acting(
+        policies = concerning_policies(
             self._taught.policies, pod_class, self._taught.view.namespace_labels(pod_class.namespace)
         ).placing
         wanted = restrictions(demand, policies, self._published, self.gates)

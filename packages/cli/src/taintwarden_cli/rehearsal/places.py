@@ -9,7 +9,7 @@ from taintwarden.engine.affinity import NodeAffinity, NodeOperator, NodeRequirem
 from taintwarden.engine.model import Gates, Node
 from taintwarden.kube.wire.kinds import ObjectCondition, OwnerReference, PodMeta, PodSpec, PodStatus
 from taintwarden_placement.scheduling.demands import UnboundPod
-from taintwarden_placement.scheduling.feasibility import Demand, Judge, Sourced
+from taintwarden_placement.scheduling.feasibility import Demand, NodeFilter, SourcedAffinity
 
 NAME_FIELD = "metadata.name"
 """Of ``matchFields``: the name of a node, which stands for a label here."""
@@ -51,9 +51,9 @@ class Place(msgspec.Struct, frozen=True):
             return NodeAffinity((own,) if own else None)
         return NodeAffinity(tuple((*own, *found) for one in self.terms if (found := one.requirements)))
 
-    def judge(self, gates: Gates, source: str = "the pod, or its nodeSelector,") -> Judge:
+    def judge(self, gates: Gates, source: str = "the pod, or its nodeSelector,") -> NodeFilter:
         """Judges the labels of nodes, in which ``NAME_FIELD`` stands for their names."""
-        return Judge(Demand(affinities=(Sourced(source, self.affinity),)), gates)
+        return NodeFilter(Demand(affinities=(SourcedAffinity(source, self.affinity),)), gates)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from taintwarden.engine.operators import Operator
 from taintwarden_cli.rehearsal.places import Place, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels
-from taintwarden_placement.node_labels.names import Kept, keys_of
-from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, Judge
+from taintwarden_placement.node_labels.names import LabelSubject, label_subjects
+from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, NodeFilter
 
 REMEDY = (
     f"set placement: true for the taint in the policy and label the namespace {INJECT}=true, "
@@ -69,8 +69,8 @@ class Returning:
         }
         return sorted(found)
 
-    def _native(self, pod_class: PodClass) -> Judge:
-        return Judge(Demand(Tolerations(pod_class.tolerations.native)), self._gates)
+    def _native(self, pod_class: PodClass) -> NodeFilter:
+        return NodeFilter(Demand(Tolerations(pod_class.tolerations.native)), self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
         """Whether the webhook gives the pods that replace it node affinity for the key."""
@@ -93,5 +93,5 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
 
 def _names_labels(place: Place, key: str) -> bool:
     """Whether each of the pod's terms requires something of the labels that repeat the taint."""
-    named = [keys_of(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
-    return bool(named) and all(Kept(key) in keys for keys in named)
+    named = [label_subjects(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
+    return bool(named) and all(LabelSubject(key) in keys for keys in named)

@@ -11,7 +11,7 @@ from taintwarden.kube.http.client import Client
 from taintwarden.settings import SettingsError, load
 from taintwarden_cli.output import fail
 from taintwarden_placement.settings import WebhookSettings
-from taintwarden_placement.trust import UntrustedError, spread
+from taintwarden_placement.trust import UntrustedError, write_bundles
 
 
 def write_trust(wait_seconds: float, **flags: object) -> None:
@@ -23,7 +23,7 @@ def write_trust(wait_seconds: float, **flags: object) -> None:
         settings = load(WebhookSettings, os.environ, **{**flags, **before})
         connection = Connection.load(settings.kubeconfig, settings.context)
         async with Client(connection, max_connections=1) as client:
-            return await spread(client, settings.namespace, settings.webhook_service, wait_seconds)
+            return await write_bundles(client, settings.namespace, settings.webhook_service, wait_seconds)
 
     try:
         for line in asyncio.run(write()):

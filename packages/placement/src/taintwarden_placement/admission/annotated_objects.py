@@ -12,7 +12,7 @@ from taintwarden.api.profiles import parse_profile
 from taintwarden.api.types import GROUP, POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND
 from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError, InvalidObject, join
-from taintwarden_placement.admission.checking import FaultSeverity, Found, look
+from taintwarden_placement.admission.checking import Faults, FaultSeverity, value_at
 from taintwarden_placement.admission.pod_review import cautions, check_owner, check_pod
 
 TEMPLATES: dict[tuple[str, str], str] = {
@@ -37,18 +37,18 @@ class ObjectRole(StrEnum):
     POLICY = "policy"
     PROFILE = "profile"
     POD = "pod"
-    STRANGER = "stranger"
+    UNKNOWN_KIND = "unknown-kind"
     """An object without a kind, or of a kind that Taintwarden's API group does not have."""
     OTHER = "other"
     """An object of any other kind, which is not checked."""
 
 
-def subject_of(group: str, kind: str) -> ObjectRole:
+def role_of(group: str, kind: str) -> ObjectRole:
     """Return the role of an object. The kinds of policies and profiles count even if the group is wrong."""
     if kind in (POLICY_KIND, PROFILE_KIND):
         return ObjectRole.POLICY if kind == POLICY_KIND else ObjectRole.PROFILE
     if not kind or (group == GROUP and kind != PUBLISHER_KIND):  # its rules are those of another package
-        return ObjectRole.STRANGER
+        return ObjectRole.UNKNOWN_KIND
     return ObjectRole.POD if (group, kind) in TEMPLATES else ObjectRole.OTHER
 
 
@@ -60,14 +60,14 @@ def check_object(
     *,
     is_completed: bool = False,
     checks_native: bool = True,
-) -> Found:
+) -> Faults:
     """Yield all faults of an object. ``profiles`` are the profiles of all namespaces.
 
     ``is_completed``: True if the webhook will add missing native tolerations (see ``injection``).
     ``checks_native``: False if the API server validates native tolerations itself.
     """
     flags = {"is_completed": is_completed, "checks_native": checks_native}
-    match subject_of(group, kind):
+    match role_of(group, kind):
         case ObjectRole.POLICY:
             yield from _check_parsed(parse_policy, obj)
         case ObjectRole.PROFILE:
@@ -77,13 +77,13 @@ def check_object(
             yield from _check_template(obj, path, pod_in(obj, group, kind), profiles, **flags)
             if path:
                 yield from check_owner(obj, path)
-        case ObjectRole.STRANGER:
-            yield FaultSeverity.ERROR, _strange(kind)
+        case ObjectRole.UNKNOWN_KIND:
+            yield FaultSeverity.ERROR, _unknown_kind(kind)
         case ObjectRole.OTHER:
             return
 
 
-def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[tuple[str, Found]]:
+def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[tuple[str, Faults]]:
     """Yield path and faults of each pod template in an object of any kind (Rollout, RayCluster, JobSet ...)."""
     for path, template in _templates(obj, "", MAX_TEMPLATE_DEPTH):
         yield path, _check_template(obj, path, template, profiles)
@@ -92,7 +92,7 @@ def check_templates(obj: object, profiles: Sequence[Profile] = ()) -> Iterator[t
 def _templates(value: object, path: str, depth: int) -> Iterator[tuple[str, object]]:
     """Yield path and value of each nested object that has ``spec.containers``."""
     if depth and isinstance(value, Mapping):
-        if path and isinstance(look(value, "spec", "containers"), list):
+        if path and isinstance(value_at(value, "spec", "containers"), list):
             yield path, value
             return
         for name, inner in value.items():
@@ -102,14 +102,14 @@ def _templates(value: object, path: str, depth: int) -> Iterator[tuple[str, obje
             yield from _templates(inner, f"{path}[{index}]", depth - 1)
 
 
-def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str, Any]) -> Found:
+def _check_parsed(parse: Callable[[Mapping[str, Any]], object], obj: Mapping[str, Any]) -> Faults:
     try:
         parse(obj)
     except InvalidObject as error:
         yield from ((FaultSeverity.ERROR, fault) for fault in error.errors)
 
 
-def _check_profile(obj: Mapping[str, Any]) -> Found:
+def _check_profile(obj: Mapping[str, Any]) -> Faults:
     found = list(_check_parsed(parse_profile, obj))
     yield from found or cautions(parse_profile(obj).tolerations, "spec.tolerations[{}].value")
 
@@ -117,16 +117,16 @@ def _check_profile(obj: Mapping[str, Any]) -> Found:
 def pod_in(obj: Mapping[str, Any], group: str, kind: str) -> object:
     """Return the pod template in an object of a kind in ``TEMPLATES``; any other object itself."""
     path = TEMPLATES.get((group, kind), "")
-    return look(obj, *path.split(".")) if path else obj
+    return value_at(obj, *path.split(".")) if path else obj
 
 
-def _check_template(obj: object, path: str, template: object, profiles: Sequence[Profile], **flags: bool) -> Found:
-    namespace = look(obj, "metadata", "namespace") or "default"
+def _check_template(obj: object, path: str, template: object, profiles: Sequence[Profile], **flags: bool) -> Faults:
+    namespace = value_at(obj, "metadata", "namespace") or "default"
     here = [profile for profile in profiles if (profile.namespace or "default") == namespace]
     yield from ((severity, fault.below(path)) for severity, fault in check_pod(template, here, **flags))
 
 
-def _strange(kind: str) -> FieldError:
+def _unknown_kind(kind: str) -> FieldError:
     if not kind:
         return FieldError("kind", UNSET, "is no Kubernetes object: it has no kind")
     remedy = f"write {nearest(kind, (POLICY_KIND, PROFILE_KIND, PUBLISHER_KIND)) or POLICY_KIND}"

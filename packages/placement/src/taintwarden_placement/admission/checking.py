@@ -17,7 +17,7 @@ class FaultSeverity(StrEnum):
     WARNING = "warning"
 
 
-Found = Iterator[tuple[FaultSeverity, FieldError]]
+Faults = Iterator[tuple[FaultSeverity, FieldError]]
 
 
 def annotation_path(name: str) -> str:
@@ -25,9 +25,9 @@ def annotation_path(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
+def check_annotation_names(obj: object, known: Sequence[str]) -> Faults:
     """Warn about annotations of Taintwarden's group that are not in ``known``."""
-    names = mapping(look(obj, "metadata", "annotations"))
+    names = mapping(value_at(obj, "metadata", "annotations"))
     unknown = [name for name in names if name.startswith(f"{GROUP}/") and name not in known]
     if len(unknown) > MAX_LISTED:
         reason, remedy = f"has {len(unknown)} unknown annotations of {GROUP}", f"known here: {', '.join(known)}"
@@ -39,7 +39,7 @@ def check_annotation_names(obj: object, known: Sequence[str]) -> Found:
         yield FaultSeverity.WARNING, FieldError(annotation_path(name), UNSET, "unknown annotation", remedy)
 
 
-def look(value: object, *names: str) -> object:
+def value_at(value: object, *names: str) -> object:
     """Return the value at a path of field names; None if it is absent."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -13,8 +13,8 @@ import msgspec
 
 from taintwarden.engine.model import Gates, Toleration, Tolerations
 from taintwarden_placement.admission import merged_affinity as merging
-from taintwarden_placement.admission.checking import look, mapping, sequence
-from taintwarden_placement.admission.natives import missing_natives, without_guard
+from taintwarden_placement.admission.checking import mapping, sequence, value_at
+from taintwarden_placement.admission.natives import missing_natives, unenforced_keys
 from taintwarden_placement.admission.placing import ConcerningPolicies, Restrictions, restrictions
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.scheduling.feasibility import Demand
@@ -38,47 +38,47 @@ class Additions(msgspec.Struct):
         return AdmissionResponse(warnings=tuple(self.warnings), patch=patch)
 
 
-def tolerate(pod: Mapping[str, Any], tolerations: Tolerations) -> Additions:
+def native_additions(pod: Mapping[str, Any], tolerations: Tolerations) -> Additions:
     """Add native tolerations only, for a cluster where the scheduler extender keeps pods off nodes."""
-    return Additions(_tolerated(pod, tolerations.extended))
+    return Additions(_toleration_fields(pod, tolerations.extended))
 
 
 def additions(
-    pod: Mapping[str, Any], demand: Demand, acting: ConcerningPolicies, published: Collection[str], gates: Gates
+    pod: Mapping[str, Any], demand: Demand, policies: ConcerningPolicies, published: Collection[str], gates: Gates
 ) -> Additions:
     """Return the additions to ``pod``, an API object. A call for the completed pod adds nothing.
 
     ``published`` are the node labels whose versions are repeated as numbers.
     """
-    wanted = restrictions(demand, acting.placing, published, gates)
+    wanted = restrictions(demand, policies.placing, published, gates)
     extended = demand.tolerations.extended
     placed = {one.key for one in wanted.taints}
-    refused = [key for key in without_guard(extended, acting.evicting) if key not in placed]
-    found = Additions(_tolerated(pod, extended, refused))
-    if not look(pod, "spec", "nodeName"):
-        found.fields |= _placed(pod, wanted)
+    refused = [key for key in unenforced_keys(extended, policies.evicting) if key not in placed]
+    found = Additions(_toleration_fields(pod, extended, refused))
+    if not value_at(pod, "spec", "nodeName"):
+        found.fields |= _placement_fields(pod, wanted)
         found.warnings += wanted.warnings
     if refused:
         found.warnings.append(f"{_KEPT_OFF}: no policy sets placement for {_listed(refused)}")
     return found
 
 
-def _tolerated(
+def _toleration_fields(
     pod: Mapping[str, Any], extended: Sequence[Toleration], refused: Collection[str] = ()
 ) -> dict[str, list[Any]]:
     """Return ``spec.tolerations`` with the missing native tolerations; empty if none is missing."""
-    native = sequence(look(pod, "spec", "tolerations"))
+    native = sequence(value_at(pod, "spec", "tolerations"))
     missing = missing_natives(native, extended, refused)
     return {"tolerations": [*native, *missing]} if missing else {}
 
 
-def _placed(pod: Mapping[str, Any], wanted: Restrictions) -> dict[str, Any]:
+def _placement_fields(pod: Mapping[str, Any], wanted: Restrictions) -> dict[str, Any]:
     """Return the fields that restrict a pod to nodes. A restriction that cannot be expressed selects no node."""
-    own = mapping(look(pod, "spec", "affinity"))
+    own = mapping(value_at(pod, "spec", "affinity"))
     merged, problem = merging.restrict(own, wanted.required)
     wanted.warn("placement", [f"{problem}: no node is used"] if problem else ())
     if wanted.impossible or problem:
-        selector = mapping(look(pod, "spec", "nodeSelector"))
+        selector = mapping(value_at(pod, "spec", "nodeSelector"))
         return {} if NO_NODE.items() <= selector.items() else {"nodeSelector": {**selector, **NO_NODE}}
     merged, problem = merging.prefer(merged, wanted.preferred)
     wanted.warn("placement", [problem] if problem else ())

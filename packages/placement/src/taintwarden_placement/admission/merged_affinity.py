@@ -54,11 +54,11 @@ def restrict(
     Affinity to pods is not changed. :func:`merge` describes how terms are merged.
     """
     whole = affinity or {}
-    of_nodes = whole.get("nodeAffinity") or {}
-    required, problem = merge(of_nodes.get(_REQUIRED), restrictions)
-    if required is of_nodes.get(_REQUIRED):
+    node_affinity = whole.get("nodeAffinity") or {}
+    required, problem = merge(node_affinity.get(_REQUIRED), restrictions)
+    if required is node_affinity.get(_REQUIRED):
         return affinity, problem
-    return {**whole, "nodeAffinity": {**of_nodes, _REQUIRED: required}}, None
+    return {**whole, "nodeAffinity": {**node_affinity, _REQUIRED: required}}, None
 
 
 def merge(
@@ -104,14 +104,14 @@ def prefer(
     A group is not added if the affinity already has all of it.
     """
     whole = affinity or {}
-    of_nodes = whole.get("nodeAffinity") or {}
-    given = of_nodes.get(_PREFERRED) or []
+    node_affinity = whole.get("nodeAffinity") or {}
+    given = node_affinity.get(_PREFERRED) or []
     added = [one for group in groups if not all(one in given for one in group) for one in group]
     if not added:
         return affinity, None
     if len(given) + len(added) > MAX_TERMS:
         return affinity, f"has {len(given)} preferences of its own, and {MAX_TERMS} are possible for placement"
-    return {**whole, "nodeAffinity": {**of_nodes, _PREFERRED: [*given, *added]}}, None
+    return {**whole, "nodeAffinity": {**node_affinity, _PREFERRED: [*given, *added]}}, None
 
 
 def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Alternatives]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from taintwarden.engine.model import Effect, Policy, Taint, Toleration
 from taintwarden.engine.operators import Operator
-from taintwarden_placement.admission.checking import look
+from taintwarden_placement.admission.checking import value_at
 
 
 def missing_natives(
@@ -26,7 +26,7 @@ def missing_natives(
     ]
 
 
-def without_guard(extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
+def unenforced_keys(extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
     """Return the keys whose ``NoSchedule`` taints are compared and by which no policy would evict the pod."""
     compared = (
         entry.key
@@ -51,7 +51,7 @@ def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
     An empty key or effect means any.
     """
     return {
-        (look(entry, "key") or "", look(entry, "effect") or "")
+        (value_at(entry, "key") or "", value_at(entry, "effect") or "")
         for entry in native
-        if look(entry, "operator") == Operator.EXISTS and look(entry, "tolerationSeconds") is None
+        if value_at(entry, "operator") == Operator.EXISTS and value_at(entry, "tolerationSeconds") is None
     }

@@ -11,8 +11,8 @@ from typing import Any
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.engine.model import Profile
 from taintwarden.fields.field_errors import FieldError
-from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, pod_in, subject_of
-from taintwarden_placement.admission.checking import FaultSeverity, look, mapping, sequence
+from taintwarden_placement.admission.annotated_objects import ObjectRole, check_object, pod_in, role_of
+from taintwarden_placement.admission.checking import FaultSeverity, mapping, sequence, value_at
 from taintwarden_placement.admission.pod_review import ANNOTATIONS
 from taintwarden_placement.admission.response import ALLOWED, AdmissionResponse
 
@@ -36,10 +36,10 @@ def check_change(
 
     ``is_injected``: True if pods of its namespace are completed. The mutating webhook has already completed ``obj``.
     """
-    subject = subject_of(group, kind)
-    if subject in (ObjectRole.POLICY, ObjectRole.PROFILE):
+    role = role_of(group, kind)
+    if role in (ObjectRole.POLICY, ObjectRole.PROFILE):
         return _check_own(obj, old, group, kind)
-    if subject is not ObjectRole.POD:
+    if role is not ObjectRole.POD:
         return ALLOWED
     template = pod_in(obj, group, kind)
     # The mutating webhook has completed pods and the templates of DaemonSets already.
@@ -63,7 +63,7 @@ def check_change(
 
 def opts_out(pod: object) -> bool:
     """True if the label of a pod or pod template excludes it from injection."""
-    return look(pod, "metadata", "labels", INJECT) == "false"
+    return value_at(pod, "metadata", "labels", INJECT) == "false"
 
 
 def _check_own(obj: Json, old: Json | None, group: str, kind: str) -> AdmissionResponse:
@@ -83,11 +83,11 @@ def _annotation_of(fault: FieldError) -> str | None:
 
 
 def _changed_annotations(pod: object, old: object) -> list[str]:
-    now, before = (mapping(look(one, "metadata", "annotations")) for one in (pod, old))
+    now, before = (mapping(value_at(one, "metadata", "annotations")) for one in (pod, old))
     return [name for name in ANNOTATIONS if now.get(name) != before.get(name)]
 
 
 def is_controlled(obj: Json) -> bool:
     """True if a controller manages the object."""
-    owners = sequence(look(obj, "metadata", "ownerReferences"))
-    return any(look(one, "controller") is True for one in owners)
+    owners = sequence(value_at(obj, "metadata", "ownerReferences"))
+    return any(value_at(one, "controller") is True for one in owners)

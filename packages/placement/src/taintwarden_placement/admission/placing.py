@@ -10,7 +10,7 @@ from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Toleration
 from taintwarden_placement.admission import merged_affinity as merging
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, requirements
 from taintwarden_placement.node_labels.wanted import placed_keys
-from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+from taintwarden_placement.scheduling.feasibility import Demand, SourcedAffinity
 
 
 class ConcerningPolicies(NamedTuple):
@@ -20,7 +20,7 @@ class ConcerningPolicies(NamedTuple):
     evicting: tuple[Policy, ...] = ()
 
 
-def acting(
+def concerning_policies(
     policies: Iterable[Policy], pod_class: PodClass, namespace_labels: Mapping[str, str] | None
 ) -> ConcerningPolicies:
     """Return which of ``policies`` place pods of a class, and which may evict them.
@@ -69,11 +69,11 @@ def restrictions(demand: Demand, policies: Sequence[Policy], published: Collecti
         found.taints.append(requirements(key, demand.tolerations.extended, gates, entered))
         found.warn("placement", found.taints[-1].faults)
     for sourced in demand.affinities:
-        _by_affinity(found, sourced, published, gates)
+        _add_affinity(found, sourced, published, gates)
     return found
 
 
-def _by_affinity(found: Restrictions, sourced: Sourced, published: Collection[str], gates: Gates) -> None:
+def _add_affinity(found: Restrictions, sourced: SourcedAffinity, published: Collection[str], gates: Gates) -> None:
     """Add the restrictions and preferences of one node affinity."""
     source, native = f"node affinity of {sourced.source}", native_affinity(sourced.affinity, published, gates)
     found.warn(source, [sourced.fault] if sourced.fault else native.faults)

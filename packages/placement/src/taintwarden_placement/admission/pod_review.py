@@ -22,13 +22,13 @@ from taintwarden.engine.model import Effect, Profile, Toleration
 from taintwarden.engine.operators import ROWS, Operator, caution
 from taintwarden.fields.field_errors import FieldError
 from taintwarden_placement.admission.checking import (
+    Faults,
     FaultSeverity,
-    Found,
     annotation_path,
     check_annotation_names,
-    look,
     mapping,
     sequence,
+    value_at,
     without,
 )
 
@@ -45,17 +45,17 @@ Covered = set[str | None]
 
 def check_pod(
     pod: object, profiles: Sequence[Profile] = (), *, is_completed: bool = False, checks_native: bool = True
-) -> Found:
+) -> Faults:
     """Check a pod or pod template. ``profiles`` are the profiles in its namespace.
 
     ``is_completed``: True if the webhook will add missing native tolerations. ``checks_native``: False if the API
     server validates native tolerations itself.
     """
     covered: Covered = {None} if is_completed else set()
-    for index, entry in enumerate(sequence(look(pod, "spec", "tolerations"))):
+    for index, entry in enumerate(sequence(value_at(pod, "spec", "tolerations"))):
         if not checks_native:
-            key = look(entry, "key")
-            if key or look(entry, "operator") == Operator.EXISTS:
+            key = value_at(entry, "key")
+            if key or value_at(entry, "operator") == Operator.EXISTS:
                 covered.add(str(key) if key else None)
             continue
         path = f"spec.tolerations[{index}]"
@@ -65,7 +65,7 @@ def check_pod(
             covered.add(read.key)
             yield from ((severity, fault.below(path)) for severity, fault in _check_native(read))
     yield from check_annotation_names(pod, (*ANNOTATIONS, RECORD_ANNOTATION))
-    annotations = mapping(look(pod, "metadata", "annotations"))
+    annotations = mapping(value_at(pod, "metadata", "annotations"))
     for fault in check_opt_outs(annotations):
         yield FaultSeverity.WARNING if isinstance(fault.value, str) else FaultSeverity.ERROR, fault
     yield from _check_extended(annotations.get(TOLERATIONS_ANNOTATION), covered)
@@ -73,9 +73,9 @@ def check_pod(
     yield from _check_profiles(pod, profiles, covered)
 
 
-def check_owner(workload: object, template: str) -> Found:
+def check_owner(workload: object, template: str) -> Faults:
     """Warn about annotations of a workload that belong in its pod template, at the path ``template``."""
-    for name in mapping(look(workload, "metadata", "annotations")):
+    for name in mapping(value_at(workload, "metadata", "annotations")):
         if name in ANNOTATIONS:
             fault = FieldError(
                 annotation_path(name),
@@ -86,7 +86,7 @@ def check_owner(workload: object, template: str) -> Found:
             yield FaultSeverity.WARNING, fault
 
 
-def _check_native(read: ExtendedToleration) -> Found:
+def _check_native(read: ExtendedToleration) -> Faults:
     yield from ((FaultSeverity.ERROR, error) for error in check_toleration(read))
     if read.violation_grace_seconds is not None:
         reason = "is no field of a native toleration"
@@ -103,7 +103,7 @@ def _check_native(read: ExtendedToleration) -> Found:
         yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
 
 
-def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
+def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Faults:
     """Check the node affinity in an annotation. One fault makes all of it invalid."""
     if text is None:
         return
@@ -113,7 +113,7 @@ def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Found:
     yield from ((FaultSeverity.ERROR, fault) for fault in parse(text)[1])
 
 
-def _check_extended(text: object, covered: Covered) -> Found:
+def _check_extended(text: object, covered: Covered) -> Faults:
     if text is None:
         return
     if not isinstance(text, str):
@@ -123,17 +123,17 @@ def _check_extended(text: object, covered: Covered) -> Found:
     yield from ((FaultSeverity.ERROR, fault) for fault in faults)
     if not faults:  # invalid tolerations are left out, so that the indexes would be wrong
         yield from ((severity, fault.below(TOLERATIONS_PATH)) for severity, fault in cautions(extended, "[{}].value"))
-    yield from _check_companions(extended, covered)
+    yield from _check_counterparts(extended, covered)
 
 
-def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Found:
+def cautions(tolerations: Sequence[Toleration], path: str = "value") -> Faults:
     """Warn about comparisons whose result may surprise. ``path``: a format string that takes a toleration's index."""
     doubtful = ((index, one, *caution(one)) for index, one in enumerate(tolerations))
     for index, one, reason, remedy in islice((found for found in doubtful if found[2]), MAX_FAULTS):
         yield FaultSeverity.WARNING, FieldError(path.format(index), one.value, f"{one.operator}: {reason}", remedy)
 
 
-def _check_companions(extended: Sequence[Toleration], covered: Covered) -> Found:
+def _check_counterparts(extended: Sequence[Toleration], covered: Covered) -> Faults:
     """Warn about keys without a native toleration: the scheduler and the built-in controller read no annotation."""
     for key in _uncovered(extended, covered):
         fault = FieldError(
@@ -151,9 +151,9 @@ def _uncovered(extended: Iterable[Toleration], covered: Covered) -> list[str]:
     return [] if None in covered else [key for key in named if key not in covered]
 
 
-def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Found:
+def _check_profiles(pod: object, profiles: Sequence[Profile], covered: Covered) -> Faults:
     """Warn about keys without a native toleration in the profiles that select the pod."""
-    labels = {key: str(value) for key, value in mapping(look(pod, "metadata", "labels")).items()}
+    labels = {key: str(value) for key, value in mapping(value_at(pod, "metadata", "labels")).items()}
     for profile in profiles:
         if not profile.selector.selects(labels):
             continue

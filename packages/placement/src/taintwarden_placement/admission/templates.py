@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.kube.errors import NOT_JSON
-from taintwarden_placement.admission.checking import look, mapping
+from taintwarden_placement.admission.checking import mapping, value_at
 from taintwarden_placement.admission.injection import Additions
 from taintwarden_placement.admission.own_objects import opts_out
 from taintwarden_placement.admission.pod_review import RECORD_ANNOTATION
@@ -38,8 +38,8 @@ def complete_template(
     ``additions_to`` returns the additions to a pod. A template that did not change gets none, since labelling a
     workload must not replace its pods.
     """
-    template = mapping(look(workload, "spec", "template"))
-    if not mapping(template.get("spec")) or (old is not None and template == look(old, "spec", "template")):
+    template = mapping(value_at(workload, "spec", "template"))
+    if not mapping(template.get("spec")) or (old is not None and template == value_at(old, "spec", "template")):
         return AdmissionResponse()
     metadata, spec = mapping(template.get("metadata")), _as_written(template)
     found = Additions() if opts_out(template) else additions_to(_pod(workload, metadata, spec))
@@ -72,7 +72,7 @@ def _as_written(template: Json) -> dict[str, Any]:
 
 
 def _record(template: Json) -> dict[str, _Change]:
-    text = look(template, "metadata", "annotations", RECORD_ANNOTATION)
+    text = value_at(template, "metadata", "annotations", RECORD_ANNOTATION)
     try:
         return msgspec.json.decode(text, type=dict[str, _Change]) if isinstance(text, str) else {}
     except NOT_JSON:  # the record was edited, so all fields count as written by the author
@@ -82,7 +82,7 @@ def _record(template: Json) -> dict[str, _Change]:
 def _pod(workload: Json, metadata: Json, spec: Json) -> dict[str, Any]:
     """Return a pod as the DaemonSet controller would create it from the template."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}
-    more = {"namespace": look(workload, "metadata", "namespace") or "", "ownerReferences": [owner]}
+    more = {"namespace": value_at(workload, "metadata", "namespace") or "", "ownerReferences": [owner]}
     return {"metadata": {**metadata, **more}, "spec": dict(spec)}
 
 

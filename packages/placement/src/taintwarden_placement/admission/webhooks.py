@@ -11,12 +11,12 @@ from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import MAX_OF_A_POD
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
-from taintwarden_placement.admission.checking import look, mapping, sequence
-from taintwarden_placement.admission.injection import Additions, additions, tolerate
+from taintwarden_placement.admission.checking import mapping, sequence, value_at
+from taintwarden_placement.admission.injection import Additions, additions, native_additions
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
-from taintwarden_placement.admission.placing import acting
+from taintwarden_placement.admission.placing import concerning_policies
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.templates import complete_template
 from taintwarden_placement.node_labels.wanted import published_labels
@@ -79,8 +79,8 @@ class AdmissionWebhooks:
         if request.object is None:
             return AdmissionResponse()
         kind = (request.kind.group, request.kind.kind)
-        if kind in TEMPLATES and (left_alone := _too_large(pod_in(request.object, *kind))):
-            return left_alone
+        if kind in TEMPLATES and (too_large := _too_large(pod_in(request.object, *kind))):
+            return too_large
         labels = self._known.namespace_labels(request.namespace) or {}
         is_injected = labels.get(INJECT) == "true"
         found = check_change(
@@ -95,12 +95,12 @@ class AdmissionWebhooks:
         template = pod_in(request.object, *kind)
         is_injected = is_injected and not opts_out(template)
         warnings = list(found.warnings)
-        affinity = look(template, "metadata", "annotations", AFFINITY_ANNOTATION)
+        affinity = value_at(template, "metadata", "annotations", AFFINITY_ANNOTATION)
         if affinity is not None and not (is_injected or self._by_extender):
             warnings.append(_UNPLACED)
         # For pods and DaemonSets, the mutating webhook has returned these warnings already.
         if is_injected and kind not in (_POD, _DAEMON_SET) and not is_controlled(request.object):
-            pod = {"metadata": mapping(look(template, "metadata")), "spec": mapping(look(template, "spec"))}
+            pod = {"metadata": mapping(value_at(template, "metadata")), "spec": mapping(value_at(template, "spec"))}
             warnings += self._additions(pod, request.namespace).warnings
         return msgspec.structs.replace(found, warnings=tuple(warnings))
 
@@ -111,8 +111,8 @@ class AdmissionWebhooks:
         kind = (request.kind.group, request.kind.kind)
         if kind not in (_POD, _DAEMON_SET):
             return AdmissionResponse()
-        if left_alone := _too_large(pod_in(request.object, *kind)):
-            return left_alone
+        if too_large := _too_large(pod_in(request.object, *kind)):
+            return too_large
         if kind == _DAEMON_SET:
             return complete_template(
                 request.object, request.old_object, lambda pod: self._additions(pod, request.namespace)
@@ -120,24 +120,24 @@ class AdmissionWebhooks:
         return self._additions(request.object, request.namespace).response()
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
-        read = _read(pod, namespace)
+        read = _decode_pod(pod, namespace)
         # The kubelet already runs the static pod behind a mirror pod. An object that is no valid pod is not stored.
-        if read is None or look(pod, "metadata", "annotations", _MIRROR) is not None:
+        if read is None or value_at(pod, "metadata", "annotations", _MIRROR) is not None:
             return Additions()
         demand = self._demand_of(read)
         if self._by_extender:
-            return tolerate(pod, demand.tolerations)
+            return native_additions(pod, demand.tolerations)
         pod_class, policies = self._decoder.pod_class(read), self._known.policies
-        concerning = acting(policies, pod_class, self._known.namespace_labels(pod_class.namespace))
+        concerning = concerning_policies(policies, pod_class, self._known.namespace_labels(pod_class.namespace))
         return additions(pod, demand, concerning, published_labels(policies), self._gates)
 
 
-def _read(pod: object, namespace: str) -> UnboundPod | None:
+def _decode_pod(pod: object, namespace: str) -> UnboundPod | None:
     try:
         read = msgspec.convert(pod, UnboundPod)
     except msgspec.ValidationError:
         return None
-    if not is_affinity(look(pod, "spec", "affinity")):
+    if not is_affinity(value_at(pod, "spec", "affinity")):
         return None
     # A pod in a request may lack its namespace, for example if the API server still has to generate its name.
     read.metadata.namespace = namespace
@@ -146,7 +146,7 @@ def _read(pod: object, namespace: str) -> UnboundPod | None:
 
 def _too_large(pod: object) -> AdmissionResponse | None:
     """Return a response that allows a pod with too many tolerations without reading it; None for any other pod."""
-    native = len(sequence(look(pod, "spec", "tolerations")))
+    native = len(sequence(value_at(pod, "spec", "tolerations")))
     if native <= MAX_OF_A_POD:
         return None
     text = f"spec.tolerations has {native} items, more than {MAX_OF_A_POD}: the pod is too large to be looked at"

@@ -47,7 +47,7 @@ def check_of(requirement: NodeRequirement, gates: Gates = ALL_GATES) -> Check:
             return lambda label: label not in values
         case NodeOperator.IN:
             return lambda label: label in values
-    read, wanted = _reader(requirement), _wanted(requirement)
+    read, wanted = _reader(requirement), _operand(requirement)
     if wanted is None or _is_switched_off(requirement, gates):
         return lambda _: False
     compare = _COMPARE[operator]
@@ -69,7 +69,7 @@ def describe(requirement: NodeRequirement, labels: Mapping[str, str], gates: Gat
     if requirement.operator in _COMPARE:
         if _is_switched_off(requirement, gates):
             answer = "uses an operator that is switched off"
-        elif _wanted(requirement) is None:
+        elif _operand(requirement) is None:
             answer = "has a value that cannot be compared"
         elif _reader(requirement)(label) is None:
             kind = "version" if requirement.operator in SEMVER_NODE_OPERATORS else "integer"
@@ -81,7 +81,7 @@ def _reader(requirement: NodeRequirement) -> Callable[[str], Any]:
     return parse_version if requirement.operator in SEMVER_NODE_OPERATORS else _go_integer
 
 
-def _wanted(requirement: NodeRequirement) -> Any:
+def _operand(requirement: NodeRequirement) -> Any:
     """Return the parsed value of a comparison; None if it cannot be parsed."""
     return _reader(requirement)(requirement.values[0]) if len(requirement.values) == 1 else None
 

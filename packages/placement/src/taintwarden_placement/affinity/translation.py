@@ -49,8 +49,8 @@ class Translation:
         self._labels = labels
         self._absent = (HIGHEST,) if labels.high_value != labels.value else ()
         self._gates = gates
-        self._everything = False
-        self._empty = False
+        self._matches_all = False
+        self._matches_empty = False
         self._added: list[Toleration] = []
         self._excluded: tuple[str, ...] | None = None
         """The values that no ``NotIn`` tolerates; None if there is no ``NotIn``."""
@@ -67,17 +67,17 @@ class Translation:
         self._added.append(toleration)
         match row.family.value_type:
             case None:
-                self._everything = True
+                self._matches_all = True
             case ValueType.STRING if row.side is Side.BESIDE:
                 known = self._excluded
                 self._excluded = wanted if known is None else tuple(one for one in known if one in wanted)
             case ValueType.STRING if row.side is Side.AT:
                 for value in toleration.values or (toleration.value,):
-                    self._equal(toleration, value)
+                    self._add_value(toleration, value)
             case ValueType.INTEGER if row.side in _BOUNDS:
                 self._integer_bounds.add(row.side, wanted)
             case ValueType.VERSION if row.side in (Side.AT, *_BOUNDS):
-                add = self._order if row.family is VERSION else self._version
+                add = self._add_order if row.family is VERSION else self._add_version
                 add(toleration, row.side, wanted)
             case _:  # a new operator: without an error, nodes would be left out unnoticed
                 raise NotImplementedError(f"{toleration}: no requirement of a node says what it accepts")
@@ -85,47 +85,47 @@ class Translation:
     def terms(self) -> tuple[Term, ...] | None:
         """Return alternative terms for a node with the taint; None if all nodes are included, without faults."""
         excluded = None if self._excluded is None else [one for one in self._excluded if not self._is_tolerated(one)]
-        if self._everything or excluded == []:
+        if self._matches_all or excluded == []:
             self.faults.clear()
             return None
         if excluded is not None:
             self.faults.clear()
-            return tuple(self._all_but(excluded))
-        return (*self._of_values(), *self._of_versions(), *self._of_orders())
+            return tuple(self._terms_except(excluded))
+        return (*self._value_terms(), *self._version_terms(), *self._order_terms())
 
     # -- collecting
 
-    def _equal(self, toleration: Toleration, value: str) -> None:
+    def _add_value(self, toleration: Toleration, value: str) -> None:
         if not value:
-            self._empty = True
+            self._matches_empty = True
         elif is_misread(value):
             self.faults.append(f"{toleration}: nodes with {value} are left out, since it is no canonical integer")
         else:
             self._values[value] = None
 
-    def _version(self, toleration: Toleration, side: Side, version: Version) -> None:
+    def _add_version(self, toleration: Toleration, side: Side, version: Version) -> None:
         number = encode_version(version)
         if side is Side.AT and number is not None and not version.prerelease:
             self._versions[number] = None
         elif side is Side.AT:
-            self._spelled(toleration, str(version), f"v{version}")
+            self._add_spellings(toleration, str(version), f"v{version}")
         elif number is None:
             self.faults.append(f"{toleration}: is left out, since the version has too many digits for a label")
         else:
             self._version_bounds.add(side, version)
 
-    def _spelled(self, toleration: Toleration, *texts: str) -> None:
+    def _add_spellings(self, toleration: Toleration, *texts: str) -> None:
         self.faults.append(f"{toleration}: only nodes that spell it {' or '.join(texts)} are found")
         self._values |= dict.fromkeys(text for text in texts if _LABEL_VALUE.fullmatch(text))
 
-    def _order(self, toleration: Toleration, side: Side, version: Natural) -> None:
+    def _add_order(self, toleration: Toleration, side: Side, version: Natural) -> None:
         number, is_exact = encode_natural(version)
         if side is not Side.AT:
             self._order_bounds.add(side, (version, toleration.value))
         elif is_exact:
             self._orders[number] = None
         else:
-            self._spelled(toleration, toleration.value)
+            self._add_spellings(toleration, toleration.value)
 
     # -- results
 
@@ -135,7 +135,7 @@ class Translation:
             for one in self._added
         )
 
-    def _all_but(self, excluded: Sequence[str]) -> Iterator[Term]:
+    def _terms_except(self, excluded: Sequence[str]) -> Iterator[Term]:
         """Yield terms for every value except ``excluded``.
 
         The labels of a value that cannot be expressed are empty. It may be an excluded value, so it does not match.
@@ -143,24 +143,25 @@ class Translation:
         label, others = self._labels.high_value, tuple(dict.fromkeys((*excluded, "")))
         yield NodeRequirement(label, NodeOperator.EXISTS), NodeRequirement(label, NodeOperator.NOT_IN, others)
         if "" not in excluded:
-            yield self._without_value()
+            yield self._empty_value_term()
 
-    def _of_values(self) -> Iterator[Term]:
+    def _value_terms(self) -> Iterator[Term]:
         """Yield terms for integers and named values. Labels have no sign; the API server rejects signed operands."""
         above, below = self._integer_bounds.above, self._integer_bounds.below
         if above is not None and above < 0:
             above, below = 0, max(below or 0, 1)  # "less than 1" includes zero in any spelling
         above = None if above == MAX_INT64 else above
         below = None if below is not None and below <= 0 else below
-        yield from _compared(self._labels.high_value, self._labels.low_value, above, below, self._values, self._absent)
-        if self._empty:  # the labels of a value that cannot be expressed are empty, too
-            yield self._without_value()
+        labels = self._labels
+        yield from _comparisons(labels.high_value, labels.low_value, above, below, self._values, self._absent)
+        if self._matches_empty:  # the labels of a value that cannot be expressed are empty, too
+            yield self._empty_value_term()
 
-    def _without_value(self) -> Term:
+    def _empty_value_term(self) -> Term:
         without_version = NodeRequirement(self._labels.version, NodeOperator.DOES_NOT_EXIST)
         return NodeRequirement(self._labels.value, NodeOperator.IN, ("",)), without_version
 
-    def _of_versions(self) -> Iterator[Term]:
+    def _version_terms(self) -> Iterator[Term]:
         """Yield terms for versions. Pre-releases of a version share one number, so some are left out and reported."""
         lowest, highest = self._version_bounds.above, self._version_bounds.below
         above, below = (None if one is None else encode_version(one) for one in (lowest, highest))
@@ -171,9 +172,9 @@ class Translation:
                 reason = "are left out: labels cannot order them"
                 self.faults.append(f"pre-releases of {bound.finalize_version()} {side} {bound} {reason}")
         labels = self._labels
-        yield from _compared(labels.version, labels.low_version, above, below, self._versions, self._absent)
+        yield from _comparisons(labels.version, labels.low_version, above, below, self._versions, self._absent)
 
-    def _of_orders(self) -> Iterator[Term]:
+    def _order_terms(self) -> Iterator[Term]:
         lowest, highest = self._order_bounds.above, self._order_bounds.below
         above, below = (None if one is None else encode_natural(one[0])[0] for one in (lowest, highest))
         for bound, side in ((lowest, "above"), (highest, "below")):
@@ -181,10 +182,10 @@ class Translation:
             if not is_exact and not _is_outside(number, above, below):
                 reason = "their label holds only the beginning of a long version"
                 self.faults.append(f"versions {side} {bound[1]} that begin as it does are left out: {reason}")
-        yield from _compared(self._labels.order, self._labels.order, above, below, self._orders)
+        yield from _comparisons(self._labels.order, self._labels.order, above, below, self._orders)
 
 
-def _compared(
+def _comparisons(
     high: str, low: str, above: int | None, below: int | None, values: Iterable[object], absent: Sequence[str] = ()
 ) -> Iterator[Term]:
     """Yield terms for numbers greater than ``above``, less than ``below``, or in ``values``.

@@ -26,15 +26,15 @@ from taintwarden.kube.wire.kinds import version_number
 from taintwarden_placement.node_labels.notices import LabelsContested, NotMirrored
 from taintwarden_placement.node_labels.wanted import Label, placed_keys, published_labels, wanted_labels
 
-WRITES = 4
+MAX_WRITES = 4
 """Maximum number of concurrent writes."""
 DOMAIN = "taintwarden.io/"
 """Part of the key of every label that the labeller writes."""
 MAX_COMPLAINTS = 10_000
 """Maximum number of nodes whose failures are remembered, so that each is logged once. Each takes some dozen bytes."""
-AT_ONCE = 20
+MAX_COMPARED_AT_ONCE = 20
 """Maximum number of nodes compared before other tasks run, after a change of policies or of the leader."""
-MAX_IN_A_ROW = 3
+MAX_REPETITIONS = 3
 """Maximum number of repetitions of a write without delay. A person or a starting kubelet reverts labels once."""
 CONTESTED_SECONDS = (1.0, 300.0)
 """First and longest delay before a write is repeated that another client has reverted too often."""
@@ -60,7 +60,7 @@ class _Labelled(msgspec.Struct, eq=False):
 
     node: Node
     """The node as the stream has delivered it."""
-    unseen: Labels = {}
+    pending: Labels = {}
     """Label changes that were written and not delivered yet. The scheduler may already have placed pods by them."""
     version: int = -1
     """resourceVersion of the node after that write."""
@@ -71,20 +71,20 @@ class _Labelled(msgspec.Struct, eq=False):
     failures: int = 0
     faults: Sequence[tuple[Taint | Label, str]] = ()
     """The reported taints and labels that labels of placement cannot express."""
-    put: Labels = {}
-    """The labels of the last write; ``put_at`` is its time on the event loop's clock, in seconds."""
-    put_at: float = 0.0
-    number: int = 0
+    written: Labels = {}
+    """The labels of the last write; ``written_at`` is its time on the event loop's clock, in seconds."""
+    written_at: float = 0.0
+    reverts: int = 0
     """How often in a row another client has reverted them."""
 
     @property
     def labels(self) -> dict[str, str]:
         """The delivered labels with the changes that were written since."""
-        if not self.unseen:
+        if not self.pending:
             return self.node.labels
-        return _kept({**self.node.labels, **self.unseen})
+        return _kept({**self.node.labels, **self.pending})
 
-    def rest(self) -> None:
+    def cancel_pause(self) -> None:
         """Cancel the timer of the next write."""
         if self.pause is not None:
             self.pause.cancel()
@@ -107,10 +107,10 @@ class Labeller:
         self._nodes: dict[str, _Labelled] = {}
         self._policies: tuple[Policy, ...] = ()
         self._derived: Derivations = {}
-        self._places = False
+        self._has_placement = False
         self._is_synced = self._is_leading = False
         self._complaints = Complaints(MAX_COMPLAINTS)
-        self._slots = asyncio.Semaphore(WRITES)
+        self._slots = asyncio.Semaphore(MAX_WRITES)
         self._waiting: dict[str, None] = {}
         """Names of nodes to compare, after a change of policies or of the leader."""
 
@@ -118,7 +118,7 @@ class Labeller:
         """Apply an event, which the machine receives afterwards."""
         match event:
             case events.NodeSeen(node, listed):
-                self._see(node, listed=listed)
+                self._store_node(node, listed=listed)
             case events.NodeGone(name):
                 self._forget(name)
             case events.NodesListed(names):
@@ -126,7 +126,7 @@ class Labeller:
                     self._forget(name)
             case events.PoliciesChanged(policies):
                 self._policies, self._derived = policies, derivations(policies)
-                self._places = bool(placed_keys(policies) or published_labels(policies))
+                self._has_placement = bool(placed_keys(policies) or published_labels(policies))
                 self._compare_all()
             case events.Synced():
                 self._is_synced = True
@@ -140,7 +140,7 @@ class Labeller:
 
     # -- delivered nodes ------------------------------------------------------------------------------------------
 
-    def _see(self, node: Node, *, listed: bool) -> None:
+    def _store_node(self, node: Node, *, listed: bool) -> None:
         state = self._nodes.get(node.name)
         if state is None or state.node.uid != node.uid:
             self._forget(node.name)
@@ -149,8 +149,8 @@ class Labeller:
             return
         else:
             known, state.node = state.node, node
-            if state.unseen and (listed or node.resource_version >= state.version):
-                state.unseen = {}
+            if state.pending and (listed or node.resource_version >= state.version):
+                state.pending = {}
             elif known.labels == node.labels and known.taints == node.taints and known.values == node.values:
                 return
         self._compare(state)
@@ -159,7 +159,7 @@ class Labeller:
         """Drop the state of a node. A write in progress for it is ignored when it ends."""
         state = self._nodes.pop(name, None)
         if state is not None:
-            state.rest()
+            state.cancel_pause()
 
     def _compare_all(self) -> None:
         is_idle = not self._waiting
@@ -169,7 +169,7 @@ class Labeller:
 
     async def _compare_waiting(self) -> None:
         while self._waiting:
-            for name in list(islice(self._waiting, AT_ONCE)):
+            for name in list(islice(self._waiting, MAX_COMPARED_AT_ONCE)):
                 del self._waiting[name]
                 if (state := self._nodes.get(name)) is not None:
                     self._compare(state)
@@ -183,14 +183,14 @@ class Labeller:
             return
         change = self._change(state)
         if not change and not state.failures:
-            state.rest()
+            state.cancel_pause()
         elif change and not self._has_to_wait(state, change):
-            self._begin(state)
+            self._start_write(state)
 
     def _change(self, state: _Labelled) -> Labels:
         """Return all wanted labels, and None for each label to remove; empty if the node needs no change."""
         labels = state.labels
-        if not self._places and not any(DOMAIN in label for label in labels):
+        if not self._has_placement and not any(DOMAIN in label for label in labels):
             return {}
         node = with_derived(msgspec.structs.replace(state.node, labels=labels), self._derived)
         wanted = wanted_labels(node, self._policies)
@@ -205,28 +205,28 @@ class Labeller:
     def _has_to_wait(self, state: _Labelled, change: Labels) -> bool:
         """True if the write has to wait, after a failure or because another client reverts the labels repeatedly."""
         wanted = _kept(change)
-        if state.pause is not None and (state.failures or wanted == state.put):
+        if state.pause is not None and (state.failures or wanted == state.written):
             return True
-        state.rest()
-        is_again = wanted == state.put and _now() <= state.put_at + CALM_SECONDS
-        state.number = state.number + 1 if is_again else 0
-        if state.number <= MAX_IN_A_ROW:
+        state.cancel_pause()
+        is_again = wanted == state.written and _now() <= state.written_at + CALM_SECONDS
+        state.reverts = state.reverts + 1 if is_again else 0
+        if state.reverts <= MAX_REPETITIONS:
             return False
-        delay = self._pause(state, CONTESTED_SECONDS, state.number - MAX_IN_A_ROW)
+        delay = self._pause(state, CONTESTED_SECONDS, state.reverts - MAX_REPETITIONS)
         labels = {label: text for label, text in state.labels.items() if label in change}
         differing = dict.fromkeys(label for label, _ in sorted(wanted.items() ^ labels.items()))
-        self._report([LabelsContested(state.node.name, state.node.uid, tuple(differing), state.number, delay)])
+        self._report([LabelsContested(state.node.name, state.node.uid, tuple(differing), state.reverts, delay)])
         return True
 
     def _pause(self, state: _Labelled, bounds: tuple[float, float], number: int) -> float:
         delay = retry_delay(bounds, number, state.node.name)
-        state.pause = asyncio.get_running_loop().call_later(delay, self._begin, state)
+        state.pause = asyncio.get_running_loop().call_later(delay, self._start_write, state)
         return delay
 
     # -- writes ---------------------------------------------------------------------------------------------------
 
-    def _begin(self, state: _Labelled) -> None:
-        state.rest()
+    def _start_write(self, state: _Labelled) -> None:
+        state.cancel_pause()
         state.is_busy = True
         self._spawn(self._write(state))
 
@@ -238,13 +238,13 @@ class Labeller:
             change, outcome = self._change(state), WriteOutcome.DONE
             try:
                 if change:
-                    state.put, state.put_at = _kept(change), _now()
+                    state.written, state.written_at = _kept(change), _now()
                     labels = {"metadata": {"labels": dict(change)}}
                     saved = await patch(
-                        self._client, path, labels, lambda: self._stands(state), uid=node.uid, manager=FIELD_MANAGER
+                        self._client, path, labels, lambda: self._may_write(state), uid=node.uid, manager=FIELD_MANAGER
                     )
                     state.version = version_number(saved, unreadable=-1)
-                    state.unseen = {**state.unseen, **change} if state.version > state.node.resource_version else {}
+                    state.pending = {**state.pending, **change} if state.version > state.node.resource_version else {}
             except Fenced:
                 outcome = WriteOutcome.FAILED
             except KubeError as error:
@@ -263,7 +263,7 @@ class Labeller:
             state.failures += 1
             self._pause(state, RETRY_SECONDS[outcome], state.failures)
 
-    def _stands(self, state: _Labelled) -> bool:
+    def _may_write(self, state: _Labelled) -> bool:
         """True if this process is the leader and ``state`` is still the state of the node."""
         return self._leads() and self._nodes.get(state.node.name) is state
 

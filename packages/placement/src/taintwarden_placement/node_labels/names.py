@@ -38,7 +38,7 @@ HIGHEST, LOWEST = str(MAX_INT64), "0"
 """Values on a node without the taint: no threshold is above the first or below the second, as labels have no sign."""
 
 
-class Kept(NamedTuple):
+class LabelSubject(NamedTuple):
     """The subject of labels of placement: the key of a taint, or of another label if ``of_label``."""
 
     key: str
@@ -97,26 +97,26 @@ def effect_text(effects: Iterable[str]) -> str | None:
 
 
 @lru_cache(maxsize=10_000)
-def mirrored(label: str) -> Kept | None:
+def label_subject(label: str) -> LabelSubject | None:
     """Return the subject of a label of placement; None for other labels. Only the labeller may write these labels."""
     prefix, has_prefix, name = label.partition("/")
     for domain in Domain if has_prefix else ():
         of_label = domain is Domain.LABEL_VERSION
         if prefix == domain:
-            return Kept(name, of_label)
+            return LabelSubject(name, of_label)
         if prefix.endswith(f".{domain}"):
-            return Kept(f"{prefix.removesuffix(f'.{domain}')}/{name}", of_label)
+            return LabelSubject(f"{prefix.removesuffix(f'.{domain}')}/{name}", of_label)
     return None
 
 
 def is_mirror_label(label: str) -> bool:
     """True if a node's label is a label of placement."""
-    return mirrored(label) is not None
+    return label_subject(label) is not None
 
 
-def keys_of(labels: Iterable[str]) -> list[Kept]:
+def label_subjects(labels: Iterable[str]) -> list[LabelSubject]:
     """Return the subjects of the labels of placement in ``labels``, without duplicates."""
-    return list(dict.fromkeys(about for label in labels if (about := mirrored(label)) is not None))
+    return list(dict.fromkeys(about for label in labels if (about := label_subject(label)) is not None))
 
 
 def _label(key: str, domain: Domain) -> str | None:

@@ -19,7 +19,7 @@ from taintwarden_placement.node_labels.names import (
     taint_labels,
 )
 
-LEFT_OUT = ""
+INEXPRESSIBLE = ""
 """Label value instead of a taint value that cannot be expressed. It is no integer, so no comparison holds for it."""
 
 
@@ -147,8 +147,8 @@ def _add_labels(
             yield taints[-1], "the prefix of its key is too long for a label"
         return
     if taints:
-        value, version, fault = _expressed(taints, types)
-        labels[names.value], labels[names.high_value] = value, LEFT_OUT if value == HIGHEST else value
+        value, version, fault = _label_values(taints, types)
+        labels[names.value], labels[names.high_value] = value, INEXPRESSIBLE if value == HIGHEST else value
         if parse_integer(value) is not None:
             labels[names.low_value] = value
         if version is not None:  # without its label no comparison holds
@@ -166,19 +166,19 @@ def _add_labels(
         labels[names.effect] = text
 
 
-def _expressed(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[str, str | None, str]:
+def _label_values(taints: Sequence[Taint], types: Sequence[ValueType | None]) -> tuple[str, str | None, str]:
     """Return the label values for the value and the version of taints with one key, and a fault or ""."""
     value = taints[0].value
     if other := next((taint for taint in taints if taint.value != value), None):
         fault = f"{taints[0]} and {other} have different values, which cannot be expressed by one label"
-        return LEFT_OUT, LEFT_OUT, fault
+        return INEXPRESSIBLE, INEXPRESSIBLE, fault
     number, fault = _version_number(value, types)
     if is_misread(value):
         fault = f"{value} is no canonical integer, but the scheduler would compare it as {int(value)}"
-        return LEFT_OUT, number or LEFT_OUT, fault
+        return INEXPRESSIBLE, number or INEXPRESSIBLE, fault
     if _IS_LABEL_VALUE(value) is None:
         words = fault or f"{value} cannot be the value of a label"
-        return LEFT_OUT, number or LEFT_OUT, "" if number and ValueType.VERSION in types else words
+        return INEXPRESSIBLE, number or INEXPRESSIBLE, "" if number and ValueType.VERSION in types else words
     if value == HIGHEST:
         fault = f"{value} stands for a node without the taint"
     return value, number or None, fault

@@ -8,7 +8,7 @@ from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodObject
-from taintwarden_placement.scheduling.feasibility import Demand, Sourced
+from taintwarden_placement.scheduling.feasibility import Demand, SourcedAffinity
 
 MAX_FAULT_CHARACTERS = 400
 """Maximum length of the errors of one affinity. An Event has 1,024 characters."""
@@ -37,12 +37,14 @@ class Demands:
         pod_class = self._decoder.pod_class(pod)
         profiles = self._profiles.of(pod_class)
         affinities = list(self._annotated(pod))
-        affinities += [Sourced(f"profile {one.name}", one.affinity) for one in profiles if one.affinity is not None]
+        affinities += [
+            SourcedAffinity(f"profile {one.name}", one.affinity) for one in profiles if one.affinity is not None
+        ]
         return Demand(self._profiles.tolerations(pod_class), tuple(affinities))
 
-    def _annotated(self, pod: UnboundPod) -> Iterator[Sourced]:
+    def _annotated(self, pod: UnboundPod) -> Iterator[SourcedAffinity]:
         annotations = pod.metadata.annotations
         if annotations is not None and annotations.node_affinity is not None:
             affinity, errors = self._parse(annotations.node_affinity)
             fault = printable("; ".join(map(str, errors)), MAX_FAULT_CHARACTERS)
-            yield Sourced(f"annotation {AFFINITY_ANNOTATION}", affinity, fault)
+            yield SourcedAffinity(f"annotation {AFFINITY_ANNOTATION}", affinity, fault)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from taintwarden_placement.scheduling.decisions import Decisions, NodeFacts
 from taintwarden_placement.scheduling.demands import Demands, UnboundPod
-from taintwarden_placement.scheduling.feasibility import Demand, Judge, Preferences, RefusalCause
+from taintwarden_placement.scheduling.feasibility import Demand, NodeFilter, Preferences, RefusalCause
 from taintwarden_placement.scheduling.node_changes import NodeChanges
+from taintwarden_placement.scheduling.node_filters import NodeFacts, NodeFilters
 
 MAX_SCORE = 10
 """Highest score of a node, ``MaxExtenderPriority``."""
@@ -31,7 +31,7 @@ WITHOUT_VALUES = {
 """Text for each reason, for callers that are not authenticated. It contains no taint, label or threshold."""
 
 
-class Args(msgspec.Struct, rename="pascal"):
+class ExtenderArgs(msgspec.Struct, rename="pascal"):
     """``ExtenderArgs``."""
 
     pod: UnboundPod
@@ -82,9 +82,9 @@ class SchedulerExtender:
     Args:
         nodes: returns the facts about a node by name; None if the node is not known.
         demands: reads the demands of pods.
-        decisions: compares nodes with demands.
+        filters: compares nodes with demands.
         node_changes: waits for changes of nodes.
-        refused: counts refused nodes by reason.
+        count_refusals: counts refused nodes by reason.
         derived: returns the keys of taints that policies derive. Schedulers do not know these taints.
         shows_values: True if answers may quote taints, labels and tolerations, since callers are authenticated.
 
@@ -94,22 +94,22 @@ class SchedulerExtender:
         self,
         nodes: Callable[[str], NodeFacts | None],
         demands: Demands,
-        decisions: Decisions,
+        filters: NodeFilters,
         node_changes: NodeChanges,
-        refused: Callable[[str, int], None],
+        count_refusals: Callable[[str, int], None],
         *,
         derived: Callable[[], Container[str]] = frozenset,
         shows_values: bool,
     ) -> None:
         self._nodes = nodes
         self._demands = demands
-        self._decisions = decisions
+        self._filters = filters
         self._node_changes = node_changes
-        self._refused = refused
+        self._count_refusals = count_refusals
         self._derived = derived
         self._shows_values = shows_values
 
-    async def filter(self, args: Args) -> FilterResult:
+    async def filter(self, args: ExtenderArgs) -> FilterResult:
         """Return the nodes that suit the pod, and a reason for each other node.
 
         If no node suits it, or one is not known yet, the answer waits a moment for a change of a node.
@@ -119,23 +119,23 @@ class SchedulerExtender:
             return FilterResult(args.node_names)
         found = self._filtered(demand, args.node_names)
         if args.node_names and not found.is_settled and not demand.is_invalid:
-            await self._node_changes.until(lambda: self._filtered(demand, args.node_names).is_settled)
+            await self._node_changes.wait_until(lambda: self._filtered(demand, args.node_names).is_settled)
             found = self._filtered(demand, args.node_names)
         for reason, number in Counter(reason for reason, _ in found.refused.values()).items():
-            self._refused(reason, number)
+            self._count_refusals(reason, number)
         shown = {
             name: text if self._shows_values else WITHOUT_VALUES[reason]
             for name, (reason, text) in found.refused.items()
         }
         return FilterResult(found.node_names, shown)
 
-    def prioritize(self, args: Args) -> list[HostPriority]:
+    def prioritize(self, args: ExtenderArgs) -> list[HostPriority]:
         """Return the score of each node."""
         demand = self._demands.of(args.pod)
-        judge = self._decisions.of(demand)
+        node_filter = self._filters.for_demand(demand)
         is_known = self._is_known_to_scheduler(demand)
-        found = [] if is_known else [self._preferences(judge, name) for name in args.node_names]
-        scores = scored(found) or [0] * len(args.node_names)
+        found = [] if is_known else [self._preferences(node_filter, name) for name in args.node_names]
+        scores = node_scores(found) or [0] * len(args.node_names)
         return [HostPriority(name, score) for name, score in zip(args.node_names, scores, strict=True)]
 
     def preempt(self, args: PreemptionArgs) -> PreemptionResult:
@@ -143,8 +143,8 @@ class SchedulerExtender:
         demand = self._demands.of(args.pod)
         victims = args.node_name_to_meta_victims
         if not self._is_known_to_scheduler(demand):
-            judge = self._decisions.of(demand)
-            victims = {name: those for name, those in victims.items() if self._refusal(judge, name) is None}
+            node_filter = self._filters.for_demand(demand)
+            victims = {name: those for name, those in victims.items() if self._refusal(node_filter, name) is None}
         return PreemptionResult(victims)
 
     def _is_known_to_scheduler(self, demand: Demand) -> bool:
@@ -155,23 +155,23 @@ class SchedulerExtender:
         return not any(one.key in derived for one in demand.tolerations.native)
 
     def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
-        judge = self._decisions.of(demand)
-        refused = {name: found for name in names if (found := self._refusal(judge, name)) is not None}
+        node_filter = self._filters.for_demand(demand)
+        refused = {name: found for name in names if (found := self._refusal(node_filter, name)) is not None}
         return _Filtered([name for name in names if name not in refused], refused)
 
-    def _refusal(self, judge: Judge, name: str) -> tuple[str, str] | None:
+    def _refusal(self, node_filter: NodeFilter, name: str) -> tuple[str, str] | None:
         node = self._nodes(name)
         if node is None:
             return UNKNOWN, WITHOUT_VALUES[UNKNOWN]
-        found = judge.refusal(node.taints, node.labels)
+        found = node_filter.refusal(node.taints, node.labels)
         return None if found is None else (found.cause.value, found.reason)
 
-    def _preferences(self, judge: Judge, name: str) -> Preferences:
+    def _preferences(self, node_filter: NodeFilter, name: str) -> Preferences:
         node = self._nodes(name)
-        return Preferences(0, 0) if node is None else judge.preferences(node.taints, node.labels)
+        return Preferences(0, 0) if node is None else node_filter.preferences(node.taints, node.labels)
 
 
-def scored(nodes: Sequence[Preferences]) -> list[int]:
+def node_scores(nodes: Sequence[Preferences]) -> list[int]:
     """Return the score of each node, 0 to 10, normalized and weighted as kube-scheduler's own plugins do."""
     most_taints = max((one.taints for one in nodes), default=0)
     most_weight = max((one.weight for one in nodes), default=0)

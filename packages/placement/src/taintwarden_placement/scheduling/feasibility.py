@@ -22,7 +22,7 @@ MAX_REASONS = 3
 """Maximum number of tolerations, terms or taints in one reason. An Event has 1,024 characters for all nodes."""
 
 
-class Sourced(msgspec.Struct, frozen=True):
+class SourcedAffinity(msgspec.Struct, frozen=True):
     """A node affinity and its source as a noun: "the annotation", "profile gold"."""
 
     source: str
@@ -35,7 +35,7 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
     """Requirements and preferences of a pod, equal for pods of one workload. A node has to match every affinity."""
 
     tolerations: Tolerations = Tolerations()
-    affinities: tuple[Sourced, ...] = ()
+    affinities: tuple[SourcedAffinity, ...] = ()
 
     @property
     def is_native(self) -> bool:
@@ -76,7 +76,7 @@ class Preferences(msgspec.Struct, frozen=True):
 MAX_REMEMBERED = 10_000
 
 
-class Judge:
+class NodeFilter:
     """Compares nodes with one demand. Each taint, and each combination of label values, is compared once.
 
     Args:
@@ -106,7 +106,7 @@ class Judge:
             if taint.effect in REPELLING and (reason := self.untolerated(taint)):
                 found.append((RefusalCause.TAINT, reason))  # noqa: PERF401 - a comprehension costs more where it is empty
         for one in self._affinities:
-            mismatch, _ = one.compared(labels)
+            mismatch, _ = one.compare(labels)
             if mismatch is not None:
                 found.append(mismatch)
         return NodeRefusal(found[0][0], _listed([reason for _, reason in found])) if found else None
@@ -116,7 +116,7 @@ class Judge:
         disliked = (taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE)
         return Preferences(
             sum(bool(self.untolerated(taint)) for taint in disliked),
-            sum(one.compared(labels)[1] for one in self._affinities),
+            sum(one.compare(labels)[1] for one in self._affinities),
         )
 
     def untolerated(self, taint: Taint) -> str:
@@ -126,7 +126,7 @@ class Judge:
         """
         answer = self._taints.get(taint)
         if answer is None:
-            _make_room(self._taints, self._max_remembered)
+            _clear_if_full(self._taints, self._max_remembered)
             answer = self._taints[taint] = self._compare(taint)
         return answer
 
@@ -135,7 +135,7 @@ class Judge:
             return ""
         found = self._relevant.get((taint.key, taint.effect))
         if found is None:
-            _make_room(self._relevant, self._max_remembered)
+            _clear_if_full(self._relevant, self._max_remembered)
             of_key = self._demand.tolerations.relevant_to(taint.key)
             relevant = tuple(one for one in of_key if one.effect in ("", taint.effect) and one.key in ("", taint.key))
             found = self._relevant[taint.key, taint.effect] = (relevant, AnyOf(relevant, taint.key, self._gates))
@@ -150,7 +150,7 @@ class Judge:
         return f"taint {taint} is not tolerated ({_listed(reasons, len(relevant)) or 'no toleration for it'})"
 
 
-def _make_room(remembered: dict[Any, Any], most: int) -> None:
+def _clear_if_full(remembered: dict[Any, Any], most: int) -> None:
     if len(remembered) >= most:
         remembered.clear()
 
@@ -161,7 +161,7 @@ _CheckedTerm = tuple[tuple[NodeRequirement, Check], ...]
 class _Affinity:
     """A node affinity, prepared for comparison with many nodes. A pod may have hundreds of requirements."""
 
-    def __init__(self, sourced: Sourced, gates: Gates, max_remembered: int) -> None:
+    def __init__(self, sourced: SourcedAffinity, gates: Gates, max_remembered: int) -> None:
         affinity = sourced.affinity
         self.results: dict[tuple[str | None, ...], tuple[tuple[RefusalCause, str] | None, int]] = {}
         """Values of the labels that the affinity names -> mismatch, and total weight of the preferences that hold."""
@@ -172,12 +172,12 @@ class _Affinity:
         self._required = None if affinity.required is None else [_checked(term, gates) for term in affinity.required]
         self._preferred = [(one.weight, _checked(one.term, gates)) for one in affinity.preferred]
 
-    def compared(self, labels: Mapping[str, str]) -> tuple[tuple[RefusalCause, str] | None, int]:
+    def compare(self, labels: Mapping[str, str]) -> tuple[tuple[RefusalCause, str] | None, int]:
         """Return why a node with these labels does not match (None if it does), and the weight of its preferences."""
         values = tuple([labels.get(key) for key in self._keys])
         found = self.results.get(values)
         if found is None:
-            _make_room(self.results, self._max_remembered)
+            _clear_if_full(self.results, self._max_remembered)
             weight = sum(weight for weight, term in self._preferred if _holds(term, labels))
             found = self.results[values] = (self._mismatch(labels), weight)
         return found

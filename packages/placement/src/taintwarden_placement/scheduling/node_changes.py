@@ -29,17 +29,17 @@ class NodeChanges:
         self._monotonic = monotonic
         self._changed = asyncio.Event()
         full = later(monotonic(), -WAITS_AT_ONCE / WAITS_PER_SECOND)
-        self._in_vain = TokenBucket(WAITS_PER_SECOND, WAITS_AT_ONCE, full)
+        self._timeouts = TokenBucket(WAITS_PER_SECOND, WAITS_AT_ONCE, full)
 
-    def came(self) -> None:
+    def notify(self) -> None:
         """Wake all waiting requests after a change of a node."""
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def until(self, is_settled: Callable[[], bool]) -> None:
+    async def wait_until(self, is_settled: Callable[[], bool]) -> None:
         """Wait until ``is_settled`` returns True after a change, for at most ``WAIT_SECONDS``."""
         now = self._monotonic()
-        if self._in_vain.available_at(now) > now:
+        if self._timeouts.available_at(now) > now:
             return
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -47,4 +47,4 @@ class NodeChanges:
                 while not is_settled():
                     await self._changed.wait()
         except TimeoutError:
-            self._in_vain.take(self._monotonic())
+            self._timeouts.take(self._monotonic())

@@ -80,7 +80,7 @@ class Bodies:
                     with self._transit.counted(until, length) as count:
                         body = await _read(http, count)
                         async with slot:
-                            response = await self._give(name, answer, http, body)
+                            response = await self._call_answer(name, answer, http, body)
                     size = len(response.body) if isinstance(response.body, bytes) else 0
                     with self._transit.counted(until, size) as count:
                         count(size)
@@ -99,7 +99,7 @@ class Bodies:
 
         return handle
 
-    async def _give(self, name: str, answer: Answer, http: web.Request, body: bytearray) -> web.Response:
+    async def _call_answer(self, name: str, answer: Answer, http: web.Request, body: bytearray) -> web.Response:
         began = time.perf_counter()
         response, result = await answer(body)
         self._observe(name, result, time.perf_counter() - began)

@@ -16,7 +16,7 @@ from aiohttp import web
 from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.seldom import Seldom
-from taintwarden_placement.scheduling.extender import Args, PreemptionArgs, SchedulerExtender
+from taintwarden_placement.scheduling.extender import ExtenderArgs, PreemptionArgs, SchedulerExtender
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
 VERBS = ("filter", "prioritize", "preempt")
@@ -46,7 +46,7 @@ def extender_app(
 
     """
     is_logged = Seldom()
-    args, preemption = msgspec.json.Decoder(Args), msgspec.json.Decoder(PreemptionArgs)
+    args, preemption = msgspec.json.Decoder(ExtenderArgs), msgspec.json.Decoder(PreemptionArgs)
     answers = {
         "filter": partial(_answer, "filter", is_logged, args, extender.filter),
         "prioritize": partial(_answer, "prioritize", is_logged, args, extender.prioritize),

@@ -41,7 +41,7 @@ class HttpsServer(HttpServer):
         settings: where to listen, the source of the certificate, and which clients are accepted.
         client: the session to use.
         make_app: creates the web application, from ``refuse`` and ``answered`` (see ``Bodies``).
-        expires: called with the end of the served certificate, in seconds since 1970.
+        report_expiry: called with the end of the served certificate, in seconds since 1970.
         clock: wall and monotonic time.
         limits: limits on connections.
         keeping: further arguments of the ``CertificateKeeper``.
@@ -54,7 +54,7 @@ class HttpsServer(HttpServer):
         client: Client,
         make_app: Callable[[Refuse, Answered], web.Application],
         *,
-        expires: Callable[[float], None],
+        report_expiry: Callable[[float], None],
         clock: Clock,
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - it is frozen
         **keeping: Any,
@@ -72,7 +72,7 @@ class HttpsServer(HttpServer):
             service=settings.webhook_service,
             makes_own=settings.webhook_certificates == "own",
             serve=self._serve,
-            expires=expires,
+            report_expiry=report_expiry,
             clock=clock,
             **keeping,
         )

@@ -77,6 +77,6 @@ def _is_of_devices(context: Context, key: str) -> bool:
     return any(devices) and not any(nodes)
 
 
-def _faults(context: Context, group: PodGroup) -> checking.Found:
+def _faults(context: Context, group: PodGroup) -> checking.Faults:
     """What admission reports for the pod, or for a pod of the template, so that both results agree."""
     return check_object(group.shape.as_pod(), "", "Pod", context.profiles)

@@ -10,7 +10,7 @@ from taintwarden.engine.evaluate import selects_node
 from taintwarden.engine.model import Gates, Mode, Policy, Taint, TaintSelector
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_placement.scheduling.feasibility import Demand, Judge
+from taintwarden_placement.scheduling.feasibility import Demand, NodeFilter
 
 MAX_DEMANDS = 200
 """Maximum number of demands with cached comparisons. A tenant can create any number of different demands."""
@@ -63,7 +63,7 @@ def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...],
     return [(one.taints, one.node_selector) for one in policies]
 
 
-class Decisions:
+class NodeFilters:
     """A cache of one object per demand, which compares nodes and caches the results.
 
     Args:
@@ -77,22 +77,22 @@ class Decisions:
         self._gates = gates
         self._max_demands = max_demands
         self._max_comparisons = max_comparisons
-        self._judges: dict[Demand, Judge] = {}
+        self._filters: dict[Demand, NodeFilter] = {}
 
     def __len__(self) -> int:
         """Return the number of cached demands."""
-        return len(self._judges)
+        return len(self._filters)
 
     @property
     def comparisons(self) -> int:
         """The number of cached comparisons."""
-        return sum(map(len, self._judges.values()))
+        return sum(map(len, self._filters.values()))
 
-    def of(self, demand: Demand) -> Judge:
+    def for_demand(self, demand: Demand) -> NodeFilter:
         """Return the object that compares nodes with a demand."""
-        found = self._judges.get(demand)
+        found = self._filters.get(demand)
         if found is None:
             if len(self) >= self._max_demands or self.comparisons > self._max_comparisons:
-                self._judges.clear()
-            found = self._judges[demand] = Judge(demand, self._gates)
+                self._filters.clear()
+            found = self._filters[demand] = NodeFilter(demand, self._gates)
         return found
