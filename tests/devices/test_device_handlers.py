@@ -16,9 +16,9 @@ from taintwarden.telemetry.metrics import Metrics
 from taintwarden_devices import events as device_events
 from taintwarden_devices.handlers import (
     EVERY_DRIVER,
-    MAX_OF_A_NAMESPACE,
-    MAX_OF_A_NODE,
-    MAX_OF_A_SELECTOR,
+    MAX_PER_NAMESPACE,
+    MAX_PER_NODE,
+    MAX_PER_SELECTOR,
     ClaimHandler,
     DeviceHandler,
     SliceHandler,
@@ -269,7 +269,7 @@ def test_an_outdated_view_concerns_devices_alone():
 @pytest.mark.parametrize(("reason", "problems"), [("refused", ["403"]), ("unreachable", ["403"]), ("ended", [])])
 def test_why_the_server_does_not_answer_is_said(reason, problems):
     found: list[str] = []
-    handler = TaintRuleHandler("things", lambda _: None, Metrics(), trouble=found.append)
+    handler = TaintRuleHandler("things", lambda _: None, Metrics(), report_trouble=found.append)
     handler.restarted(reason, "403")
     assert found == problems
 
@@ -306,9 +306,9 @@ def of_selector(number: int, pool: str = "n1") -> TaintRuleObject:
 
 SLICE_WEIGHT, CLAIM_WEIGHT = 1 + 64 + 64, 1 + 239 + 8 + 2
 KEPT: dict[str, tuple[Any, Any, int]] = {
-    "node": ((SliceHandler, EVERY), of_node, MAX_OF_A_NODE // SLICE_WEIGHT),
-    "namespace": ((ClaimHandler, EVERY), of_namespace, MAX_OF_A_NAMESPACE // CLAIM_WEIGHT),
-    "selector": ((TaintRuleHandler,), of_selector, MAX_OF_A_SELECTOR),
+    "node": ((SliceHandler, EVERY), of_node, MAX_PER_NODE // SLICE_WEIGHT),
+    "namespace": ((ClaimHandler, EVERY), of_namespace, MAX_PER_NAMESPACE // CLAIM_WEIGHT),
+    "selector": ((TaintRuleHandler,), of_selector, MAX_PER_SELECTOR),
 }
 
 
@@ -349,7 +349,7 @@ def test_others_have_room_beside_an_owner_of_too_many_and_what_is_gone_makes_roo
 def test_what_is_left_out_is_logged_once():
     fed = Fed(TaintRuleHandler)
     with capture_logs() as logs:
-        for number in range(MAX_OF_A_SELECTOR + 10):
+        for number in range(MAX_PER_SELECTOR + 10):
             fed.handler.seen(of_selector(number))
     assert [(one["event"], one["name"]) for one in logs] == [("object-undecodable", "selector (None, 'n1', None)")]
 
@@ -357,7 +357,7 @@ def test_what_is_left_out_is_logged_once():
 def test_a_slice_that_grows_beyond_what_its_node_may_have_is_gone():
     fed = Fed(SliceHandler, EVERY)
     fed.handler.seen(of_node(0))
-    fed.handler.seen(large(MAX_OF_A_NODE // 128))
+    fed.handler.seen(large(MAX_PER_NODE // 128))
     fed.handler.seen(of_node(1))
     assert fed.kinds == ["SliceChanged", "SliceChanged gone", "SliceChanged"]
 

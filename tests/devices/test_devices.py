@@ -40,7 +40,7 @@ from taintwarden.engine.model import (
 from taintwarden_devices import events as device_events
 from taintwarden_devices.inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden_devices.node_taints import MAX_ABSENT
-from taintwarden_devices.source import JUDGED_AT_ONCE
+from taintwarden_devices.source import MAX_EVALUATED_AT_ONCE
 
 
 def test_before_they_are_listed_a_report_does_not_call_them_known():
@@ -74,7 +74,7 @@ def test_a_claim_of_another_namespace_concerns_nobody():
     assert rig.evicted == []
 
 
-@pytest.mark.parametrize("nodes", [1, JUDGED_AT_ONCE, JUDGED_AT_ONCE + 1])
+@pytest.mark.parametrize("nodes", [1, MAX_EVALUATED_AT_ONCE, MAX_EVALUATED_AT_ONCE + 1])
 def test_pods_of_all_nodes_that_a_slice_concerns_leave(nodes):
     rig = Devices()
     for number in range(nodes):

@@ -1,7 +1,7 @@
-"""Taints of devices of Dynamic Resource Allocation: a source of taints beside those of nodes.
+"""Taints of devices of Dynamic Resource Allocation, a source of taints in addition to those of nodes.
 
-``inventory``, ``node_taints`` and ``source`` are rules without I/O; ``handlers`` and ``following`` list and watch. A
-cluster without a policy that selects such taints calls none of it.
+``inventory``, ``node_taints`` and ``source`` are rules without I/O; ``handlers`` and ``following`` list and watch.
+While no policy selects taints of devices, the operator calls nothing in this package.
 Forbidden here: deciding about pods.
 """
 

@@ -1,11 +1,14 @@
-"""What streams of slices, rules and claims deliver to the source."""
+"""Events that the streams of slices, rules and claims deliver to the source."""
 
 from taintwarden.engine.machine.events import SourceEvent
 from taintwarden_devices.inventory import DeviceClaim, Slice, TaintRule
 
 
 class SliceChanged(SourceEvent, frozen=True):
-    """A ResourceSlice is stored like this; None: it is gone. ``listed``: changes of it may be missing."""
+    """A ResourceSlice was added, changed or deleted (None).
+
+    ``listed``: True if it comes from a list, so that changes before it may be missing.
+    """
 
     name: str
     found: Slice | None
@@ -13,7 +16,7 @@ class SliceChanged(SourceEvent, frozen=True):
 
 
 class TaintRuleChanged(SourceEvent, frozen=True):
-    """The same of a DeviceTaintRule."""
+    """A DeviceTaintRule was added, changed or deleted (None). ``listed``: as in SliceChanged."""
 
     name: str
     found: TaintRule | None
@@ -21,7 +24,7 @@ class TaintRuleChanged(SourceEvent, frozen=True):
 
 
 class ClaimChanged(SourceEvent, frozen=True):
-    """A ResourceClaim, ``namespace/name``, is allocated like this; None: it is gone, or not allocated any more."""
+    """A ResourceClaim with the key ``namespace/name`` was allocated or changed; None if deleted or deallocated."""
 
     key: str
     found: DeviceClaim | None
@@ -29,16 +32,16 @@ class ClaimChanged(SourceEvent, frozen=True):
 
 
 class StreamChanged(SourceEvent, frozen=True):
-    """Whether one of these streams has delivered all that the API server had, or is cut off from it."""
+    """A stream has delivered everything that the API server had (``live``), or was cut off."""
 
     stream: str
     live: bool
 
 
 class DevicesKnown(SourceEvent, frozen=True):
-    """Slices, rules and claims of devices were listed; or they are not ``known``, because of a ``problem``.
+    """Slices, rules and claims were all listed (``known``); or they are not known, because of a ``problem``.
 
-    Without a problem, what was delivered of them so far does not count any more.
+    If they are not known and there is no problem, all objects delivered before are dropped.
     """
 
     known: bool

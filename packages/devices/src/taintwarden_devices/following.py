@@ -1,4 +1,4 @@
-"""Follows devices while a policy selects their taints, and only then: a cluster without such a policy pays nothing."""
+"""The streams of slices, rules and claims, which run only while a policy selects taints of devices."""
 
 import asyncio
 from collections.abc import Iterable
@@ -23,9 +23,9 @@ from taintwarden_devices.handlers import ClaimHandler, DeviceHandler, SliceHandl
 from taintwarden_devices.objects import CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 
 RETRY_SECONDS = 15.0
-"""Between two requests whether the server serves devices."""
+"""Seconds between two requests for the served resources while the server does not serve devices."""
 UPGRADED_SECONDS = 60.0
-"""Between two requests whether the server serves the same as before."""
+"""Seconds between two requests for the served resources while devices are followed."""
 
 HANDLERS: dict[Resource[Any], type[DeviceHandler[Any, Any]]] = {
     SLICES: SliceHandler,
@@ -33,24 +33,24 @@ HANDLERS: dict[Resource[Any], type[DeviceHandler[Any, Any]]] = {
     TAINT_RULES: TaintRuleHandler,
 }
 NEEDED = frozenset({SLICES.name, CLAIMS.name})
-"""Without rules, devices have the taints of their slices alone."""
+"""Resources without which devices cannot be followed. DeviceTaintRules are optional."""
 UNKNOWN = events.DevicesKnown(known=False)
 
 log = structlog.get_logger()
 
 
-class _OthersServedError(Exception):
-    """The server serves more than before, or less."""
+class _ServedChangedError(Exception):
+    """The server now serves other resources."""
 
 
 class DeviceFollowing:
-    """The streams of slices, rules and claims.
+    """Starts and stops the streams of slices, rules and claims.
 
     Args:
-        client: to list and watch with.
-        feed: takes the events.
+        client: the session for lists and watches.
+        feed: receives the events.
         metrics: counts restarts and faults.
-        timings: how long streams wait for what.
+        timings: timeouts and delays of the streams.
         spawn: starts the tasks.
 
     """
@@ -63,12 +63,12 @@ class DeviceFollowing:
         self._spawn = spawn
         self._drivers: frozenset[str] = frozenset()
         self._tasks: list[asyncio.Task[None]] = []
-        """The last one follows; those before it are about to end."""
+        """The last task follows devices. Earlier ones are cancelled and end soon."""
         self._known = UNKNOWN
-        """What was passed on last."""
+        """The event that was passed on last."""
 
     def policies_changed(self, policies: Iterable[Policy]) -> None:
-        """Other policies are in force: begin, end, or follow other drivers."""
+        """Start or stop the streams, or follow other drivers, as the policies in force require."""
         drivers = named_drivers(policies)
         if drivers != self._drivers:
             self._drivers = drivers
@@ -78,7 +78,7 @@ class DeviceFollowing:
             self._tasks = [*former, self._spawn(self._run(drivers, former))]
 
     async def _run(self, drivers: frozenset[str], former: list[asyncio.Task[None]]) -> None:
-        """Wait until the server serves devices, then follow them; again, if it serves more than before, or less."""
+        """Follow devices while the server serves them, and start again when it serves other resources."""
         if former:
             await asyncio.wait(former)
         while drivers:
@@ -86,30 +86,30 @@ class DeviceFollowing:
             if not isinstance(served, str) and served >= NEEDED:
                 await self._follow(drivers, served)
             else:
-                self._complain(served if isinstance(served, str) else devices_unserved(NEEDED - served))
+                self._report_problem(served if isinstance(served, str) else devices_unserved(NEEDED - served))
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _follow(self, drivers: frozenset[str], served: frozenset[str]) -> None:
-        """Until others are served. Then nothing counts that was delivered, nor that a stream was cut off."""
-        parts = (self._feed, self._metrics, drivers, self._complain)
+        """Follow devices until the server serves other resources. Then drop everything that was delivered."""
+        parts = (self._feed, self._metrics, drivers, self._report_problem)
         handlers = {one: kind(one.name, *parts) for one, kind in HANDLERS.items() if one.name in served}
         streams = [Stream(self._client, one, handler, self._timings) for one, handler in handlers.items()]
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._until_others_are_served(served))
+                tasks.create_task(self._watch_served(served))
                 for stream in streams:
                     tasks.create_task(stream.run())
                 for stream in streams:
                     await stream.listed.wait()
                 self._pass_on(events.DevicesKnown(known=True))
                 log.info("devices-followed", resources=[one.name for one in handlers])
-        except* _OthersServedError:
+        except* _ServedChangedError:
             pass
         finally:
             self._pass_on(UNKNOWN)
 
-    def _complain(self, problem: str) -> None:
-        """Why devices are not known. Once they are, streams that are cut off say so themselves."""
+    def _report_problem(self, problem: str) -> None:
+        """Report why devices are not known yet. Once they are, the streams themselves report disconnections."""
         found = events.DevicesKnown(known=False, problem=problem)
         if found != self._known and not self._known.known:
             log.warning("devices-not-known", reason=problem)
@@ -119,16 +119,16 @@ class DeviceFollowing:
         self._known = known
         self._feed(known)
 
-    async def _until_others_are_served(self, served: frozenset[str]) -> None:
-        """The server was upgraded, for example to a version that serves rules; or an older one is back."""
+    async def _watch_served(self, served: frozenset[str]) -> None:
+        """Raise an error when the server serves other resources, for example DeviceTaintRules after an upgrade."""
         while True:
             await asyncio.sleep(UPGRADED_SECONDS)
             found = await self._served()
             if not isinstance(found, str) and found != served:
-                raise _OthersServedError
+                raise _ServedChangedError
 
     async def _served(self) -> frozenset[str] | str:
-        """The names of what the server serves of devices; or why that is not known."""
+        """Return the names of the served resources about devices; or, as text, why they are not known."""
         try:
             body = await self._client.request("GET", DEVICES_PATH)
             found = frozenset(one.name for one in decoded(body, _Served, "list of resources").resources)

@@ -1,7 +1,7 @@
-"""Handlers for devices: what streams of slices, rules and claims deliver becomes events for the machine.
+"""Handlers of the streams of slices, rules and claims, which turn objects into events for the machine.
 
-What cannot be read counts as absent: no pod is evicted because of a device whose taints are not known. The same is true
-of what is more than one writer may have in memory: a kubelet may write any number of slices of its node, for example.
+An object that cannot be read counts as absent: no pod is evicted because of a device whose taints are not known.
+Objects beyond the maximum of their owner count as absent, too, since a kubelet may write any number of slices.
 """
 
 import sys
@@ -29,30 +29,30 @@ from taintwarden_devices.objects import (
 Kind = TypeVar("Kind", SliceObject, TaintRuleObject, DeviceClaimObject)
 Found = TypeVar("Found", Slice, TaintRule, DeviceClaim)
 EVERY_DRIVER = ""
-"""The name of the driver in a policy that names none."""
+"""The driver of a policy that names none."""
 EVERY = frozenset((EVERY_DRIVER,))
-MAX_OF_A_NODE = 4_096
-"""Slices, devices and taints in the slices of one node."""
-MAX_OF_A_NAMESPACE = 200_000
-"""Claims, their devices and their tolerations in one namespace."""
-MAX_OF_A_SELECTOR = 64
-"""Rules that select the same devices."""
+MAX_PER_NODE = 4_096
+"""Maximum total of slices, their devices and their taints that are kept for one node."""
+MAX_PER_NAMESPACE = 200_000
+"""Maximum total of claims, their devices, consumers and tolerations that are kept for one namespace."""
+MAX_PER_SELECTOR = 64
+"""Maximum number of kept rules with the same selector."""
 
 
 class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
-    """What handlers for devices share.
+    """Base of the handlers for one resource about devices.
 
     Args:
-        resource: whose stream it receives.
-        feed: takes the events.
+        resource: the name of the resource.
+        feed: receives the events.
         metrics: counts restarts and faults.
-        drivers: whose devices matter.
-        trouble: called with the reason each time the server refuses, or does not answer.
+        drivers: the drivers whose devices are followed.
+        report_trouble: called with the reason each time the server refuses a request or does not answer.
 
     """
 
     event: Callable[..., Event]
-    """The event for an object like this, or None where it is gone."""
+    """Creates the event for a changed object, or for a deleted one (None)."""
 
     def __init__(
         self,
@@ -60,24 +60,24 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
         feed: Feed,
         metrics: Metrics,
         drivers: frozenset[str] = EVERY,
-        trouble: Callable[[str], None] = lambda _: None,
+        report_trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
         super().__init__(resource, feed, metrics)
         self._drivers = drivers
-        self._trouble = trouble
-        self._kept: Counter[str] = Counter()
-        """The weight of all that was passed on, by whose it is."""
+        self._report_trouble = report_trouble
+        self._weights: Counter[str] = Counter()
+        """Owner -> total weight of its objects that were passed on."""
 
     @abstractmethod
     def read(self, obj: Kind) -> Found | None:
-        """What of an object matters; None if nothing does."""
+        """Return the used parts of an object; None if it is ignored."""
 
     @abstractmethod
-    def share(self, key: str, found: Found) -> tuple[str, int, int]:
-        """Whose an object is, its weight, and the most of its owner."""
+    def weigh(self, key: str, found: Found) -> tuple[str, int, int]:
+        """Return the owner of an object, its weight, and the owner's maximum total weight."""
 
     def see(self, key: str, obj: Kind) -> None:
-        """Pass it on if anything that matters changed: drivers write their slices repeatedly."""
+        """Pass an object on if a used part changed. Drivers often write slices without a change."""
         found, before = self.read(obj), self._passed_on.get(key)
         if found is not None and found == before:
             return
@@ -89,44 +89,44 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
             super().lose(key)
 
     def lose(self, key: str | None) -> None:
-        """Withdraw what was passed on, if anything."""
+        """Pass on that an object is gone, if it was passed on before."""
         if key is not None:
             self._count(key, self._passed_on.get(key), -1)
             super().lose(key)
 
     def _count(self, key: str, found: Any, step: int) -> bool:
-        """Count what is passed on (1), or is not any more (-1). False: there is nothing, or too much of its owner."""
+        """Add (``step`` 1) or remove (-1) the weight of an object. Returns False if it is None or above the maximum."""
         if found is None:
             return False
-        owner, weight, most = self.share(key, found)
-        kept = self._kept[owner] + step * weight
+        owner, weight, most = self.weigh(key, found)
+        kept = self._weights[owner] + step * weight
         if kept > most:
             self.complain(owner, f"has more than {most} of what is kept, and the rest counts as absent")
             return False
-        self._kept[owner] = kept
+        self._weights[owner] = kept
         if not kept:
-            del self._kept[owner]
+            del self._weights[owner]
         return True
 
     def gone(self, key: str) -> Event:
-        """The object is gone, or nothing of it matters."""
+        """Return the event for an object that is deleted or ignored."""
         return self.event(key, None)
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """An old version of it must not count."""
+        """Drop the earlier version of an object whose new version cannot be read."""
         self.lose(self.key_of(what))
         super().undecodable(what, reason)
 
     def live(self, *, live: bool) -> None:
-        """No pod is evicted because of devices by data from before a disconnection."""
+        """Report that the stream is live or cut off. No pod is evicted by data from before a disconnection."""
         if live != self.is_live:
             self.is_live = live
             self.feed(events.StreamChanged(self.resource, live))
 
     def restarted(self, reason: str, detail: str) -> None:
-        """Also say why."""
+        """Report the reason of a restart that the server caused."""
         if reason in ("refused", "unreachable"):
-            self._trouble(detail)
+            self._report_trouble(detail)
         super().restarted(reason, detail)
 
 
@@ -136,13 +136,13 @@ class SliceHandler(DeviceHandler[SliceObject, Slice]):
     event = events.SliceChanged
 
     def read(self, obj: SliceObject) -> Slice | None:
-        """The slice of one of the drivers."""
-        return device_slice(obj) if _names(self._drivers, obj.spec.driver) else None
+        """Return the slice; None if it is of another driver."""
+        return device_slice(obj) if _includes(self._drivers, obj.spec.driver) else None
 
-    def share(self, key: str, found: Slice) -> tuple[str, int, int]:
-        """It is of its node: what is of no node, a kubelet may not write."""
+    def weigh(self, key: str, found: Slice) -> tuple[str, int, int]:
+        """Count a slice for its node. A slice without a node has no maximum, since kubelets cannot write it."""
         weight = 1 + len(found.devices) + sum(map(len, found.devices.values()))
-        return f"node {found.node}", weight, MAX_OF_A_NODE if found.node else sys.maxsize
+        return f"node {found.node}", weight, MAX_PER_NODE if found.node else sys.maxsize
 
 
 class TaintRuleHandler(DeviceHandler[TaintRuleObject, TaintRule]):
@@ -151,12 +151,12 @@ class TaintRuleHandler(DeviceHandler[TaintRuleObject, TaintRule]):
     event = events.TaintRuleChanged
 
     def read(self, obj: TaintRuleObject) -> TaintRule | None:
-        """The rule, of whatever driver, if it selects any device."""
+        """Return the rule; None if it selects no device."""
         return taint_rule(obj)
 
-    def share(self, key: str, found: TaintRule) -> tuple[str, int, int]:
-        """One device may have the taints of all rules that select it."""
-        return f"selector {found.selector}", 1, MAX_OF_A_SELECTOR
+    def weigh(self, key: str, found: TaintRule) -> tuple[str, int, int]:
+        """Count a rule for its selector, since a device has the taints of all rules that select it."""
+        return f"selector {found.selector}", 1, MAX_PER_SELECTOR
 
 
 class ClaimHandler(DeviceHandler[DeviceClaimObject, DeviceClaim]):
@@ -165,35 +165,35 @@ class ClaimHandler(DeviceHandler[DeviceClaimObject, DeviceClaim]):
     event = events.ClaimChanged
 
     def read(self, obj: DeviceClaimObject) -> DeviceClaim | None:
-        """The claim, if it is allocated."""
+        """Return the claim; None if it is not allocated or has no devices of the drivers."""
         return device_claim(obj, self._drivers)
 
-    def share(self, key: str, found: DeviceClaim) -> tuple[str, int, int]:
-        """It is of its namespace."""
+    def weigh(self, key: str, found: DeviceClaim) -> tuple[str, int, int]:
+        """Count a claim for its namespace."""
         tolerations = {id(use.tolerations): len(use.tolerations) for use in found.uses}
         weight = 1 + len(found.uses) + len(found.consumers) + sum(tolerations.values())
-        return f"namespace {key.partition('/')[0]}", weight, MAX_OF_A_NAMESPACE
+        return f"namespace {key.partition('/')[0]}", weight, MAX_PER_NAMESPACE
 
 
 def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:
-    """The drivers of whose devices policies select taints; none if no policy does."""
+    """Return the drivers of the devices whose taints policies select; empty if no policy selects any."""
     found = frozenset(one.driver or EVERY_DRIVER for policy in policies for one in policy.devices)
     return EVERY if EVERY_DRIVER in found else found
 
 
-def _names(drivers: frozenset[str], driver: str) -> bool:
+def _includes(drivers: frozenset[str], driver: str) -> bool:
     return EVERY_DRIVER in drivers or driver in drivers
 
 
 def device_slice(obj: SliceObject) -> Slice:
-    """What of a slice matters."""
+    """Return the used parts of a slice."""
     spec, pool = obj.spec, obj.spec.pool
     devices = {one.name: tuple(map(_taint, one.taints)) for one in spec.devices}
     return Slice(spec.driver, pool.name, pool.generation, pool.resource_slice_count, devices, spec.node_name)
 
 
 def taint_rule(obj: TaintRuleObject) -> TaintRule | None:
-    """What of a rule matters; None if it selects no device."""
+    """Return the used parts of a rule; None if it selects no device."""
     selector = obj.spec.device_selector
     if selector is None:
         return None
@@ -201,24 +201,24 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule | None:
 
 
 def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = EVERY) -> DeviceClaim | None:
-    """What of a claim matters; None if it has no devices of these drivers, or is reserved for no pod."""
+    """Return the used parts of a claim; None if it has no devices of these drivers, or is reserved for no pod."""
     allocation = obj.status.allocation
     consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
     if allocation is None or not consumers:
         return None
-    asked, uses = _asked(obj), []
+    requested, uses = _requested_tolerations(obj), []
     alike: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
     for one in allocation.devices.results:
-        if _names(drivers, one.driver):
-            tolerations = _tolerations([*one.tolerations, *asked.get(one.request, ())])
+        if _includes(drivers, one.driver):
+            tolerations = _tolerations([*one.tolerations, *requested.get(one.request, ())])
             uses.append(
                 DeviceUse(DeviceId(one.driver, one.pool, one.device), alike.setdefault(tolerations, tolerations))
             )
     return DeviceClaim(tuple(dict.fromkeys(uses)), consumers) if uses else None
 
 
-def _asked(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
-    """The tolerations of a claim by request: a scheduler of before Kubernetes had them allocates without."""
+def _requested_tolerations(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
+    """Return the tolerations of a claim by request. A scheduler older than the feature allocates without them."""
     found = {one.name: one.exactly.tolerations for one in obj.spec.devices.requests if one.exactly is not None}
     for one in obj.spec.devices.requests:
         found |= {f"{one.name}/{alternative.name}": alternative.tolerations for alternative in one.first_available}
@@ -226,7 +226,7 @@ def _asked(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
 
 
 def _consumer(given: Consumer, namespace: str) -> str | None:
-    """For whom a claim is reserved, as the engine names it; None: neither a pod nor a PodGroup."""
+    """Return the pod or PodGroup for which a claim is reserved, as the engine names it; None for other kinds."""
     match given.api_group, given.resource:
         case "", "pods":
             return given.uid
@@ -236,11 +236,11 @@ def _consumer(given: Consumer, namespace: str) -> str | None:
 
 
 def _tolerations(given: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """In the order in which they count: without a time first, then the shortest time, as in Kubernetes."""
+    """Return tolerations in the order in which Kubernetes tries them: without a time first, then the shortest time."""
     found = dict.fromkeys(given)
     return tuple(sorted(found, key=lambda one: (one.toleration_seconds is not None, one.toleration_seconds or 0)))
 
 
 def _taint(obj: TaintObject) -> DeviceTaint:
-    """A taint. A ``timeAdded`` that is not a time counts as not set."""
+    """Return the taint. An unreadable ``timeAdded`` counts as not set."""
     return DeviceTaint(obj.key, obj.value, obj.effect, readable(obj.time_added))

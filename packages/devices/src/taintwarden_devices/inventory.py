@@ -1,16 +1,16 @@
-"""Devices of Dynamic Resource Allocation: which taints each has, and which pods have which.
+"""The inventory of devices of Dynamic Resource Allocation: their taints, and the pods that use them.
 
 The rules are those of Kubernetes' device taint eviction (``pkg/controller/devicetainteviction`` of 1.37), with one
-difference: while a pool is incomplete, its devices keep the taints that are known of them. A driver that replaces its
-slices would otherwise start every clock again.
+difference: while a pool is incomplete, its devices keep the taints that they had. Otherwise every clock would start
+again when a driver replaces its slices.
 
-* A device has the taints of its ResourceSlice, and of every DeviceTaintRule that selects it. They are one list.
-* Of the slices of a pool only those of its newest generation count.
+* A device has the taints of its ResourceSlice and of every DeviceTaintRule that selects it, in one list.
+* Only the slices of a pool's newest generation count.
 * A slice that names a node concerns pods on that node only. A kubelet may write such slices, of any driver and pool.
-* A pod has the devices of the claims that are reserved for it, or for its PodGroup if the pod names the claim. What it
-  tolerates of their taints, its claims say.
+* A pod has the devices of the claims that are reserved for it, or for its PodGroup if the pod names the claim. The
+  tolerations for their taints are those of the claims.
 
-No change costs more than what changes: kubelets, drivers and tenants write these objects, each any number of them.
+The cost of an update depends only on the changed objects, since kubelets, drivers and tenants may write any number.
 """
 
 from collections import Counter
@@ -25,11 +25,11 @@ from taintwarden.engine.model import DeviceId, DeviceOrigin, DeviceUse, Pod, Tai
 Key = TypeVar("Key")
 TimedTaint = tuple[Taint, float | None]
 MAX_DEVICES_OF_A_POD = 256
-"""Of the devices of a pod so many count: a claim has at most 32, and a pod any number of claims."""
+"""Maximum number of devices of a pod that count. A claim has at most 32, but a pod may have any number of claims."""
 
 
 class DeviceTaint(msgspec.Struct, frozen=True, gc=False):
-    """A taint of a device as it is stored. ``added_at``: its ``timeAdded``, in seconds since the epoch."""
+    """A taint of a device in a slice or rule. ``added_at``: its ``timeAdded``, in seconds since the epoch."""
 
     key: str
     value: str
@@ -38,9 +38,9 @@ class DeviceTaint(msgspec.Struct, frozen=True, gc=False):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """A ResourceSlice: some devices of a pool with their taints. The pool has ``slices`` of them in each generation.
+    """A ResourceSlice: some devices of a pool with their taints.
 
-    ``node``: where the devices are; empty: on several nodes, or on none.
+    ``slices``: number of slices of the pool in this generation. ``node``: the only node with these devices, or empty.
     """
 
     driver: str
@@ -52,7 +52,7 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class TaintRule(msgspec.Struct, frozen=True):
-    """A DeviceTaintRule. What it does not name selects every device."""
+    """A DeviceTaintRule. A field of its selector that is None matches every device."""
 
     taint: DeviceTaint
     driver: str | None = None
@@ -61,16 +61,16 @@ class TaintRule(msgspec.Struct, frozen=True):
 
     @property
     def selector(self) -> tuple[str | None, str | None, str | None]:
-        """Which devices it selects."""
+        """The fields that select devices, as a key of indexes."""
         return self.driver, self.pool, self.device
 
 
 class DeviceClaim(msgspec.Struct, frozen=True):
-    """A ResourceClaim that is allocated.
+    """An allocated ResourceClaim.
 
     Attributes:
-        uses: its devices.
-        consumers: for whom it is reserved: UIDs of pods, and PodGroups as ``namespace/name``.
+        uses: its devices with the claim's tolerations.
+        consumers: the UIDs of pods and the PodGroups (``namespace/name``) for which it is reserved.
 
     """
 
@@ -79,9 +79,9 @@ class DeviceClaim(msgspec.Struct, frozen=True):
 
 
 class SliceChange(msgspec.Struct, frozen=True):
-    """Which devices of a pool may have other taints, for pods on a node (empty: on every node).
+    """Devices of a pool whose taints may have changed for pods on ``node`` (empty: on every node).
 
-    ``devices``: their names; None: all of them, since another generation counts, or the pool became complete.
+    ``devices``: their names; None for all, after a new generation or when the pool became complete or incomplete.
     """
 
     driver: str
@@ -98,9 +98,9 @@ class _Generation:
     def __init__(self) -> None:
         self._slices: dict[str, Slice] = {}
         self._devices: dict[str, str] = {}
-        """Device -> the slice that has it; of several, which is a mistake of its driver, the one written last."""
+        """Device -> the slice that contains it. If a faulty driver writes several, the last one written."""
         self._counts: Counter[int] = Counter()
-        """How many slices the pool has -> how many slices say so."""
+        """Size of the pool in slices -> number of slices that state this size."""
 
     def put(self, name: str, found: Slice) -> None:
         self._slices[name] = found
@@ -129,18 +129,18 @@ class _Generation:
 
 
 class _Pool:
-    """The slices of a pool that name one node, or none."""
+    """The slices of a pool that name the same node, or no node."""
 
     __slots__ = ("_generations", "newest")
 
     def __init__(self) -> None:
         self._generations: dict[int, _Generation] = {}
         self.newest = -1
-        """The generation that counts; -1: there is none."""
+        """The newest generation, which counts; -1 if the pool has no slices."""
 
     def put(self, name: str, before: Slice | None, found: Slice | None) -> tuple[str, ...] | None:
-        """A slice was like this, and is like that. Returns the devices with other taints; None: perhaps all have."""
-        stood = self.newest, self.is_complete
+        """Replace a slice. Returns the devices whose taints changed; None if those of all devices may have changed."""
+        former = self.newest, self.is_complete
         if before is not None:
             generation = self._generations[before.generation]
             generation.drop(name)
@@ -152,7 +152,7 @@ class _Pool:
             self.newest = found.generation
         elif self.newest not in self._generations:
             self.newest = max(self._generations, default=-1)
-        if stood != (self.newest, self.is_complete):
+        if former != (self.newest, self.is_complete):
             return None
         known, current = (
             one.devices if one is not None and one.generation == self.newest else {} for one in (before, found)
@@ -164,40 +164,40 @@ class _Pool:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all slices of the generation that counts are there."""
+        """True if all slices of the newest generation are known."""
         return self.newest < 0 or self._generations[self.newest].is_complete
 
     def taints(self, device: str) -> tuple[DeviceTaint, ...] | None:
-        """The taints of a device; None: it is in no slice that counts."""
+        """Return the taints of a device; None if no slice of the newest generation contains it."""
         return self._generations[self.newest].taints(device)
 
 
 class DeviceInventory:
-    """What is known of slices, rules and claims, each by name. Every change returns what it concerns."""
+    """All slices, rules and claims by name. Each update returns the objects that it affects."""
 
     def __init__(self) -> None:
         self._slices: dict[str, Slice] = {}
         self._pools: dict[tuple[str, str], dict[str, _Pool]] = {}
-        """Driver and name of a pool -> the node that its slices name -> the pool of these slices."""
+        """Driver and pool name -> node that slices name -> these slices."""
         self._rules: dict[str, TaintRule] = {}
         self._rules_for: dict[tuple[str | None, str | None, str | None], dict[str, None]] = {}
-        """What rules select -> their names."""
+        """Selector -> the names of the rules with this selector."""
         self._claims: dict[str, DeviceClaim] = {}
         self._claims_of: dict[tuple[str, str], dict[str, None]] = {}
-        """Namespace and consumer -> the claims that are reserved for it."""
+        """Namespace and consumer -> the claims that are reserved for the consumer."""
 
     def put_slice(self, name: str, found: Slice | None) -> Collection[SliceChange]:
-        """A slice is stored like this, or is gone. Returns what changed."""
+        """Store a slice, or remove it (None). Returns the devices whose taints may have changed."""
         before = self._slices.pop(name, None)
         if found is not None:
             self._slices[name] = found
         changes = []
-        for place in dict.fromkeys(_place(one) for one in (before, found) if one is not None):
-            left, come = (one if one is not None and _place(one) == place else None for one in (before, found))
+        for place in dict.fromkeys(_pool_key(one) for one in (before, found) if one is not None):
+            old, new = (one if one is not None and _pool_key(one) == place else None for one in (before, found))
             driver, named, node = place
             pools = self._pools.setdefault((driver, named), {})
             pool = pools.setdefault(node, _Pool())
-            devices = pool.put(name, left, come)
+            devices = pool.put(name, old, new)
             if devices is None or devices:
                 changes.append(SliceChange(driver, named, node, devices))
             if not pool:
@@ -207,17 +207,17 @@ class DeviceInventory:
         return changes
 
     def put_rule(self, name: str, found: TaintRule | None) -> Collection[TaintRule]:
-        """A rule is stored like this, or is gone. Returns the rules that say which devices it concerns."""
+        """Store a rule, or remove it (None). Returns the old and the new rule, whose devices may have other taints."""
         before = self._rules.pop(name, None)
         if before is not None:
-            _drop(self._rules_for, before.selector, name)
+            _remove_key(self._rules_for, before.selector, name)
         if found is not None:
             self._rules[name] = found
             self._rules_for.setdefault(found.selector, {})[name] = None
         return [one for one in (before, found) if one is not None and before != found]
 
     def put_claim(self, key: str, found: DeviceClaim | None) -> Collection[str]:
-        """A claim is allocated like this, or is not. Returns the consumers that have other devices because of it."""
+        """Store an allocated claim, or remove it (None). Returns the consumers whose devices changed."""
         before = self._claims.pop(key, None)
         if found is not None:
             self._claims[key] = found
@@ -226,17 +226,16 @@ class DeviceInventory:
         namespace = key.partition("/")[0]
         had, has = (one.consumers if one is not None else frozenset[str]() for one in (before, found))
         for consumer in had - has:
-            _drop(self._claims_of, (namespace, consumer), key)
+            _remove_key(self._claims_of, (namespace, consumer), key)
         for consumer in has - had:
             self._claims_of.setdefault((namespace, consumer), {})[key] = None
         is_same = before is not None and found is not None and before.uses == found.uses
         return sorted(had ^ has if is_same else had | has)
 
     def uses(self, pod: Pod) -> tuple[DeviceUse, ...]:
-        """The devices that a pod has, each once for each way in which its claims tolerate taints.
+        """Return the devices of a pod, once for each different list of tolerations in its claims.
 
-        An account that may write the status of claims of one namespace may name any pod there: claims of other
-        namespaces do not count.
+        Only claims in the pod's namespace count, since an account that may write the status of claims can name any pod.
         """
         found: dict[DeviceUse, None] = {}
         for key in islice(self._claims_for(pod), MAX_DEVICES_OF_A_POD):
@@ -252,18 +251,18 @@ class DeviceInventory:
             yield from (key for name in group.claims if (key := f"{pod.namespace}/{name}") in of_group)
 
     def has(self, device: DeviceId, node: str) -> bool:
-        """Whether a device of pods on a node is in a slice that counts."""
-        return self._given(self._pools_of(device, node), device) is not None
+        """True if a slice that counts for pods on the node contains the device."""
+        return self._slice_taints(self._pools_of(device, node), device) is not None
 
     def taints(
         self, device: DeviceId, node: str | None = None, before: Iterable[TimedTaint] = ()
     ) -> tuple[TimedTaint, ...]:
-        """The taints of a device for pods on a node, or on any: those of its slice, then those of rules by name.
+        """Return the taints of a device for pods on a node (None: any): those of its slice, then those of rules.
 
-        ``before``: its taints until now. If it is in no slice because its pool is incomplete, those of its slice stay.
+        ``before``: its taints until now. If its slice is missing and its pool incomplete, those of the slice are kept.
         """
         pools = self._pools_of(device, node)
-        given = self._given(pools, device)
+        given = self._slice_taints(pools, device)
         held: list[TimedTaint] = []
         if given is None and not all(pool.is_complete for pool in pools):
             held = [one for one in before if one[0].origin is not None and not one[0].origin.rule]
@@ -275,12 +274,12 @@ class DeviceInventory:
         pools = self._pools.get((device.driver, device.pool), {})
         return pools.values() if node is None else [pools[one] for one in ("", node) if one in pools]
 
-    def _given(self, pools: Iterable[_Pool], device: DeviceId) -> tuple[DeviceTaint, ...] | None:
+    def _slice_taints(self, pools: Iterable[_Pool], device: DeviceId) -> tuple[DeviceTaint, ...] | None:
         found = (pool.taints(device.device) for pool in pools)
         return next((one for one in found if one is not None), None)
 
     def _rules_on(self, device: DeviceId) -> list[str]:
-        """The names of the rules that select a device."""
+        """Return the names of the rules that select a device, sorted."""
         if not self._rules:
             return []
         driver, pool, one = device
@@ -288,13 +287,13 @@ class DeviceInventory:
         return sorted(name for selector in selectors for name in self._rules_for.get(selector, ()))
 
 
-def is_of_rule(name: str) -> bool:
-    """Whether a history is of a taint that a DeviceTaintRule adds: ``key:effect@driver/pool/device by rule``."""
+def is_rule_history(name: str) -> bool:
+    """True if the name is that of a DeviceTaintRule's taint: ``key:effect@driver/pool/device by rule``."""
     return " by " in name
 
 
 def device_of(name: str) -> DeviceId | None:
-    """The device whose taint has a history of this name; None: a node's. What follows a space tells origins apart."""
+    """Return the device whose taint has a history of this name; None for a taint of a node."""
     _, _, device = name.partition("@")
     driver, _, rest = device.partition(" ")[0].partition("/")
     pool, _, own = rest.rpartition("/")
@@ -302,7 +301,7 @@ def device_of(name: str) -> DeviceId | None:
 
 
 def group_of(pod: Pod) -> str:
-    """The PodGroup of a pod as a consumer of claims; empty if it has none."""
+    """Return the PodGroup of a pod as a consumer of claims; empty if it has none."""
     group = pod.shared.group
     return "" if group is None else f"{pod.namespace}/{group.name}"
 
@@ -315,11 +314,11 @@ def _numbered(device: DeviceId, named: Iterable[tuple[str, DeviceTaint]]) -> Ite
         yield Taint(taint.key, taint.value, taint.effect, origin=origin), taint.added_at
 
 
-def _drop(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:
+def _remove_key(index: dict[Key, dict[str, None]], at: Key, key: str) -> None:
     index[at].pop(key, None)
     if not index[at]:
         del index[at]
 
 
-def _place(found: Slice) -> tuple[str, str, str]:
+def _pool_key(found: Slice) -> tuple[str, str, str]:
     return found.driver, found.pool, found.node

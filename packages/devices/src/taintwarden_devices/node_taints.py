@@ -1,4 +1,4 @@
-"""The taints of the devices that pods of one node have, and their histories."""
+"""The taints of devices that pods on one node use, with their histories."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
@@ -9,29 +9,30 @@ from taintwarden.engine.machine import TimedTaints, are_alike, history_name
 from taintwarden.engine.model import DeviceId, PodClass, Policy, Taint
 
 MAX_ABSENT = 256
-"""So many histories are kept of taints of devices that no pod of a node has: a kubelet may write any number."""
+"""Maximum number of kept histories of absent taints. A kubelet may write any number into the annotation."""
 SETTLE_SECONDS = 2.0
-"""A pod may come to a device just after its taint went, and be known before that is."""
+"""Seconds before a taint acts on a new pod. The scheduler may use a device just after its taint was removed, and the
+pod may become known before the removal does."""
 
 
 class DeviceTaints:
-    """Of the devices that pods of one node have. They are stored with the node, since drivers replace their slices."""
+    """Taints of the devices that pods on one node use. Histories are stored with the node: drivers replace slices."""
 
     def __init__(self) -> None:
         self.by_device: dict[DeviceId, TimedTaints] = {}
-        """The taints of each device that pods here have; without those that have none."""
+        """Device -> its taints, for the used devices that have taints."""
         self.uses: dict[DeviceId, int] = {}
-        """The devices that pods here have, and how many pods have each."""
+        """Device -> number of pods on this node that use it."""
         self.absent: dict[str, TaintHistory] = {}
-        """The histories of taints that no pod here has now: stored ones, and those that went."""
-        self.is_awaited = True
-        """It is not known yet which devices pods have."""
+        """Histories of absent taints: stored ones, and those of removed taints and unused devices."""
+        self.is_unknown = True
+        """True until the devices of the pods are known."""
         self._histories: dict[str, TaintHistory] = {}
         self._followed: frozenset[DeviceId] = frozenset()
-        """The devices whose taints were known when they were read last."""
+        """Devices that a slice contained at the last update."""
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
-        """All of them, with their histories."""
+        """Yield all taints with their histories."""
         for taint, _ in self._timed():
             yield taint, self._histories[history_name(taint)]
 
@@ -39,9 +40,9 @@ class DeviceTaints:
         return (one for taints in self.by_device.values() for one in taints)
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
-        """Those of the devices of a class, for each claim by which its pods have the device.
+        """Yield the taints of the devices of a class of pods, once for each claim for the device.
 
-        The claim's tolerations take the place of the pod's native ones.
+        The claim's tolerations replace the pod's native ones.
         """
         for device in dict.fromkeys(use.device for use in pod_class.devices):
             for taint, _ in self.by_device.get(device, ()):
@@ -51,13 +52,13 @@ class DeviceTaints:
                         yield Concern(taint, history, use.tolerations, SETTLE_SECONDS)
 
     def awaited(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
-        """The histories of taints that are not known yet, as far as these policies may act on them."""
-        return self.absent if self.is_awaited and any(policy.devices for policy in policies) else {}
+        """Return the histories of taints that are not known yet, if one of these policies selects taints of devices."""
+        return self.absent if self.is_unknown and any(policy.devices for policy in policies) else {}
 
-    def use(self, before: PodClass | None, after: PodClass | None) -> Collection[DeviceId]:
-        """A pod of this class has become one of another; None: it came, or is gone.
+    def count_pod(self, before: PodClass | None, after: PodClass | None) -> Collection[DeviceId]:
+        """Count a pod of class ``before`` as one of ``after``; None if the pod is new or gone.
 
-        Returns the devices that one of both has, by which claim ever, and the other has not.
+        Returns the devices that only one of the two classes uses.
         """
         had, has = (
             dict.fromkeys(use.device for use in one.devices) if one is not None else {} for one in (before, after)
@@ -70,9 +71,9 @@ class DeviceTaints:
         return [one for one in {**had, **has} if (one in had) != (one in has)]
 
     def restore(self, stored: Mapping[str, TaintHistory], now: float, seen_until: float, *, is_new: bool) -> None:
-        """Read what an annotation has. A node that ``is_new`` knows nothing newer."""
+        """Read the histories in the node's annotation. ``is_new``: True if this process did not know the node."""
         known = {**self._histories, **stored} if is_new else joined(self._histories, stored, seen_until)
-        self._set_aside(joined(self.absent, {name: one for name, one in stored.items() if is_beside(name)}, 0.0))
+        self._keep_absent(joined(self.absent, {name: one for name, one in stored.items() if is_beside(name)}, 0.0))
         self._histories = _observed(known, self._timed(), now, {}, frozenset(known) if is_new else frozenset())
 
     def update(
@@ -84,26 +85,26 @@ class DeviceTaints:
         seen_until: float,
         gap: bool,
     ) -> bool:
-        """Store the newest taints of these devices, and extend their histories. Returns whether anything changed.
+        """Store the newest taints of these devices and extend their histories. Returns True if verdicts may change.
 
-        One that comes back with the same time is the same as before: slices are replaced, and claims read again. With
-        another time it was added again, also after a ``gap``, in which changes are missing.
+        A taint that comes back with the same time is still the same one, since drivers replace slices. With another
+        time it was added again, even if that happened in a ``gap``.
 
         Args:
-            found: the taints of each.
-            followed: those that are in a slice, and that pods here have.
+            found: the taints of each device.
+            followed: the devices that pods on this node use and a slice contains.
             now: seconds since the epoch.
-            seen_until: when what was known of them was certainly true last: ``now`` while they are watched.
-            gap: changes since then may be missing.
+            seen_until: the last time at which the known taints were certainly current: ``now`` while they are watched.
+            gap: True if changes since then may be missing.
 
         """
         changed = {one: taints for one, taints in found.items() if taints != self.by_device.get(one, ())}
         absent_at = dict.fromkeys(self._followed, seen_until)
         self._followed = self._followed - found.keys() | followed
-        if not changed and not self.is_awaited:
+        if not changed and not self.is_unknown:
             return False
         is_same = all(are_alike(self.by_device.get(one, ()), taints) for one, taints in changed.items())
-        self.is_awaited, is_first = False, self.is_awaited
+        self.is_unknown, is_first = False, self.is_unknown
         left = [history_name(taint) for one in changed for taint, _ in self.by_device.get(one, ())]
         before = {name: self._histories.pop(name) for name in left}
         known = self.absent | before
@@ -113,25 +114,25 @@ class DeviceTaints:
         self._histories |= present
         by_device = {one: taints for one, taints in (self.by_device | changed).items() if taints}
         self.by_device = dict(sorted(by_device.items()))
-        if is_same and not gap and not is_first:  # only times differ, which some drivers renew with each slice
+        if is_same and not gap and not is_first:  # only times differ: some drivers renew them with each slice
             return False
-        self._set_aside({name: one for name, one in known.items() if name not in present})
+        self._keep_absent({name: one for name, one in known.items() if name not in present})
         return True
 
     def lose(self) -> bool:
-        """They are not known any more; their histories wait until they are. Returns whether there were any."""
-        self.is_awaited, self._followed = True, frozenset()
+        """Drop the taints, which are not known any more, and keep their histories. Returns True if there were any."""
+        self.is_unknown, self._followed = True, frozenset()
         if not self.by_device:
             return False
-        self._set_aside(self.absent | self._histories)
+        self._keep_absent(self.absent | self._histories)
         self._histories, self.by_device = {}, {}
         return True
 
-    def forget_absent(self, is_taken_off: Callable[[str], bool]) -> None:
-        """Forget the histories of absent taints of which this is true, by name."""
-        self.absent = {name: one for name, one in self.absent.items() if not is_taken_off(name)}
+    def forget_absent(self, is_removed: Callable[[str], bool]) -> None:
+        """Drop the histories of absent taints for whose name ``is_removed`` returns True."""
+        self.absent = {name: one for name, one in self.absent.items() if not is_removed(name)}
 
-    def _set_aside(self, absent: dict[str, TaintHistory]) -> None:
+    def _keep_absent(self, absent: dict[str, TaintHistory]) -> None:
         self.absent = dict(list(absent.items())[-MAX_ABSENT:])
 
 
@@ -142,13 +143,13 @@ def _observed(
     absent_at: Mapping[DeviceId, float],
     gaps: Collection[str],
 ) -> dict[str, TaintHistory]:
-    """The histories of taints of devices.
+    """Return the histories of the ``taints`` of devices, continued from the ``known`` ones.
 
-    ``absent_at``: until when each device that was followed was certainly without a taint that is not known. ``gaps``:
-    the histories of which changes may be missing.
+    ``absent_at``: the last time at which a followed device certainly did not have a taint that is not known. ``gaps``:
+    the names of histories in which changes may be missing.
     """
     taints = tuple(taints)
-    former = _continued(known, taints)
+    former = _former_names(known, taints)
     found = {}
     for taint, stamp in taints:
         assert taint.origin is not None  # noqa: S101 - devices have these
@@ -158,11 +159,11 @@ def _observed(
     return found
 
 
-def _continued(known: Mapping[str, TaintHistory], taints: Iterable[tuple[Taint, float | None]]) -> dict[str, str]:
-    """The names that histories of taints of devices had.
+def _former_names(known: Mapping[str, TaintHistory], taints: Iterable[tuple[Taint, float | None]]) -> dict[str, str]:
+    """Return, by the name of a taint's history, the name of the known history that it continues.
 
-    A driver may write several taints with one key and effect on a device, and in any order: the value tells which is
-    which, and the number only what the others leave.
+    A driver may write several taints with one key and effect on a device, in any order. They are matched by value
+    first; the remaining ones by their number.
     """
     alike: dict[str, list[str]] = {}
     values: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The fields we use of the objects of Dynamic Resource Allocation (``resource.k8s.io/v1``), and where these are."""
+"""Structs with the used fields of Dynamic Resource Allocation (``resource.k8s.io/v1``), and the API paths."""
 
 import msgspec
 
@@ -47,7 +47,7 @@ class DeviceSelectorObject(msgspec.Struct, gc=False):
 
 
 class TaintRuleSpec(msgspec.Struct, rename="camel"):
-    """``spec`` of a DeviceTaintRule. An absent selector selects no device, an empty one all."""
+    """``spec`` of a DeviceTaintRule. An absent selector selects no device, an empty one every device."""
 
     device_selector: DeviceSelectorObject | None = None
     taint: TaintObject = msgspec.field(default_factory=TaintObject)
@@ -61,7 +61,7 @@ class TaintRuleObject(msgspec.Struct):
 
 
 class SubRequestObject(msgspec.Struct):
-    """``spec.devices.requests[].exactly``, or one of ``firstAvailable[]``, which has a name."""
+    """``spec.devices.requests[].exactly``, or one of ``firstAvailable[]``. Only the latter has a name."""
 
     name: str = ""
     tolerations: list[Toleration] = []
@@ -88,7 +88,7 @@ class DeviceClaimSpec(msgspec.Struct):
 
 
 class AllocatedDevice(msgspec.Struct):
-    """``status.allocation.devices.results[]``. ``request`` has the name of a subrequest behind a slash."""
+    """``status.allocation.devices.results[]``. ``request`` is ``name``, or ``name/subrequest``."""
 
     request: str = ""
     driver: str = ""

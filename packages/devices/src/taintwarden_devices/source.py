@@ -1,4 +1,4 @@
-"""Devices and the pods that have them: such pods have a class of their own, and their node the devices' taints."""
+"""The source of taints for devices. It puts pods with devices into classes of their own, and taints on their nodes."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -27,16 +27,16 @@ from taintwarden_devices.inventory import (
     TaintRule,
     device_of,
     group_of,
-    is_of_rule,
+    is_rule_history,
 )
 from taintwarden_devices.node_taints import DeviceTaints
 
-JUDGED_AT_ONCE = 8
-"""Of so many nodes that a change concerns. Of more nodes devices are looked up, and pods evaluated, in steps."""
+MAX_EVALUATED_AT_ONCE = 8
+"""Maximum number of nodes whose pods are evaluated at once after a change. More nodes are evaluated in steps."""
 
 
 class Devices:
-    """A source of taints: the methods are those of :class:`taintwarden.engine.machine.source.TaintSource`.
+    """The source of taints of devices, an implementation of :class:`taintwarden.engine.machine.source.TaintSource`.
 
     Args:
         host: the machine.
@@ -48,28 +48,28 @@ class Devices:
         self.blind: dict[str, WallTime] = {}
         self._host = host
         self._is_known = False
-        """Whether slices, rules and claims were listed. Before that no pod has any device."""
+        """True if slices, rules and claims were listed. Before that, no pod has devices."""
         self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
-        """UID -> the node of each pod: claims come before the pods or after them."""
+        """UID of a pod -> its node. A claim may become known before or after the pod."""
         self._members: dict[str, dict[str, None]] = {}
         """PodGroup -> the UIDs of its pods that use claims."""
         self._classes: WeakValueDictionary[tuple[PodClass, tuple[DeviceUse, ...]], PodClass] = WeakValueDictionary()
         self._plain: WeakKeyDictionary[PodClass, PodClass] = WeakKeyDictionary()
-        """The class without devices of each class with some."""
+        """Class with devices -> the same class without devices."""
         self._nodes_with: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-        """Driver and name of a pool -> device -> the nodes with pods that have it."""
+        """Driver and pool name -> device -> the nodes with pods that use it."""
         self._late: dict[str, bool] = {}
-        """Nodes whose devices are looked up when they are evaluated, and whether changes may be missing."""
+        """Node whose devices are looked up when it is evaluated -> True if changes may be missing."""
         self._unequipped: set[str] = set()
-        """Those of them whose pods may have other devices, too."""
+        """Late nodes whose pods may have other devices, too."""
         self._pending: dict[str, None] = {}
-        """Nodes to be evaluated if their taints changed: as often as drivers write, so they delay no others."""
+        """Nodes to evaluate in steps, if their taints changed, so that a driver's writes do not delay other nodes."""
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
     def equip(self, pod: Pod) -> Pod:
-        """A pod with the devices that it has now, whatever it had."""
+        """Return the pod with its present devices."""
         uses: tuple[DeviceUse, ...] = ()
         if self._is_known:
             self._nodes[pod.uid] = pod.node
@@ -87,16 +87,16 @@ class Devices:
         return replace(pod, shared=found)
 
     def exchanged(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
-        """A pod of this node was like this, and is like that (None: it was not there, or is gone)."""
+        """Replace a pod of the node; None: it is new, or gone. Returns True if taints of the node's pods changed."""
         if before is not None and after is None:
             self._forget(before)
         had, has = (None if one is None else one.shared for one in (before, after))
         if had is has or not any(one is not None and one.devices for one in (had, has)):
             return False
         known = _taints(state)
-        devices = known.use(had, has)
+        devices = known.count_pod(had, has)
         for device in devices:
-            self._note(device, state.name, used=device in known.uses)
+            self._record_use(device, state.name, used=device in known.uses)
         return bool(devices) and state.name not in self._late and self.refresh(state, devices)
 
     def _forget(self, pod: Pod) -> None:
@@ -111,14 +111,14 @@ class Devices:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def restore(self, state: NodeState, stored: Mapping[str, TaintHistory], seen_until: float, *, is_new: bool) -> None:
-        """Read what the node's annotation has."""
+        """Read the histories in the node's annotation."""
         if state.beside is not None or any(map(is_beside, stored)):
             _taints(state).restore(stored, self._host.now.wall, seen_until, is_new=is_new)
 
     def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
-        """Bring the newest taints of some of the devices that its pods have to a node; None: of all.
+        """Look up the newest taints of devices that the node's pods use. Returns True if they changed.
 
-        ``gap``: changes may be missing.
+        ``devices``: the devices to look up; None for all. ``gap``: True if changes may be missing.
         """
         if state.name in self._unequipped:
             self._equip_again(state)
@@ -129,7 +129,7 @@ class Devices:
         known = _taints(state)
         if not self._is_known:
             is_changed = known.lose()
-        elif not self._host.is_synced:  # pods may be missing, and with them devices whose histories are stored
+        elif not self._host.is_synced:  # pods may be missing, and so devices whose histories are stored
             return False
         else:
             is_changed = self._look_up(state, known, devices, gap=gap)
@@ -138,7 +138,7 @@ class Devices:
         return is_changed
 
     def _look_up(self, state: NodeState, known: DeviceTaints, devices: Iterable[DeviceId] | None, *, gap: bool) -> bool:
-        if devices is None or known.is_awaited:
+        if devices is None or known.is_unknown:
             devices = {**known.uses, **known.by_device}
         found: dict[DeviceId, TimedTaints] = {
             one: self._inventory.taints(one, state.name, known.by_device.get(one, ())) if one in known.uses else ()
@@ -147,11 +147,11 @@ class Devices:
         followed = frozenset(one for one in found if one in known.uses and self._inventory.has(one, state.name))
         now, seen_until = self._host.now.wall, min(self.blind.values(), default=self._host.now.wall)
         is_changed = known.update(found, followed, now, seen_until=seen_until, gap=gap)
-        known.forget_absent(partial(self._is_taken_off, state.name, found))
+        known.forget_absent(partial(self._is_removed, state.name, found))
         return is_changed
 
-    def _note(self, device: DeviceId, node: str, *, used: bool) -> None:
-        """Whether a node has pods with a device."""
+    def _record_use(self, device: DeviceId, node: str, *, used: bool) -> None:
+        """Record whether pods on a node use a device."""
         place = (device.driver, device.pool)
         if used:
             self._nodes_with.setdefault(place, {}).setdefault(device.device, {})[node] = None
@@ -164,50 +164,56 @@ class Devices:
         if not devices:
             self._nodes_with.pop(place, None)
 
-    def _is_taken_off(self, node: str, devices: Collection[DeviceId], name: str) -> bool:
-        """Whether a taint of these is gone, and not only device or claim: if it comes back, its time begins again."""
+    def _is_removed(self, node: str, devices: Collection[DeviceId], name: str) -> bool:
+        """True if a taint of one of these devices was removed, rather than the device or the claim.
+
+        The time of a removed taint begins again if it comes back.
+        """
         device = device_of(name)
-        if device is None or device not in devices or not (is_of_rule(name) or self._inventory.has(device, node)):
+        if device is None or device not in devices or not (is_rule_history(name) or self._inventory.has(device, node)):
             return False
         return all(history_name(one) != name for one, _ in self._inventory.taints(device, node))
 
-    # -- what waits to be evaluated -------------------------------------------------------------------------------
+    # -- pending evaluations --------------------------------------------------------------------------------------
 
     def look_again(self) -> None:
-        """All pods may have other devices, and all devices other taints."""
+        """Look up the devices of all pods, and the taints of all devices, before the next evaluation of each node."""
         if self._is_known and self._host.is_synced:
             self._unequipped.update(self._host.nodes)
-            self._look_later(self._host.nodes)
+            self._defer(self._host.nodes)
             self._host.judge_later(self._host.nodes)
 
-    def _look_later(self, nodes: Iterable[str], *, gap: bool = False) -> None:
+    def _defer(self, nodes: Iterable[str], *, gap: bool = False) -> None:
         for name in nodes:
-            self._late[name] = gap or name in self._late  # of two changes, the first is not seen
+            self._late[name] = gap or name in self._late  # of two changes, only the second is seen
 
     def is_pending(self, node: str) -> bool:
-        """Whether pods of a node wait to be evaluated, since their taints may have changed."""
+        """True if pods of the node wait to be evaluated, since their taints may have changed."""
         return node in self._pending
 
     @property
     def is_busy(self) -> bool:
-        """Whether any do."""
+        """True if pods of any node wait to be evaluated."""
         return bool(self._pending)
 
     def catch_up(self, node: str) -> bool:
-        """A node is evaluated, or would be if it were not gone. Returns whether the taints of its pods changed."""
+        """Look up the devices of a late node before its evaluation. Returns True if the taints of its pods changed."""
         if node not in self._late:
             return False
         return self.refresh(self._host.nodes.get(node) or NodeState(node))
 
     def _equip_again(self, state: NodeState) -> None:
-        """Before any of its taints is looked up: stored histories are of devices that any of its pods may have."""
+        """Give all pods of a node their present devices, before any of its taints is looked up.
+
+        The lookup drops stored histories of devices that no pod of the node uses.
+        """
         self._unequipped.discard(state.name)
         for pod in list(state.pods.values()):
             if self.equip(pod).shared is not pod.shared:
                 self._host.put(pod)
 
     def advance(self, budget: int) -> int:
-        """Have about so many pods evaluated that wait. Returns how much of the budget is left."""
+        """Evaluate about ``budget`` waiting pods. Returns the rest of the budget."""
         while self._pending and budget > 0:
             name = next(iter(self._pending))
             del self._pending[name]
@@ -218,24 +224,24 @@ class Devices:
             self._host.release(pending_key(name))
         return budget
 
-    # -- what streams deliver -------------------------------------------------------------------------------------
+    # -- events of streams ----------------------------------------------------------------------------------------
 
     def take(self, event: SourceEvent) -> None:
-        """What a stream delivered."""
+        """Apply an event of a stream."""
         inventory = self._inventory
         match event:
             case events.SliceChanged(name, found, listed):
-                self._changed(self._of_slices(inventory.put_slice(name, found)), gap=listed)
+                self._evaluate_affected(self._affected_by_slices(inventory.put_slice(name, found)), gap=listed)
             case events.TaintRuleChanged(name, rule, listed):
-                self._changed(self._of_rules(inventory.put_rule(name, rule)), gap=listed)
+                self._evaluate_affected(self._affected_by_rules(inventory.put_rule(name, rule)), gap=listed)
             case events.ClaimChanged(key, claim):
                 self._put_claim(key, claim)
             case events.StreamChanged(stream, live):
-                self._see_stream(stream, live=live)
+                self._set_stream_state(stream, live=live)
             case events.DevicesKnown(known, problem):
-                self._know(known=known, problem=problem)
+                self._set_known(known=known, problem=problem)
 
-    def _see_stream(self, stream: str, *, live: bool) -> None:
+    def _set_stream_state(self, stream: str, *, live: bool) -> None:
         if not live:
             self.blind.setdefault(stream, self._host.now.wall)
             return
@@ -243,27 +249,27 @@ class Devices:
         if not self.blind:
             self._host.release(BLIND_KEY)
 
-    def _changed(self, concerned: Iterable[tuple[str, DeviceId]], *, gap: bool = False) -> None:
-        """Devices may have other taints, for the pods on these nodes."""
+    def _evaluate_affected(self, affected: Iterable[tuple[str, DeviceId]], *, gap: bool = False) -> None:
+        """Evaluate the pods on nodes whose devices may have other taints."""
         nodes: dict[str, dict[DeviceId, None]] = {}
-        for node, device in concerned:
+        for node, device in affected:
             nodes.setdefault(node, {})[device] = None
-        if len(nodes) > JUDGED_AT_ONCE:
+        if len(nodes) > MAX_EVALUATED_AT_ONCE:
             if self._host.is_synced:
-                self._look_later(nodes, gap=gap)
+                self._defer(nodes, gap=gap)
                 self._pending.update(dict.fromkeys(nodes))
             return
         for name, devices in nodes.items():
             state = self._host.nodes.get(name)
             if state is not None and self.refresh(state, devices, gap=gap):
-                self._host.judge(state)  # at once, as for a node: drivers must not make evictions wait
+                self._host.judge(state)  # at once, as for taints of a node: drivers must not delay evictions
 
-    def _of_slices(self, changes: Iterable[SliceChange]) -> Iterator[tuple[str, DeviceId]]:
-        """The nodes that changes of slices concern, with their devices."""
+    def _affected_by_slices(self, changes: Iterable[SliceChange]) -> Iterator[tuple[str, DeviceId]]:
+        """Yield the nodes and devices that changes of slices affect."""
         for change in changes:
             devices = self._nodes_with.get((change.driver, change.pool), {})
             named: Iterable[str] = devices if change.devices is None else change.devices
-            if change.devices is None and change.node:  # other nodes may have pools of this name, with any devices
+            if change.devices is None and change.node:  # not the devices of other nodes with a pool of this name
                 named = self._devices_on(change.node, change.driver, change.pool)
             for device in list(named):
                 nodes = devices.get(device, {})
@@ -277,8 +283,8 @@ class Devices:
         known = _taints(state)
         return [one.device for one in {**known.uses, **known.by_device} if (one.driver, one.pool) == (driver, pool)]
 
-    def _of_rules(self, rules: Iterable[TaintRule]) -> Iterator[tuple[str, DeviceId]]:
-        """The nodes that rules concern, with their devices."""
+    def _affected_by_rules(self, rules: Iterable[TaintRule]) -> Iterator[tuple[str, DeviceId]]:
+        """Yield the nodes and devices that rules affect."""
         for rule in rules:
             pools: Iterable[tuple[str, str]]
             if rule.driver is not None and rule.pool is not None:
@@ -294,17 +300,17 @@ class Devices:
                     yield from ((node, one) for node in devices.get(device, ()))
 
     def _put_claim(self, key: str, found: DeviceClaim | None) -> None:
-        """A claim is allocated like this, or is not."""
+        """Apply a change of a claim to the pods that use it."""
         consumers = self._inventory.put_claim(key, found)
         uids = list(chain.from_iterable(self._members.get(one, (one,)) for one in consumers))
         for uid in uids:
             state = self._host.nodes.get(self._nodes.get(uid, ""))
             pod = None if state is None else state.pods.get(uid)
-            if pod is not None and key.startswith(f"{pod.namespace}/"):  # others may not name it
+            if pod is not None and key.startswith(f"{pod.namespace}/"):  # claims of other namespaces do not count
                 self._host.see_pod(pod)
 
-    def _know(self, *, known: bool, problem: str) -> None:
-        """All was listed; or it is not known, because of a problem. Without one, what came so far does not count."""
+    def _set_known(self, *, known: bool, problem: str) -> None:
+        """Apply a ``DevicesKnown`` event."""
         self.problem = "" if known else problem or NOT_LISTED
         if not known and (self._is_known or not problem):
             self._inventory = DeviceInventory()
@@ -312,11 +318,11 @@ class Devices:
             self._host.release(BLIND_KEY)
         was_known, self._is_known = self._is_known, known
         if was_known and not known:
-            self._lose()
+            self._drop_devices()
         self.look_again()
 
-    def _lose(self) -> None:
-        """No pod has any device that is known."""
+    def _drop_devices(self) -> None:
+        """Remove the devices from all pods."""
         self._nodes, self._members, self._nodes_with = {}, {}, {}
         self._late.clear()
         self._unequipped.clear()
@@ -333,7 +339,7 @@ class Devices:
 
 
 def _taints(state: NodeState) -> DeviceTaints:
-    """What is kept of a node."""
+    """Return the taints of devices on a node, creating an empty object if there is none."""
     if not isinstance(state.beside, DeviceTaints):
         state.beside = DeviceTaints()
     return state.beside
