@@ -1,4 +1,4 @@
-"""Who else has a key: another publisher, or a policy that reads it from elsewhere. Pure."""
+"""Conflicts about a taint key: with another TaintPublisher, or with a policy that derives taints of the key. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from taintwarden_publisher.spec import KIND
 
 
 class Claim(msgspec.Struct, frozen=True, order=True):
-    """A key of an object. The least of all claims to a key has it: the oldest object, then the first by name."""
+    """A claim of a TaintPublisher to a key. The smallest claim wins: the oldest object, then the first by name."""
 
     created: str
     name: str
@@ -18,19 +18,19 @@ class Claim(msgspec.Struct, frozen=True, order=True):
 
 
 def claim(body: Mapping[str, Any]) -> Claim:
-    """Of a TaintPublisher."""
+    """Return the claim of a TaintPublisher."""
     metadata, spec = body.get("metadata", {}), body.get("spec", {})
     return Claim(metadata.get("creationTimestamp", ""), metadata.get("name", ""), spec.get("key", ""))
 
 
 def source_keys(body: Mapping[str, Any]) -> list[str]:
-    """The keys that a policy reads from a fact of the node instead of a taint."""
+    """Return the keys that a policy reads from a field of the node instead of a taint."""
     taints = body.get("spec", {}).get("taints") or ()
     return [one.get("key", "") for one in taints if one.get("from") is not None]
 
 
 def taken(own: Claim, others: Iterable[Claim], sources: Mapping[str, Iterable[str]]) -> str:
-    """Why the key is not one's own, in one sentence; empty if it is. ``sources``: names of policies by key."""
+    """Return why ``own`` loses its key, as a sentence; empty if it does not. ``sources``: names of policies by key."""
     first = min((one for one in others if one.key == own.key), default=own)
     if first < own:
         return f"{KIND} {first.name} has the key {own.key} already: choose another key, or delete one of the two"

@@ -1,4 +1,4 @@
-"""The API server, by the official client: nodes, the status of objects, and Secrets with credentials."""
+"""Calls to the API server with the official client: nodes, the status of objects, and Secrets with credentials."""
 
 import asyncio
 import dataclasses
@@ -24,17 +24,17 @@ from taintwarden_publisher.spec import PLURAL
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
 PAGE = 500
-"""Nodes of one page of a list."""
+"""Maximum number of nodes in one page of a list."""
 CALL_SECONDS = 30.0
 MERGE_PATCH = "application/merge-patch+json"
 MANAGER = "taintwarden-publisher"
 MAX_REASON = 500
-"""Characters of a refusal that are repeated."""
+"""Maximum number of characters quoted from a response."""
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class Written(StrEnum):
-    """What came of a write."""
+    """Outcome of a write."""
 
     DONE = "done"
     CONFLICT = "conflict"
@@ -42,11 +42,11 @@ class Written(StrEnum):
     GONE = "gone"
     FAILED = "failed"
     REFUSED = "refused"
-    """Rights or admission policies do not allow it; trying again does not help."""
+    """RBAC or an admission policy forbids the write, so that a retry does not help."""
 
 
 class ClusterError(Exception):
-    """A read failed; the message says why."""
+    """A call failed. The message contains the reason."""
 
 
 class _Continue(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class _Continue(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """To a write: the object, or a ``Status``."""
+    """The response to a write: the object, or a ``Status``."""
 
     kind: str = ""
     message: str = ""
@@ -69,15 +69,15 @@ _PAGES = msgspec.json.Decoder(_Page)
 _ANSWERS = msgspec.json.Decoder(_Answer)
 _OUTCOMES = {404: Written.GONE, 409: Written.CONFLICT, 403: Written.REFUSED, 422: Written.REFUSED}
 FAULTS = (client.ApiException, aiohttp.ClientError, TimeoutError, OSError)
-"""What a call raises: the server's refusal, and what happens on the way to it."""
+"""Errors that a call raises: refusals of the server, and failures of the connection."""
 
 
 class Cluster:
-    """One client.
+    """The calls of the publisher.
 
     Args:
         api: the official client.
-        namespace: where the Secrets are.
+        namespace: the namespace of the Secrets.
 
     """
 
@@ -87,10 +87,10 @@ class Cluster:
         self._namespace = namespace
 
     async def nodes(self) -> list[Node]:
-        """All nodes, as they are now.
+        """Return all nodes.
 
         Raises:
-            ClusterError: they cannot be listed.
+            ClusterError: the nodes cannot be listed.
 
         """
         found: list[Node] = []
@@ -112,7 +112,7 @@ class Cluster:
         return found
 
     async def patch_node(self, name: str, body: dict[str, Any]) -> tuple[Written, str]:
-        """Write, and what came of it; with the server's words if it refuses."""
+        """Patch a node. Returns the outcome, and the reason of a failure or refusal."""
         try:
             answer = await self._core.patch_node_without_preload_content(  # the node in the answer is not decoded
                 name, body, field_manager=MANAGER, _content_type=MERGE_PATCH, _request_timeout=CALL_SECONDS
@@ -126,7 +126,7 @@ class Cluster:
             parsed = _Answer()
         if answer.status == 200 and parsed.kind == "Node":
             return Written.DONE, ""
-        if parsed.kind != "Status":  # a load balancer has its own 200, 403 and 404
+        if parsed.kind != "Status":  # a load balancer may answer 200, 403 or 404 itself
             return Written.FAILED, f"{answer.status}, which is no answer of an API server"
         words = printable(parsed.message, MAX_REASON)
         return _OUTCOMES.get(answer.status, Written.FAILED), f"{answer.status} {words}".strip()
@@ -135,7 +135,7 @@ class Cluster:
         """Write the status of a TaintPublisher.
 
         Raises:
-            ClusterError: it cannot be written.
+            ClusterError: the status cannot be written.
 
         """
         try:
@@ -154,10 +154,10 @@ class Cluster:
             raise ClusterError(msg) from error
 
     async def access(self, secret: str) -> Access:
-        """What a Secret holds.
+        """Return the credentials in a Secret.
 
         Raises:
-            NoAnswerError: it cannot be read, or holds nothing of use.
+            NoAnswerError: the Secret cannot be read, or has no usable content.
 
         """
         try:
@@ -169,7 +169,7 @@ class Cluster:
 
 
 def reason(error: BaseException) -> str:
-    """In one line: the words of the API server if it answered."""
+    """Return an error as one line: the message of the API server if it answered."""
     if isinstance(error, client.ApiException):
         return f"{error.status} {_message(str(error.body or '').encode())}".strip()
     return printable(str(error) or type(error).__name__, MAX_REASON)
@@ -183,10 +183,10 @@ def _message(body: bytes) -> str:
 
 
 async def configuration(kubeconfig: str | None, context: str | None) -> client.Configuration:
-    """How to reach the API server: by a kubeconfig as kubectl finds it, else by the pod's service account.
+    """Return the connection to the API server, from a kubeconfig as kubectl finds it, else from the service account.
 
     Raises:
-        ConfigError: there is neither, or the kubeconfig names a user to act as, which the official client ignores.
+        ConfigError: there is neither, or the kubeconfig impersonates a user, which the official client ignores.
 
     """
     found = client.Configuration()
@@ -212,17 +212,17 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
 
 @dataclasses.dataclass(frozen=True)
 class Login(kopf.ConnectionInfo):
-    """In kopf's form."""
+    """The connection to the API server in kopf's format."""
 
     def as_ssl_context(self) -> ssl.SSLContext:
-        """Without the strict checks of Python 3.13: certificates of API servers often lack what they ask for."""
+        """Create a context without the strict checks of Python 3.13, which many certificates of API servers fail."""
         context = super().as_ssl_context()
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         return context
 
 
 def connection_info(found: client.Configuration) -> kopf.ConnectionInfo:
-    """The same credentials for kopf, which asks again when the server rejects them."""
+    """Return the credentials for kopf, which calls this again when the server rejects them."""
     scheme, _, token = str((found.api_key or {}).get("BearerToken", "")).partition(" ")
     return Login(
         server=found.host,

@@ -1,4 +1,4 @@
-"""``taintwarden publisher``: the command. It imports kopf and the official client when it runs, not for its help."""
+"""The command ``taintwarden publisher``. It imports kopf and the official client when it runs, not for its help."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""What changes on which node: pure, and the same for ``DryRun`` and ``Publish``."""
+"""Decisions about the taints of each node. Pure, and the same for ``DryRun`` and ``Publish``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,13 +15,13 @@ from taintwarden_publisher.records import Record, bounds, read_record
 from taintwarden_publisher.spec import OnStale, PublisherSpec, annotation
 
 WINDOW = timedelta(minutes=10)
-"""Nodes that were changed so lately count, too: a wrong value that spreads from node to node is one wrong value."""
+"""Time for which a changed node counts for ``maxChangedNodes``, so that a fault cannot spread round by round."""
 YOUNG = timedelta(minutes=10)
-"""The first value of a node that is not older is expected: many nodes may join at once."""
+"""Maximum age of a node whose first value does not count for ``maxChangedNodes``. Many nodes may join at once."""
 
 
 class Kind(StrEnum):
-    """What happens to the taint of a node."""
+    """Kind of change of a node's taint."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -29,73 +29,73 @@ class Kind(StrEnum):
 
 
 class State(StrEnum):
-    """What a node has after a round, apart from its changes."""
+    """State of a node that a round does not change."""
 
     PUBLISHED = "published"
-    """A taint of this publisher with the value that it should have."""
+    """A taint of this publisher with the right value."""
     WAITING = "waiting"
     """A taint of this publisher that keeps its value for ``minDwellSeconds``."""
     STALE = "stale"
-    """A taint of this publisher whose value is not known any more."""
+    """A taint of this publisher without a current measured value."""
     WITHOUT_VALUE = "without-value"
-    """No taint, since no series has a usable value for it."""
+    """No taint, since no series has a usable value for the node."""
     CONFLICTING = "conflicting"
     """A taint with this key that this publisher did not write."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One node's new taints and record."""
+    """The new taints and the new record of one node."""
 
     node: Node
     kind: Kind
     before: str
-    """The value of the taint; empty if there is none."""
+    """The value of the taint before the change; empty if there was none. ``after``: afterwards."""
     after: str
     measured: float | None
     taints: tuple[Taint, ...]
     """All taints of the node afterwards."""
     record: Record | None
     counts: bool
-    """Whether it counts for ``maxChangedNodes``."""
+    """True if the change counts for ``maxChangedNodes``."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What one round wants."""
+    """The decision of one round."""
 
     selected: int
     changes: tuple[Change, ...]
     states: Mapping[State, tuple[str, ...]]
-    """Nodes that do not change, by what they have."""
+    """State -> names of the nodes that do not change."""
     counted: int
-    """Nodes that count for ``maxChangedNodes``: of this round, and of the last ten minutes."""
+    """Number of nodes that count for ``maxChangedNodes``: those of this round and of the last ten minutes."""
     concerned: int
-    """Nodes that are selected, lose their taint, or count: what a percentage is of, so that all are never too many."""
+    """Number of nodes that are selected, lose their taint, or count. A percentage is of these, so 100% is no limit."""
     limit: int
 
     @property
     def is_too_much(self) -> bool:
-        """Whether nothing may be changed."""
+        """True if too many nodes would change, so that none may be changed."""
         return self.counted > self.limit
 
 
 class View(msgspec.Struct, frozen=True):
-    """What is known when a publisher decides."""
+    """Input of a decision."""
 
     name: str
-    """Of the object."""
+    """Name of the TaintPublisher."""
     spec: PublisherSpec
     nodes: Sequence[Node]
     values: Mapping[str, float]
-    """Measured now, by node."""
+    """Node -> its current measured value."""
     stale: frozenset[str]
-    """Nodes without a usable value for ``staleAfterSeconds``."""
+    """Names of nodes without a usable value for ``staleAfterSeconds``."""
     now: datetime
     recent: frozenset[str] = frozenset()
-    """Nodes that the publisher changed within ``WINDOW``, as far as that counts for ``maxChangedNodes``."""
+    """Names of nodes whose changes within ``WINDOW`` count for ``maxChangedNodes``."""
 
 
 def decide(view: View) -> Decision:
-    """What to change on which node."""
+    """Decide about all nodes."""
     selector = label_selector(view.spec.node_selector)
     changes: list[Change] = []
     states: dict[State, list[str]] = {state: [] for state in State}
@@ -119,14 +119,14 @@ def decide(view: View) -> Decision:
 
 
 def allowed(limit: int | str, nodes: int) -> int:
-    """``maxChangedNodes`` of so many nodes; a percentage is rounded up."""
+    """Return ``maxChangedNodes`` as a number. A percentage of ``nodes`` is rounded up."""
     return limit if isinstance(limit, int) else -(-nodes * int(limit.removesuffix("%")) // 100)
 
 
 def recorded(name: str, key: str, nodes: Iterable[Node], now: datetime) -> dict[str, timedelta]:
-    """How long ago nodes were changed, by their records: of changes within ``WINDOW`` that count.
+    """Return, for a starting publisher, the age of each node's last change if it is within ``WINDOW`` and counts.
 
-    For a publisher that starts. A removal has no record, and a kubelet may write that of its own node.
+    The ages are from the nodes' records. Removals leave no record, and a kubelet can write the record of its own node.
     """
     ages: dict[str, timedelta] = {}
     for node in nodes:
@@ -140,7 +140,7 @@ def recorded(name: str, key: str, nodes: Iterable[Node], now: datetime) -> dict[
 
 
 def withdrawals(name: str, key: str, nodes: Iterable[Node]) -> list[Change]:
-    """What removes everything that a publisher wrote, and nothing else."""
+    """Return changes that remove everything that a publisher wrote, and nothing else."""
     owned = [(node, read_record(node.metadata.annotations, key)) for node in nodes]
     return [_removal(node, key, record) for node, record in owned if record is not None and record.publisher == name]
 
@@ -196,7 +196,7 @@ def _removal(node: Node, key: str, record: Record) -> Change:
 
 
 def _is_ours(name: str, record: Record | None, taints: Mapping[str, str]) -> bool:
-    """Whether this publisher may write the key on a node: every taint of the key there is one that it wrote."""
+    """True if this publisher wrote every taint of the key on a node, so that it may change them."""
     if record is None:
         return not taints
     return record.publisher == name and all(
@@ -205,13 +205,13 @@ def _is_ours(name: str, record: Record | None, taints: Mapping[str, str]) -> boo
 
 
 def _dwells(view: View, record: Record) -> bool:
-    """Whether the value is too new to be changed. One from the future tells nothing: a clock was wrong."""
+    """True if the value is too new to be changed. A time in the future is ignored, since a clock was wrong."""
     age = view.now - record.at
     return timedelta() <= age < timedelta(seconds=view.spec.min_dwell_seconds)
 
 
 def _with(node: Node, spec: PublisherSpec, value: str) -> tuple[Taint, ...]:
-    """The taints of a node with those of the key replaced: each in its place, with the fields that it has."""
+    """Return a node's taints with new values for the key. Taints keep their position and their other fields."""
     missing = list(map(str, spec.effects))
     taints: list[Taint] = []
     for one in node.spec.taints:
@@ -225,7 +225,7 @@ def _with(node: Node, spec: PublisherSpec, value: str) -> tuple[Taint, ...]:
 
 
 def patch(change: Change, key: str) -> dict[str, Any]:
-    """A merge patch. It fails if the node has changed since it was read."""
+    """Return a merge patch that fails if the node has changed since it was read."""
     return {
         "metadata": {
             "resourceVersion": change.node.metadata.resource_version,

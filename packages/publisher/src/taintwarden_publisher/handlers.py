@@ -1,4 +1,4 @@
-"""What kopf calls: a daemon for each TaintPublisher, its deletion, and an index of who has which key."""
+"""The handlers of kopf: a daemon for each TaintPublisher, its deletion, and indexes of the claims to keys."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,39 +16,39 @@ from taintwarden_publisher.spec import PLURAL, read_spec
 
 FINALIZER = f"publisher.{GROUP}/taints"
 LOOK_SECONDS = 1.0
-"""How soon a round follows a change of an object."""
+"""Maximum seconds until a round follows a change of an object."""
 INVALID_SECONDS = 30
-"""Between two rounds of an object whose interval cannot be read."""
+"""Seconds between two rounds of an object whose spec is invalid."""
 RETRY_SECONDS = 5
-"""Between two tries to remove what a deleted object wrote."""
+"""Seconds between two attempts to remove the taints of a deleted object."""
 FAULT_SECONDS = 30
-"""Until the next try after a fault of ours."""
+"""Seconds until the daemon starts again after an internal error."""
 _USUAL = (reporting.Reason.NOT_ACCEPTED, reporting.Reason.NOT_ANSWERED, reporting.Reason.DRY_RUN)
-"""Reasons that are intended, or that follow from another condition."""
+"""Reasons that are intended or that follow from another condition. Their Events are Normal."""
 STOP_SECONDS = 40.0
-"""A write that has begun ends within this time."""
+"""Seconds for a started write to end when the process stops."""
 
 
 class NoDiffBase(kopf.DiffBaseStorage):
-    """Stores no copy of each object in itself: nothing here asks what has changed."""
+    """Storage that keeps no copy of an object in its annotations, since no handler compares objects."""
 
     def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
-        """What was handled last: always what is there now."""
+        """Return the present object as the one that was handled last."""
         return self.build(body=body)
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
-        """Nothing."""
+        """Store nothing."""
 
 
 def register(
     registry: kopf.OperatorRegistry, tools: Tools, load: Callable[[], Awaitable[client.Configuration]]
 ) -> None:
-    """All handlers of the process. ``load`` reads how to reach the API server, as it is now."""
+    """Register all handlers of the process. ``load`` reads the present connection to the API server."""
     daemons = Daemons(tools)
 
     @kopf.on.startup(registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-        settings.scanning.disabled = True  # the definitions are there before the Deployment
+        settings.scanning.disabled = True  # the CRDs exist before the Deployment
         settings.peering.standalone = True
         settings.persistence.finalizer = FINALIZER
         settings.persistence.diffbase_storage = NoDiffBase()
@@ -89,19 +89,19 @@ def register(
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry, id="gone")
     def gone(name: str, type: str | None, memo: kopf.Memo, **_: Any) -> None:  # noqa: A002 - kopf names it
-        """A user may have removed the finalizer instead of waiting for the taints to be removed."""
+        """Stop the daemon. A user may have removed the finalizer before the taints were removed."""
         if type == "DELETED":
-            memo["is_gone"] = True  # kopf would let the daemon run, or start it
+            memo["is_gone"] = True  # otherwise kopf would continue or start the daemon
             tools.metrics.forget_publisher(name)
 
 
 class Daemons:
-    """What the daemon of each object does."""
+    """The daemons of all objects."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._is_exiting = False
-        """Events that are queued when the process exits start daemons again, and kopf cancels these in mid-write."""
+        """True if the process exits. Queued events then still start daemons, which kopf would cancel during a write."""
 
     async def run(
         self,
@@ -137,7 +137,7 @@ async def _follow(
     taken: Callable[[], str],
     tools: Tools,
 ) -> None:
-    """Play rounds as long as they are wanted. A change of the object ends a round that writes, and begins the next."""
+    """Run rounds while ``is_wanted``. A change of the object ends the writes of a round, and starts the next one."""
     while is_wanted():
         generation = body.metadata.get("generation")
 
@@ -156,7 +156,7 @@ async def _follow(
 
 @contextmanager
 def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -> Iterator[None]:
-    """A fault of ours ends a round before it is measured. kopf logs it, and tries again."""
+    """Set the metric of stuck publishers if an internal error ends a round. kopf logs the error and tries again."""
     try:
         yield
     except Exception:
@@ -166,7 +166,7 @@ def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -
 
 
 def _tell(body: kopf.Body, report: reporting.Report, changed: list[reporting.Condition]) -> None:
-    """One Event for each condition that is new, and one for what a round has written."""
+    """Post an Event for each changed condition, and one for the written taints."""
     for one in changed:
         is_usual = one.status or one.reason in _USUAL
         kopf.event(body, type="Normal" if is_usual else "Warning", reason=one.reason, message=one.text())

@@ -1,4 +1,4 @@
-"""From a measured value to the number that a taint has: steps, and what keeps a value that jitters from flapping."""
+"""Conversion of a measured value to the number in a taint: steps or rounding, with hysteresis against flapping."""
 
 import math
 from bisect import bisect_right
@@ -6,11 +6,11 @@ from bisect import bisect_right
 from taintwarden_publisher.spec import PublisherSpec
 
 Interval = tuple[float, float]
-"""From its first number, inclusive, to its second, exclusive."""
+"""Lower bound, inclusive, and upper bound, exclusive."""
 
 
 def level(spec: PublisherSpec, value: float) -> int:
-    """The largest step that is not above ``value``; or the nearest multiple of ``round``, the higher of two."""
+    """Return the largest step that is not above ``value``; or the nearest multiple of ``round``, of two the higher."""
     if spec.steps:
         return spec.steps[bisect_right(spec.steps, value) - 1]
     assert spec.round is not None  # noqa: S101 - checked with the spec
@@ -18,7 +18,7 @@ def level(spec: PublisherSpec, value: float) -> int:
 
 
 def values_of(spec: PublisherSpec, number: int) -> Interval | None:
-    """The values whose level is ``number``; None if no value has it."""
+    """Return the interval of values whose level is ``number``; None if no value has this level."""
     if spec.steps:
         if number not in spec.steps:
             return None
@@ -29,13 +29,13 @@ def values_of(spec: PublisherSpec, number: int) -> Interval | None:
 
 
 def keeping(spec: PublisherSpec, number: int) -> Interval | None:
-    """The values for which a taint that has ``number`` keeps it: those of the level, and ``hysteresis`` around them."""
+    """Return the values for which a taint keeps ``number``: its interval, extended by ``hysteresis`` on both sides."""
     values = values_of(spec, number)
     return None if values is None else (values[0] - spec.hysteresis, values[1] + spec.hysteresis)
 
 
 def next_level(spec: PublisherSpec, current: int | None, value: float) -> int:
-    """What the taint of a node should have, whose taint has ``current``.
+    """Return the number for the taint of a node, whose taint has ``current`` now (None: no taint).
 
     A value returns to the level that it left only after it has moved by twice ``hysteresis``.
     """

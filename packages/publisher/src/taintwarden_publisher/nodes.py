@@ -1,4 +1,4 @@
-"""The part of a node that a publisher reads."""
+"""Structs with the parts of a node that a publisher reads."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import field
 
 Taint = Mapping[str, Any]
-"""As the API server has it: fields that are not known here stay."""
+"""A taint as the API server stores it, including fields that are not known here."""
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -22,19 +22,19 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
-    """Of a node."""
+    """``spec`` of a node."""
 
     taints: tuple[Taint, ...] = ()
 
 
 class Address(msgspec.Struct, frozen=True):
-    """One way to reach a node."""
+    """``status.addresses[]``."""
 
     address: str = ""
 
 
 class NodeStatus(msgspec.Struct, frozen=True):
-    """Of a node."""
+    """``status`` of a node."""
 
     addresses: tuple[Address, ...] = ()
 
@@ -48,9 +48,9 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the node."""
         return self.metadata.name
 
     def taints(self, key: str) -> Mapping[str, str]:
-        """The values of its taints with this key, by effect."""
+        """Return the values of the node's taints with this key, by effect."""
         return {one.get("effect", ""): one.get("value", "") for one in self.spec.taints if one.get("key") == key}

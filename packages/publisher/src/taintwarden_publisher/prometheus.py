@@ -1,4 +1,4 @@
-"""The one question that is asked of Prometheus. Every answer is bounded in time and size, and may be anything."""
+"""The query of Prometheus. Answers are limited in time and size, and any content is expected."""
 
 import asyncio
 import base64
@@ -14,30 +14,30 @@ from taintwarden_publisher.samples import Series
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
 TIMEOUT_SECONDS = 10.0
-"""For one query."""
+"""Maximum seconds for one query."""
 MAX_BODY_BYTES = 16 * 2**20
-"""Some 60,000 series with labels of a usual length."""
+"""Maximum size of an answer: about 60,000 series with labels of usual length."""
 MAX_TEXT = 300
-"""Characters of a text of Prometheus that are repeated."""
+"""Maximum number of characters quoted from an answer."""
 AHEAD_SECONDS = 60.0
-"""So much may the clock of Prometheus be ahead of ours."""
+"""Maximum difference between the clocks of Prometheus and of this process, in seconds."""
 _CHUNK = 2**16
 _ABOUT_QUERY = "PromQL "
-"""How warnings begin that are about the query. Others say which store did not answer: Thanos, or remote read."""
+"""Prefix of warnings about the query. Other warnings, of Thanos or remote read, name a store that did not answer."""
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What a Secret holds: a ``token``, or ``username`` and ``password``; and ``ca.crt`` to trust."""
+    """Content of a Secret: a ``token``, or ``username`` and ``password``; and ``ca.crt`` to trust."""
 
     authorization: str = ""
     ca: str = ""
 
     @classmethod
     def of_secret(cls, name: str, data: Mapping[str, str | bytes]) -> "Access":
-        """The contents, encoded as the API server sends them.
+        """Read the data of a Secret, with base64 values as in the API.
 
         Raises:
-            NoAnswerError: they are of no use.
+            NoAnswerError: the Secret has no usable content.
 
         """
         try:
@@ -47,7 +47,7 @@ class Access(msgspec.Struct, frozen=True):
                 authorization = f"Bearer {token}"
             elif "username" in texts and "password" in texts:
                 authorization = aiohttp.encode_basic_auth(texts["username"], texts["password"])
-        except ValueError as error:  # which names no content
+        except ValueError as error:  # its text contains no secret
             raise NoAnswerError(Trouble.SECRET_UNUSABLE, f"Secret {name} holds no usable text") from error
         if not authorization.isprintable():
             raise NoAnswerError(Trouble.SECRET_UNUSABLE, f"Secret {name} holds a token of several lines")
@@ -57,10 +57,10 @@ class Access(msgspec.Struct, frozen=True):
         return cls(authorization, texts.get("ca.crt", ""))
 
     def tls(self) -> ssl.SSLContext | bool:
-        """What to trust.
+        """Return the TLS context that trusts ``ca.crt``, or True for the default one.
 
         Raises:
-            NoAnswerError: ``ca.crt`` is no certificate.
+            NoAnswerError: ``ca.crt`` contains no certificate.
 
         """
         if not self.ca:
@@ -74,7 +74,7 @@ class Access(msgspec.Struct, frozen=True):
 _Number = Annotated[
     str, msgspec.Meta(pattern=r"\A(?:[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|NaN|[-+]?Inf)\Z")
 ]
-"""As Prometheus writes numbers. ``float`` also accepts white space, underscores and digits of other scripts."""
+"""A number as Prometheus writes it. ``float`` would also accept white space, underscores and other digits."""
 
 
 class _Sample(msgspec.Struct, frozen=True):
@@ -93,11 +93,11 @@ class _Envelope(msgspec.Struct, frozen=True):
     error: str = ""
     warnings: tuple[str, ...] | None = None
     is_partial: bool = msgspec.field(name="isPartial", default=False)
-    """VictoriaMetrics says so if some of its stores do not answer."""
+    """True if some stores of VictoriaMetrics did not answer."""
 
     @property
     def missing(self) -> str:
-        """Why some of the data may be missing; empty if all of it is there."""
+        """Why some of the data may be missing; empty if the data is complete."""
         about_data = (one for one in self.warnings or () if not one.startswith(_ABOUT_QUERY))
         return next(about_data, "a store does not answer" if self.is_partial else "")
 
@@ -110,18 +110,18 @@ async def ask(
     now: float,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> list[Series]:
-    """The instant vector that a query gives now, by the clock of Prometheus.
+    """Return the instant vector of a query at the present time of Prometheus.
 
     Args:
-        session: for connections. It must not decompress.
-        url: of the server, without ``/api/v1/query``.
-        query: in PromQL.
+        session: the HTTP session, which must not decompress answers.
+        url: the URL of the server, without ``/api/v1/query``.
+        query: the query in PromQL.
         access: credentials, and certificates to trust.
-        now: seconds since 1970, by our clock.
-        timeout_seconds: from the first byte sent to the last one read.
+        now: seconds since 1970, by the clock of this process.
+        timeout_seconds: maximum time from the first byte sent to the last byte read.
 
     Raises:
-        NoAnswerError: there is no answer, or none that can be used.
+        NoAnswerError: there is no answer, or no usable one.
 
     """
     try:
@@ -148,7 +148,7 @@ async def _get(
         params={"query": query, "timeout": f"{timeout_seconds:g}s"},
         headers=headers,
         ssl=access.tls(),
-        allow_redirects=False,  # credentials would be sent to whoever the redirection names
+        allow_redirects=False,  # credentials would be sent to the target of the redirection
     ) as answer:
         if 300 <= answer.status < 400:
             target = printable(answer.headers.get("Location", ""), MAX_TEXT)
@@ -196,7 +196,7 @@ def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
 
 
 def open_session() -> aiohttp.ClientSession:
-    """For :func:`ask`: no cookies, no decompression, no limit but its own."""
+    """Return a session for :func:`ask`, without cookies, decompression and timeouts of its own."""
     return aiohttp.ClientSession(
         auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
     )

@@ -1,8 +1,7 @@
-"""Which taints of a node are the publisher's: an annotation beside them, written in the same request.
+"""Records of the published taints, in an annotation of the node that is written in the same request as the taints.
 
-So there is no moment at which a taint has no record or a record no taint, no list of nodes grows in the status of an
-object, and the record ends with its node. There is one annotation for each key, so that an admission policy can allow
-one key.
+A taint therefore never exists without its record, no status contains a list of nodes, and the record is deleted with
+its node. Each key has its own annotation, so that an admission policy can allow single keys.
 """
 
 import math
@@ -18,33 +17,33 @@ from taintwarden_publisher.spec import annotation
 
 
 class Record(msgspec.Struct, frozen=True, rename={"from_value": "from"}):
-    """What was published on a node, and why."""
+    """A record of the taints of one key on a node."""
 
     publisher: str
-    """The name of the object."""
+    """Name of the TaintPublisher."""
     effects: tuple[Effect, ...]
     value: str
-    """Of the taint."""
+    """The value of the taints."""
     from_value: float
-    """The value that was measured then."""
+    """The measured value that led to ``value``."""
     at: datetime
-    """When the taint got its value."""
+    """Time at which the taints got their value."""
     keeps: tuple[float | None, float | None] = (None, None)
-    """From which measured value, and below which one, the taint keeps its value; None: there is no bound."""
+    """Lower bound, inclusive, and upper bound, exclusive, of measured values that keep ``value``; None: no bound."""
 
     def text(self) -> str:
-        """The annotation."""
+        """Return the value of the annotation."""
         return msgspec.json.encode(self).decode()
 
 
 def bounds(kept: Interval) -> tuple[float | None, float | None]:
-    """The same for JSON, which has no infinity; no value is below 0."""
+    """Return the bounds of an interval for JSON, which has no infinity. No value is below 0."""
     low, high = kept
     return (low if low > 0 else None), (None if math.isinf(high) else high)
 
 
 def read_record(annotations: Mapping[str, str], key: str) -> Record | None:
-    """The record of a key; None if there is none. One that cannot be read belongs to no publisher."""
+    """Return the record of a key; None if there is none. An unreadable record belongs to no publisher."""
     text = annotations.get(annotation(key))
     if text is None:
         return None

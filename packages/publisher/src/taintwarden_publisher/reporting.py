@@ -1,4 +1,4 @@
-"""What a round says of itself: conditions, numbers and sentences, for the status, Events and metrics. Pure."""
+"""The report of a round: conditions, numbers and sentences for the status, Events and metrics. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from taintwarden_publisher.spec import PublisherMode
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
 SHOWN = 5
-"""Nodes that a sentence names."""
+"""Maximum number of names in a sentence."""
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -26,12 +26,12 @@ class Condition(msgspec.Struct, frozen=True):
     message: str
 
     def text(self) -> str:
-        """As an Event says it."""
+        """Return the text of an Event."""
         return f"{self.type} is {self.status}: {self.message}"
 
 
 class Reason(StrEnum):
-    """Reasons of conditions, apart from those of an answer that is missing."""
+    """Reasons of conditions. Those of a missing answer are in ``Trouble``."""
 
     ACCEPTED = "Accepted"
     INVALID_SPEC = "InvalidSpec"
@@ -48,11 +48,11 @@ class Reason(StrEnum):
 
 
 class Hindrance(msgspec.Struct, frozen=True):
-    """Why nodes were not written: one example."""
+    """An example of why nodes were not written."""
 
     reason: Reason
     words: str
-    """Of the API server, or of what happened on the way to it."""
+    """Message of the API server, or of the failed connection."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -65,28 +65,28 @@ class Report(msgspec.Struct, frozen=True):
     is_dry_run: bool = False
 
     def condition(self, kind: str) -> Condition:
-        """The condition of a type."""
+        """Return the condition of a type."""
         return next(one for one in self.conditions if one.type == kind)
 
     @property
     def summary(self) -> str:
-        """What a user reads first: the first condition that does not hold, else the last."""
+        """Message of the first condition that does not hold, else of the last one."""
         return next((one for one in self.conditions if not one.status), self.conditions[-1]).message
 
     @property
     def stuck(self) -> str:
-        """The reason for which taints do not follow their values; empty if they do, or if the object is a dry run."""
+        """Reason why taints do not follow their values; empty if they do, and in a dry run."""
         return "" if self.is_dry_run else next((one.reason for one in self.conditions if not one.status), "")
 
 
 def named(names: Sequence[str]) -> str:
-    """Some of the names."""
+    """Return the first names, and the number of the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
 def change_text(change: Change, key: str) -> str:
-    """Of one node: ``a1 sla=980 -> 940 (from 939.6)``."""
+    """Return the change of one node as text: ``a1 sla=980 -> 940 (from 939.6)``."""
     measured = "" if change.measured is None else f" (from {change.measured:g})"
     match change.kind:
         case Kind.ADDED:
@@ -98,12 +98,12 @@ def change_text(change: Change, key: str) -> str:
 
 
 def changes_text(changes: Sequence[Change], key: str) -> str:
-    """Of all nodes, some of them named."""
+    """Return the first changes as text, and the number of the others."""
     return named([change_text(change, key) for change in changes])
 
 
 def nodes_text(count: int) -> str:
-    """A number of nodes."""
+    """Return a number of nodes as text."""
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
@@ -117,7 +117,7 @@ def publishing(
     *,
     has_answer: bool,
 ) -> Condition:
-    """The condition ``Publishing``, after a round that knew the nodes."""
+    """Return the condition ``Publishing`` after a round that could list the nodes."""
     changes = decision.changes
     if decision.is_too_much:
         too_much = f"more than maxChangedNodes allows ({limit}: {decision.limit})"
@@ -156,14 +156,14 @@ def publishing(
 
 
 def accepted(trouble: NoAnswerError | None) -> Condition:
-    """The condition ``Accepted`` of an object whose key is its own: only Prometheus knows whether a query is one."""
+    """Return the condition ``Accepted`` of a valid object. Prometheus may still reject its query."""
     if trouble is not None and trouble.trouble is Trouble.QUERY_INVALID:
         return Condition("Accepted", False, trouble.trouble, str(trouble))
     return Condition("Accepted", True, Reason.ACCEPTED, "spec is valid")
 
 
 def answered(trouble: NoAnswerError | None, found: Samples | None) -> Condition:
-    """The condition ``Answered``. ``found``: what the answer says of nodes, if there is one."""
+    """Return the condition ``Answered``. ``found``: the samples in the answer, if there is one."""
     if trouble is not None:
         return Condition("Answered", False, trouble.trouble, str(trouble))
     unused = "" if found is None else _unused(found)
@@ -172,7 +172,7 @@ def answered(trouble: NoAnswerError | None, found: Samples | None) -> Condition:
 
 
 def says_nothing(found: Samples) -> NoAnswerError:
-    """An answer with series, of which none is of use."""
+    """Return the error for an answer without any usable series."""
     return NoAnswerError(Trouble.EMPTY, f"no series has a usable value of a node: {_unused(found)}")
 
 
@@ -183,7 +183,7 @@ def _unused(found: Samples) -> str:
 
 
 def unaccepted(reason: Reason, message: str) -> Report:
-    """Of an object that cannot be used: nothing is asked and nothing written."""
+    """Return the report of an object that is not accepted. There is no query and no write."""
     return Report(
         (
             Condition("Accepted", False, reason, message),
@@ -194,7 +194,7 @@ def unaccepted(reason: Reason, message: str) -> Report:
 
 
 def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...]:
-    """The conditions of a round that cannot read nodes."""
+    """Return the conditions of a round that cannot list the nodes."""
     unreachable = Condition("Publishing", False, Reason.CLUSTER_UNREACHABLE, message)
     return accepted(trouble), answered(trouble, None), unreachable
 
@@ -218,7 +218,7 @@ _SAID = {
 
 
 def status(report: Report, generation: int, before: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """The ``status``. Times of conditions that did not change are those of ``before``."""
+    """Return the ``status``. Conditions that did not change keep the times in ``before``."""
     earlier = {one.get("type"): one for one in before.get("conditions") or ()}
     conditions = []
     for one in report.conditions:
@@ -252,7 +252,7 @@ def status(report: Report, generation: int, before: Mapping[str, Any], now: str)
 
 
 def _kept(report: Report) -> int:
-    """Changed nodes that have a taint of the publisher after the round."""
+    """Return the number of nodes with a change that have a taint of the publisher after the round."""
     assert report.decision is not None  # noqa: S101 - asked only then
     written = {change.node.name for change in report.written}
     return sum(
@@ -262,6 +262,6 @@ def _kept(report: Report) -> int:
 
 
 def changed_conditions(report: Report, before: Iterable[Condition]) -> list[Condition]:
-    """Conditions whose status or reason is not what the round before had: each is one Event."""
+    """Return the conditions whose status or reason changed since the last round. Each causes an Event."""
     known = {(one.type, one.status, one.reason) for one in before}
     return [one for one in report.conditions if (one.type, one.status, one.reason) not in known]

@@ -1,4 +1,4 @@
-"""One round of one publisher: ask, decide, write, report. The only module that has both clocks."""
+"""The rounds of a publisher: query, decide, write, report. The only module that uses both clocks."""
 
 import asyncio
 import time
@@ -22,16 +22,16 @@ from taintwarden_publisher.spec import PublisherMode, PublisherSpec, read_spec
 from taintwarden_publisher.troubles import NoAnswerError
 
 WRITERS = 8
-"""Writes at the same time."""
+"""Maximum number of concurrent writes."""
 WRITING_SECONDS = 60.0
-"""After which a round whose writes fail begins no other one: each may be without an answer for half a minute."""
+"""Seconds after which a round with failed writes starts no other write. Each may wait 30 s for an answer."""
 STATUS_SECONDS = 60.0
-"""How old ``lastAnswerTime`` in the status may become while nothing else changes there."""
+"""Maximum age of ``lastAnswerTime`` in the status, in seconds, while nothing else in it changes."""
 log = structlog.get_logger()
 
 
 class Tools(msgspec.Struct, frozen=True):
-    """What rounds share."""
+    """Clients, metrics and clocks that all rounds share."""
 
     cluster: Cluster
     session: aiohttp.ClientSession
@@ -39,15 +39,15 @@ class Tools(msgspec.Struct, frozen=True):
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     timeout_seconds: float = TIMEOUT_SECONDS
-    """For the answer to a query."""
+    """Maximum seconds for the answer to a query."""
 
 
 class Rounds:
-    """The rounds of one object, one after the other.
+    """The rounds of one TaintPublisher.
 
     Args:
-        name: of the object.
-        tools: see there.
+        name: the name of the object.
+        tools: clients, metrics and clocks.
 
     """
 
@@ -57,11 +57,11 @@ class Rounds:
         self._name = name
         self._tools = tools
         self._seen: dict[str, float] = {}
-        """When each node last had a usable value, on the monotonic clock."""
+        """Node -> monotonic time of its last usable value."""
         self._changed: dict[str, float] | None = None
-        """When a write that counts last changed each node, on the same clock; None until nodes are listed."""
+        """Node -> monotonic time of the last change that counts; None until the nodes are listed."""
         self._failed: frozenset[str] = frozenset()
-        """Nodes whose last write failed. They come last, since what fails may take long."""
+        """Names of nodes whose last write failed. They are written last, since a failing write may take long."""
         self._since = tools.monotonic()
         self._before: tuple[Condition, ...] = ()
         self._answered_at: datetime | None = None
@@ -71,18 +71,18 @@ class Rounds:
     async def play(
         self, body: Mapping[str, Any], taken: str, may_write: Callable[[], bool]
     ) -> tuple[Report, list[Condition]]:
-        """Play one round, and write its status.
+        """Run one round, and write the status.
 
         Args:
             body: the object.
-            taken: why its key is not its own; empty if it is.
-            may_write: asked before each write, and before the round is measured.
+            taken: why another object has the key; empty if none has it.
+            may_write: called before each write and before metrics are set.
 
         Returns:
-            The report, and the conditions that are new.
+            The report, and the changed conditions.
 
         """
-        generation = body.get("metadata", {}).get("generation", 0)  # kopf changes the object below a round
+        generation = body.get("metadata", {}).get("generation", 0)  # kopf updates the object during a round
         spec, fault = read_spec(body)
         if spec is None:
             report = reporting.unaccepted(Reason.INVALID_SPEC, fault)
@@ -94,7 +94,7 @@ class Rounds:
         report = msgspec.structs.replace(report, is_dry_run=is_dry_run)
         changed = reporting.changed_conditions(report, self._before)
         self._before = report.conditions
-        if may_write():  # else the object may be gone, and its metrics with it
+        if may_write():  # otherwise the object may be deleted, and its metrics too
             self._tools.metrics.publisher_stuck.labels(self._name).set(bool(report.stuck))
         for one in report.written:
             log.info(
@@ -104,10 +104,10 @@ class Rounds:
         return report, changed
 
     async def withdraw(self, key: str) -> str:
-        """Remove what this object wrote.
+        """Remove all taints and records of this object.
 
         Returns:
-            Why something is left; empty if nothing is.
+            Why some remain; empty if none does.
 
         """
         text = await self._withdrawn(key)
@@ -175,7 +175,7 @@ class Rounds:
     async def _write(
         self, changes: Sequence[Change], key: str, may_write: Callable[[], bool]
     ) -> tuple[list[Change], Hindrance | None]:
-        """Write, some at the same time, until one is refused. Returns what is written, and what hinders the rest."""
+        """Write changes concurrently, until one is refused. Returns the written ones, and a reason for the others."""
         left = iter(sorted(changes, key=lambda change: change.node.name in self._failed))
         began = self._tools.monotonic()
         written: list[Change] = []
@@ -189,7 +189,7 @@ class Rounds:
                     return
                 outcome, words = await self._tools.cluster.patch_node(change.node.name, patch(change, key))
                 if outcome in (Written.DONE, Written.FAILED) and change.counts and self._changed is not None:
-                    self._changed[change.node.name] = self._tools.monotonic()  # one that failed may have been done
+                    self._changed[change.node.name] = self._tools.monotonic()  # a failed write may have taken effect
                 if outcome in (Written.DONE, Written.GONE):
                     written.append(change)
                 elif outcome is Written.REFUSED:

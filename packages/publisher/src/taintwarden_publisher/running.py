@@ -1,4 +1,4 @@
-"""The composition root: from settings to a running process, and its end."""
+"""The composition root of ``taintwarden publisher``."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -22,12 +22,12 @@ from taintwarden_publisher.rounds import Tools
 from taintwarden_publisher.settings import PublisherSettings
 
 IDENTITY: Any = "taintwarden-publisher"
-"""For the peering of kopf, which is not used. Without it kopf looks for the name of its user, and a pod has none."""
+"""Identity for kopf's peering, which is not used. Otherwise kopf would look up the user's name, which a pod lacks."""
 log = structlog.get_logger()
 
 
 async def run(settings: PublisherSettings) -> BaseException | None:
-    """Publish until a signal stops the process; kopf receives it.
+    """Publish until kopf receives a signal to stop.
 
     Raises:
         ConfigError: the kubeconfig or a port cannot be used.

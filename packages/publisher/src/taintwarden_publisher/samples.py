@@ -1,4 +1,4 @@
-"""From the series of an answer to one value for each node, and to what is wrong with the others."""
+"""Conversion of the series in an answer to one value for each node, and to faults of unused series."""
 
 import ipaddress
 import math
@@ -12,7 +12,7 @@ from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.spec import LARGEST_VALUE
 
 INSTANCE = "instance"
-"""The label that Prometheus gives each target: a host, and usually a port."""
+"""Label that Prometheus sets for each target. Its value is a host, usually with a port."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -20,12 +20,12 @@ class Series(msgspec.Struct, frozen=True):
 
     labels: Mapping[str, str]
     at: float
-    """In seconds since 1970, by the clock of Prometheus."""
+    """Time of the sample in seconds since 1970, by the clock of Prometheus."""
     value: float
 
 
 class Fault(StrEnum):
-    """Why a series gives no node a value."""
+    """Reason why a series is not used."""
 
     NO_LABEL = "without the label"
     NO_NODE = "of a node that does not exist"
@@ -37,22 +37,22 @@ class Fault(StrEnum):
 
 
 class Samples(msgspec.Struct, frozen=True):
-    """What an answer says of nodes."""
+    """The values of nodes in an answer."""
 
     values: Mapping[str, float]
-    """By the name of the node."""
+    """Name of a node -> its value."""
     faults: Mapping[Fault, int]
-    """Number of series by what is wrong with them."""
+    """Fault -> number of series."""
     shared: Mapping[str, tuple[str, ...]] = {}
-    """The nodes of each address of a series that several nodes have."""
+    """Address in a series -> the several nodes that have this address."""
 
 
 def samples(series: Iterable[Series], label: str, nodes: Sequence[Node]) -> Samples:
-    """One value for each node that has exactly one series with a usable value.
+    """Return a value for each node that has exactly one series with a usable value.
 
-    A label ``instance`` may also be an IP address of the node, and may end in a port. An address that several nodes
-    have names none of them. A kubelet says which addresses its node has, so no other text counts as one: it could be
-    the name of another node, or end in its port.
+    The label ``instance`` may contain an IP address instead of the node's name, and may end with a port. An address
+    that several nodes have is not used. Only IP addresses of nodes count, no host names: a kubelet writes the addresses
+    of its node, and could write the name of another node.
     """
     names = {node.name for node in nodes}
     owners = _owners(nodes) if label == INSTANCE else {}
@@ -89,11 +89,11 @@ def _fault(value: float) -> Fault | None:
         return Fault.NOT_A_NUMBER
     if math.isinf(value):
         return Fault.INFINITE
-    return None if 0 <= value <= LARGEST_VALUE else Fault.OUT_OF_RANGE  # a taint's value begins with no minus
+    return None if 0 <= value <= LARGEST_VALUE else Fault.OUT_OF_RANGE  # a taint's value cannot begin with a minus
 
 
 def _owners(nodes: Sequence[Node]) -> dict[str, set[str]]:
-    """The nodes that have an address."""
+    """Return the names of the nodes with each IP address."""
     owners: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         for one in node.status.addresses:
@@ -103,7 +103,7 @@ def _owners(nodes: Sequence[Node]) -> dict[str, set[str]]:
 
 
 def _host(instance: str) -> str:
-    """Without port, and without the brackets of an IPv6 address."""
+    """Return the host without port and without the brackets of an IPv6 address."""
     if instance.startswith("["):
         return instance[1:].partition("]")[0]
     host, _, rest = instance.partition(":")
@@ -111,7 +111,7 @@ def _host(instance: str) -> str:
 
 
 def _address(text: str) -> str:
-    """An IP address in its one form; empty if the text is none. A zone, which may be any text, is not accepted."""
+    """Return an IP address in canonical form; empty for other texts. A zone, which may be any text, is not accepted."""
     try:
         return "" if "%" in text else str(ipaddress.ip_address(text))
     except ValueError:

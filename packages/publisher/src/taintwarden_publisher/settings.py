@@ -7,11 +7,11 @@ from taintwarden.settings import CommonSettings, load
 
 
 class PublisherSettings(CommonSettings, frozen=True, kw_only=True):
-    """Settings of ``taintwarden publisher``, whose ``namespace`` has the Secrets with credentials."""
+    """Settings of ``taintwarden publisher``. Secrets with credentials are in its ``namespace``."""
 
 
 def load_publisher_settings(environment: Mapping[str, str], **flags: Any) -> PublisherSettings:
-    """Flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+    """Load settings: flags that are not None take precedence over ``TAINTWARDEN_*`` variables, these over defaults.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.

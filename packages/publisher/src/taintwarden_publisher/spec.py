@@ -1,4 +1,4 @@
-"""What users write in a ``TaintPublisher``. The file in ``crds/`` says the same to the API server."""
+"""Structs and checks of the ``spec`` of a TaintPublisher. The CRD in ``crds/`` contains the same rules."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,39 +18,39 @@ from taintwarden.fields.spec import Spec, checked, no_duplicates
 KIND = PUBLISHER_KIND
 PLURAL = "taintpublishers"
 SECRET = "taintwarden-publisher"  # noqa: S105 - the name of one
-"""The Secret that the shipped role lets the publisher read."""
+"""Name of the Secret that the shipped Role allows the publisher to read."""
 LARGEST_VALUE = 2**53
-"""The numbers of Prometheus are exact up to here."""
+"""Maximum value. Integers up to this one are exact in Prometheus."""
 RESERVED = re.compile(r"([^/]+[.])?(kubernetes|k8s|taintwarden)[.]io/.*")
-"""Keys of Kubernetes itself and of its projects, and ours."""
+"""Keys of Kubernetes, of its projects, and of Taintwarden."""
 DOMAIN = "published.taintwarden.io"
 MAX_KEY_PREFIX_LENGTH = names.MAX_PREFIX_LENGTH - len(f".{DOMAIN}")
 URL = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
-"""With neither a user nor a query."""
+"""An http or https URL without user and without query."""
 
 
 class PublisherMode(StrEnum):
-    """Whether taints are written."""
+    """Mode of a publisher. In DryRun it writes no taints."""
 
     DRY_RUN = "DryRun"
     PUBLISH = "Publish"
 
 
 class OnStale(StrEnum):
-    """What becomes of a taint whose value is no longer known."""
+    """Treatment of a taint whose measured value is no longer known."""
 
     HOLD = "Hold"
     REMOVE = "Remove"
 
 
 def annotation(key: str) -> str:
-    """The annotation of a key: ``published.taintwarden.io/sla``, or ``example.com.published.taintwarden.io/sla``."""
+    """Return the annotation for a key: ``published.taintwarden.io/sla`` for ``sla``."""
     prefix, _, name = key.rpartition("/")
     return f"{prefix}.{DOMAIN}/{name}" if prefix else f"{DOMAIN}/{name}"
 
 
 def check_own_key(key: str) -> Iterator[FieldError]:
-    """A taint that only Kubernetes writes is none of ours."""
+    """Check that a key may be published. Keys that Kubernetes writes are not allowed."""
     yield from names.check_key(key)
     if RESERVED.fullmatch(key):
         yield FieldError("", key, "belongs to Kubernetes or to Taintwarden", "choose a key of your own, such as sla")
@@ -59,14 +59,14 @@ def check_own_key(key: str) -> Iterator[FieldError]:
 
 
 def check_url(url: str) -> Iterator[FieldError]:
-    """The path of the API is added to it."""
+    """Check the URL of a server, to which the path of the API is added."""
     if not re.fullmatch(URL, url):
         remedy = "write for example http://prometheus.monitoring:9090"
         yield FieldError("", url, "is not an http or https URL without user and query", remedy)
 
 
 def check_steps(steps: tuple[int, ...]) -> Iterator[FieldError]:
-    """Each value has a step: the largest that is not above it."""
+    """Check that steps increase from 0, so that each value has a step."""
     if steps and steps[0] != 0:
         yield FieldError("[0]", steps[0], "the first step must be 0", "lower values than the second step become 0")
     for index, (before, after) in enumerate(pairwise(steps), 1):
@@ -75,13 +75,13 @@ def check_steps(steps: tuple[int, ...]) -> Iterator[FieldError]:
 
 
 class AuthSpec(Spec, frozen=True):
-    """How the publisher proves to Prometheus who it is."""
+    """``spec.auth``: the credentials for Prometheus."""
 
     secret_name: Annotated[str, Meta(min_length=1, max_length=253)] = SECRET
 
 
 class PublisherSpec(Spec, frozen=True):
-    """The ``spec``."""
+    """``spec`` of a TaintPublisher."""
 
     key: Annotated[str, checked(check_own_key, max_length=names.MAX_KEY_LENGTH)]
     url: Annotated[str, checked(check_url, max_length=2048)]
@@ -104,18 +104,18 @@ class PublisherSpec(Spec, frozen=True):
 
 
 def check_spec(spec: PublisherSpec) -> Iterator[FieldError]:
-    """Rules between fields."""
+    """Check the rules about several fields."""
     if bool(spec.steps) == (spec.round is not None):
         yield FieldError("steps", UNSET, "exactly one of steps and round must be given")
 
 
 class Publisher(Spec, frozen=True, forbid_unknown_fields=False):
-    """The part of the object that users write."""
+    """The part of a TaintPublisher that users write."""
 
     spec: Annotated[PublisherSpec, checked(check_spec)]
 
 
 def read_spec(body: Mapping[str, Any]) -> tuple[PublisherSpec | None, str]:
-    """The ``spec`` of an object and no fault; or None, and what is wrong with it in one sentence."""
+    """Return the ``spec`` of an object and ""; or None, and its faults as one sentence."""
     read, faults = decode(body, Publisher)
     return (None, "; ".join(map(str, faults))) if read is None else (read.spec, "")

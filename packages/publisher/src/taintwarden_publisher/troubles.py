@@ -1,15 +1,15 @@
-"""Why there is no answer of Prometheus. Pure."""
+"""Reasons for a missing answer of Prometheus. Pure."""
 
 from enum import StrEnum
 
 from taintwarden.fields.text import printable
 
 MAX_MESSAGE = 1000
-"""Characters of a sentence."""
+"""Maximum number of characters in the message of an error."""
 
 
 class Trouble(StrEnum):
-    """Why there is no answer: reasons of the condition ``Answered``."""
+    """Reason for a missing answer, used in the condition ``Answered``."""
 
     QUERY_INVALID = "QueryInvalid"
     SECRET_UNUSABLE = "SecretUnusable"  # noqa: S105 - not one
@@ -25,7 +25,7 @@ class Trouble(StrEnum):
 
 
 class NoAnswerError(Exception):
-    """There is nothing to publish; the message is a sentence for people."""
+    """There is no usable answer. The message is a sentence for users."""
 
     def __init__(self, trouble: Trouble, message: str) -> None:
         self.trouble = trouble
