@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from publisher.scene import NOW, OLD, after, node, view
-from taintwarden_publisher.deciding import View, decide
+from taintwarden_publisher.deciding import DecisionInput, decide
 from taintwarden_publisher.records import read_record
 from taintwarden_publisher.spec import PublisherSpec
 
@@ -57,7 +57,7 @@ def published(spec: PublisherSpec, values: Sequence[float]) -> Iterator[tuple[fl
     for index, value in enumerate(values):
         now = NOW + timedelta(seconds=index * SECONDS)
         made = view([has], {"a1": value})
-        decision = decide(View("sla", spec, made.nodes, made.values, frozenset(), now))
+        decision = decide(DecisionInput("sla", spec, made.nodes, made.values, frozenset(), now))
         for change in decision.changes:
             has = after(has, change)
             yield index * SECONDS, change.after

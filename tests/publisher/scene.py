@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden_publisher.deciding import Change, View
+from taintwarden_publisher.deciding import Change, DecisionInput
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.spec import PublisherSpec, read_spec
 
@@ -82,8 +82,8 @@ def view(
     stale: Iterable[str] = (),
     recent: Iterable[str] = (),
     **fields: Any,
-) -> View:
-    return View("sla", spec(**fields), tuple(nodes), values, frozenset(stale), NOW, frozenset(recent))
+) -> DecisionInput:
+    return DecisionInput("sla", spec(**fields), tuple(nodes), values, frozenset(stale), NOW, frozenset(recent))
 
 
 def after(node: Node, change: Change) -> Node:

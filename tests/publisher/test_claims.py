@@ -1,7 +1,7 @@
 """One key has one publisher."""
 
 from publisher.scene import body
-from taintwarden_publisher.claims import Claim, claim, source_keys, taken
+from taintwarden_publisher.claims import Claim, claim, conflict, source_keys
 
 FIRST, SECOND = Claim("2026-01-01", "b", "sla"), Claim("2026-01-02", "a", "sla")
 
@@ -11,26 +11,26 @@ def test_a_claim_is_read_from_the_object():
 
 
 def test_the_oldest_object_has_the_key():
-    assert taken(FIRST, [FIRST, SECOND], {}) == ""
-    assert taken(SECOND, [FIRST, SECOND], {}) == (
+    assert conflict(FIRST, [FIRST, SECOND], {}) == ""
+    assert conflict(SECOND, [FIRST, SECOND], {}) == (
         "TaintPublisher b has the key sla already: choose another key, or delete one of the two"
     )
 
 
 def test_then_the_first_by_name():
     twin = Claim("2026-01-01", "a", "sla")
-    assert taken(twin, [FIRST, twin], {}) == ""
-    assert "TaintPublisher a" in taken(FIRST, [FIRST, twin], {})
+    assert conflict(twin, [FIRST, twin], {}) == ""
+    assert "TaintPublisher a" in conflict(FIRST, [FIRST, twin], {})
 
 
 def test_nobody_else_is_before_it_who_has_another_key_or_is_not_known():
-    assert taken(SECOND, [SECOND, Claim("2025-01-01", "c", "other")], {}) == taken(SECOND, [], {}) == ""
+    assert conflict(SECOND, [SECOND, Claim("2025-01-01", "c", "other")], {}) == conflict(SECOND, [], {}) == ""
 
 
 def test_a_policy_may_read_the_key_from_elsewhere():
     policy = {"spec": {"taints": [{"key": "sla", "from": {"label": "x"}}, {"key": "other"}]}}
     assert source_keys(policy) == ["sla"]
-    assert "TaintEvictionPolicy p reads the key sla from the node" in taken(FIRST, [FIRST], {"sla": ["p"]})
+    assert "TaintEvictionPolicy p reads the key sla from the node" in conflict(FIRST, [FIRST], {"sla": ["p"]})
 
 
 def test_a_policy_without_taints_reads_none():

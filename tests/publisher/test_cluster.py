@@ -11,7 +11,7 @@ from kubernetes.aio import client
 from publisher.answering import Answers
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.pairs import make_pair
-from taintwarden_publisher.cluster import Cluster, ClusterError, Written, configuration
+from taintwarden_publisher.cluster import Cluster, ClusterError, WriteOutcome, configuration
 
 DEEP = '{"f:a":' * 20_000 + "{}" + "}" * 20_000
 NESTED = '{"metadata":{"name":"evil","managedFields":[{"fieldsV1":' + DEEP + "}]}}"
@@ -58,17 +58,17 @@ async def test_all_pages_are_read(cluster, prometheus):
 
 async def test_a_write_is_done_whatever_the_node_holds(cluster, prometheus):
     prometheus.says('{"kind":"Node",' + NESTED[1:])
-    assert await cluster.patch_node("evil", {}) == (Written.DONE, "")
+    assert await cluster.patch_node("evil", {}) == (WriteOutcome.DONE, "")
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        (403, Written.REFUSED),
-        (404, Written.GONE),
-        (409, Written.CONFLICT),
-        (422, Written.REFUSED),
-        (500, Written.FAILED),
+        (403, WriteOutcome.REFUSED),
+        (404, WriteOutcome.GONE),
+        (409, WriteOutcome.CONFLICT),
+        (422, WriteOutcome.REFUSED),
+        (500, WriteOutcome.FAILED),
     ],
 )
 async def test_what_the_server_says_of_a_write(cluster, prometheus, status, outcome):
@@ -80,21 +80,21 @@ async def test_what_the_server_says_of_a_write(cluster, prometheus, status, outc
 async def test_what_a_load_balancer_says_of_a_write_fails_it(cluster, prometheus, status):
     prometheus.says("<html>back soon", status)
     outcome, words = await cluster.patch_node("a1", {})
-    assert outcome is Written.FAILED
+    assert outcome is WriteOutcome.FAILED
     assert words == f"{status}, which is no answer of an API server"
 
 
 async def test_an_error_that_is_nested_deeply_has_no_words(cluster, prometheus):
     prometheus.says('{"kind":"Status","message":' + DEEP + "}", 403)
     outcome, words = await cluster.patch_node("a1", {})
-    assert outcome is Written.FAILED
+    assert outcome is WriteOutcome.FAILED
     assert words.startswith("403")
 
 
 async def test_a_server_that_does_not_answer_fails_a_write(prometheus):
     async with client.ApiClient(client.Configuration(host="http://127.0.0.1:1")) as api:
         outcome, words = await Cluster(api, "default").patch_node("a1", {})
-    assert outcome is Written.FAILED
+    assert outcome is WriteOutcome.FAILED
     assert words
 
 

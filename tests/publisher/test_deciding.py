@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from publisher.scene import NOW, STEPS, after, node, owned, record, taint, view
-from taintwarden_publisher.deciding import Kind, State, allowed, decide, patch, recorded, withdrawals
+from taintwarden_publisher.deciding import Kind, State, decide, max_changes, patch, recent_changes, withdrawals
 from taintwarden_publisher.records import bounds, read_record
 
 
@@ -129,7 +129,7 @@ def test_so_many_as_are_allowed_may_change():
     ("limit", "selected", "wanted"), [("10%", 6, 1), ("10%", 11, 2), (3, 1000, 3), ("100%", 7, 7), ("1%", 0, 0)]
 )
 def test_a_share_is_rounded_up(limit, selected, wanted):
-    assert allowed(limit, selected) == wanted
+    assert max_changes(limit, selected) == wanted
 
 
 def test_a_node_that_changed_lately_and_changes_again_counts_once():
@@ -180,7 +180,7 @@ def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
 )
 def test_records_tell_a_publisher_that_starts_what_changed_lately(has, age):
     others = [node("a0"), node("a2", record="not json")]
-    assert recorded("sla", "sla", [*others, has], NOW) == ({} if age is None else {"a1": age})
+    assert recent_changes("sla", "sla", [*others, has], NOW) == ({} if age is None else {"a1": age})
 
 
 def test_the_first_values_of_new_nodes_do_not_count():

@@ -141,12 +141,12 @@ async def test_a_change_of_the_object_ends_a_round_that_writes(prometheus, sessi
 
         monkeypatch.setattr(Cluster, "patch_node", slow)
         run.create()
-        await until(lambda: len(begun) == rounds.WRITERS, "the first writes")
+        await until(lambda: len(begun) == rounds.MAX_WRITES, "the first writes")
         run.cluster.store.modify("taintpublishers", "sla", "", lambda one: one["spec"].update(mode="DryRun"))
         await run.seen(2)
         free.set()
         await until(lambda: run.reason("Publishing") == "DryRun", "the next round")
-    assert len(begun) == rounds.WRITERS
+    assert len(begun) == rounds.MAX_WRITES
 
 
 async def test_an_object_that_is_gone_without_its_deletion_being_handled_is_not_stuck(prometheus, session, tmp_path):
@@ -187,11 +187,11 @@ class Stopped:
 async def test_an_event_that_is_queued_at_the_exit_plays_no_round(reason, rounds_played, monkeypatch):
     played: list[str] = []
 
-    async def play(_self: rounds.Rounds, *_: Any) -> tuple[Report, list[Any]]:
+    async def run(_self: rounds.Rounds, *_: Any) -> tuple[Report, list[Any]]:
         played.append("sla")
         return Report(()), []
 
-    monkeypatch.setattr(rounds.Rounds, "play", play)
+    monkeypatch.setattr(rounds.Rounds, "run", run)
     daemons = handlers.Daemons(Tools(None, None, Metrics()))
     one = kopf.Body({"metadata": {"name": "sla"}, "spec": {}})
     await daemons.run(one, kopf.Memo(), Stopped(reason), {}, {})

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from publisher.scene import STEPS, spec
-from taintwarden_publisher.levels import keeping, level, next_level, values_of
+from taintwarden_publisher.levels import kept_interval, level, level_interval, next_level
 
 VALUES = st.floats(min_value=0, max_value=2000)
 HYSTERESES = st.floats(min_value=0.5, max_value=9)
@@ -38,7 +38,7 @@ def test_a_value_becomes_the_nearest_multiple(value, wanted):
 
 @given(SPECS, VALUES)
 def test_a_value_is_among_those_of_its_level(of, value):
-    low, high = values_of(of, level(of, value))
+    low, high = level_interval(of, level(of, value))
     assert low <= value < high
 
 
@@ -51,7 +51,7 @@ def test_a_value_is_among_those_of_its_level(of, value):
     ],
 )
 def test_a_level_has_the_values_to_the_next_one(of, number, values):
-    assert values_of(of, number) == values
+    assert level_interval(of, number) == values
 
 
 def test_a_node_without_taint_gets_the_level_of_its_value():
@@ -59,8 +59,8 @@ def test_a_node_without_taint_gets_the_level_of_its_value():
 
 
 def test_a_number_that_is_no_level_has_no_values():
-    assert values_of(spec(), 941) is None
-    assert values_of(spec(steps=None, round=10), 941) is None
+    assert level_interval(spec(), 941) is None
+    assert level_interval(spec(steps=None, round=10), 941) is None
 
 
 def test_a_taint_with_another_number_gets_the_level_of_the_value():
@@ -84,13 +84,13 @@ def test_a_value_that_jitters_by_less_than_the_hysteresis_changes_at_most_once(o
 @given(SPECS, VALUES, VALUES)
 def test_a_value_that_stays_ends_at_a_number_that_keeps_it(of, first, value):
     number = next_level(of, level(of, first), value)
-    low, high = keeping(of, number)
+    low, high = kept_interval(of, number)
     assert low <= value < high
     assert next_level(of, number, value) == number
 
 
 @given(SPECS, VALUES, VALUES)
 def test_a_large_step_ends_at_the_level_of_the_value(of, first, value):
-    low, high = values_of(of, level(of, first))
+    low, high = level_interval(of, level(of, first))
     assume(value < low - of.hysteresis or value >= high + of.hysteresis)
     assert next_level(of, level(of, first), value) == level(of, value)

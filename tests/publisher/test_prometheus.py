@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from publisher.answering import endless, never, trickling, vector
-from taintwarden_publisher.prometheus import MAX_BODY_BYTES, Access, ask
+from taintwarden_publisher.prometheus import MAX_BODY_BYTES, Access, run_query
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
 NOW = 1_800_000_000.0
@@ -18,13 +18,13 @@ NOW = 1_800_000_000.0
 
 async def trouble(session, url, access=Access(), now=None, **more):  # noqa: B008 - it is frozen
     with pytest.raises(NoAnswerError) as raised:
-        await ask(session, url, "up", access, time.time() if now is None else now, **more)
+        await run_query(session, url, "up", access, time.time() if now is None else now, **more)
     return raised.value.trouble, str(raised.value)
 
 
 async def test_series_have_labels_value_and_time(session, prometheus):
     prometheus.says(vector({"a1": "939.6", "a2": "NaN", "a3": "+Inf"}, at=NOW))
-    first, second, third = await ask(session, prometheus.url, "up", Access(), NOW)
+    first, second, third = await run_query(session, prometheus.url, "up", Access(), NOW)
     assert (first.labels, first.value, first.at) == ({"node": "a1", "job": "node"}, 939.6, NOW)
     assert second.value != second.value
     assert third.value == float("inf")
@@ -32,7 +32,7 @@ async def test_series_have_labels_value_and_time(session, prometheus):
 
 async def test_it_asks_one_question_without_credentials(session, prometheus):
     prometheus.says(vector({"a1": 1}))
-    await ask(session, f"{prometheus.url}/sub/", 'up{job="node"}', Access(), time.time())
+    await run_query(session, f"{prometheus.url}/sub/", 'up{job="node"}', Access(), time.time())
     [request] = prometheus.requests
     assert (request.method, request.path) == ("GET", "/sub/api/v1/query")
     assert request.query["query"] == 'up{job="node"}'
@@ -41,7 +41,9 @@ async def test_it_asks_one_question_without_credentials(session, prometheus):
 
 async def test_credentials_of_a_secret_are_sent(session, prometheus):
     prometheus.says(vector({"a1": 1}))
-    await ask(session, prometheus.url, "up", Access.of_secret("s", {"token": base64.b64encode(b"abc\n")}), time.time())
+    await run_query(
+        session, prometheus.url, "up", Access.of_secret("s", {"token": base64.b64encode(b"abc\n")}), time.time()
+    )
     assert prometheus.requests[0].headers["Authorization"] == "Bearer abc"
 
 
@@ -159,7 +161,7 @@ async def test_samples_of_another_time_are_not_used(session, prometheus, at, sai
 )
 async def test_numbers_are_as_prometheus_writes_them(session, prometheus, text, value):
     prometheus.says(vector({"a1": text}, at=NOW))
-    [one] = await ask(session, prometheus.url, "up", Access(), NOW)
+    [one] = await run_query(session, prometheus.url, "up", Access(), NOW)
     assert one.value == value
 
 

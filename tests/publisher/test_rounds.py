@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from publisher.answering import Answers, vector
 from publisher.scene import body, node_object, record, taint
 from taintwarden.telemetry.metrics import Metrics
-from taintwarden_publisher.cluster import ClusterError, Written
+from taintwarden_publisher.cluster import ClusterError, WriteOutcome
 from taintwarden_publisher.nodes import Node
 from taintwarden_publisher.prometheus import Access
 from taintwarden_publisher.rounds import Rounds, Tools
@@ -30,7 +30,7 @@ class Scripted:
         self.objects: dict[str, Any] = {}
         self.patches: list[str] = []
         self.statuses: list[Any] = []
-        self.outcomes: dict[str, Written] = {}
+        self.outcomes: dict[str, WriteOutcome] = {}
         self.is_away = self.has_no_status = False
         self.most_at_once = self._now = 0
         self.passes = lambda: None
@@ -47,20 +47,20 @@ class Scripted:
             raise ClusterError(msg)
         return [msgspec.convert(one, Node) for one in self.objects.values()]
 
-    async def patch_node(self, name: str, patch: Any) -> tuple[Written, str]:
+    async def patch_node(self, name: str, patch: Any) -> tuple[WriteOutcome, str]:
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         await asyncio.sleep(0)
         self._now -= 1
         self.patches.append(name)
-        outcome = self.outcomes.get(name, Written.DONE)
-        if outcome is Written.DONE:
+        outcome = self.outcomes.get(name, WriteOutcome.DONE)
+        if outcome is WriteOutcome.DONE:
             one = self.objects[name]
             given = one["metadata"]["annotations"] | patch["metadata"]["annotations"]
             one["metadata"]["annotations"] = {key: value for key, value in given.items() if value is not None}
             one["spec"]["taints"] = patch["spec"]["taints"]
         self.passes()
-        return outcome, {Written.REFUSED: "no right", Written.FAILED: "500 webhook"}.get(outcome, "")
+        return outcome, {WriteOutcome.REFUSED: "no right", WriteOutcome.FAILED: "500 webhook"}.get(outcome, "")
 
     async def patch_status(self, name: str, status: Any) -> None:
         if self.has_no_status:
@@ -86,7 +86,7 @@ class Stage:
 
     async def play(self, *, taken: str = "", may_write: Any = YES, **fields: Any) -> Any:
         given = body(**self.fields | {"url": self.prometheus.url} | fields)
-        self.report, self.changed = await self.rounds.play(given, taken, may_write)
+        self.report, self.changed = await self.rounds.run(given, taken, may_write)
         return self.report
 
     def reasons(self) -> dict[str, str]:
@@ -153,7 +153,7 @@ async def test_1000_nodes_that_fall_at_once_change_nothing_with_one_event(stage)
 
 async def test_a_refusal_ends_the_round(stage):
     stage.cluster.has(*(node_object(f"n{index:03}") for index in range(100)))
-    stage.cluster.outcomes = dict.fromkeys(stage.cluster.objects, Written.REFUSED)
+    stage.cluster.outcomes = dict.fromkeys(stage.cluster.objects, WriteOutcome.REFUSED)
     stage.prometheus.says(vector(dict.fromkeys(stage.cluster.objects, 985)))
     await stage.play()
     assert len(stage.cluster.patches) <= 8
@@ -162,7 +162,7 @@ async def test_a_refusal_ends_the_round(stage):
 
 
 async def test_writes_that_fail_are_told_and_stop_no_others(stage):
-    stage.cluster.outcomes["a1"] = Written.FAILED
+    stage.cluster.outcomes["a1"] = WriteOutcome.FAILED
     await stage.play()
     assert stage.cluster.taint("a2") == "sla=940"
     assert stage.report.summary == "1 node to be written again in the next round, since writes fail: 500 webhook"
@@ -176,7 +176,7 @@ async def test_writes_that_fail_are_told_and_stop_no_others(stage):
 async def test_writes_that_are_not_answered_end_the_round(stage):
     names = [f"n{index:03}" for index in range(100)]
     stage.cluster.has(*map(node_object, names))
-    stage.cluster.outcomes = dict.fromkeys(names, Written.FAILED)
+    stage.cluster.outcomes = dict.fromkeys(names, WriteOutcome.FAILED)
     stage.cluster.passes = lambda: setattr(stage, "clock", stage.clock + 30)
     stage.prometheus.says(vector(dict.fromkeys(names, 985)))
     await stage.play()
@@ -184,7 +184,9 @@ async def test_writes_that_are_not_answered_end_the_round(stage):
     assert stage.report.stuck == "WriteFailed"
 
 
-@pytest.mark.parametrize(("outcome", "seconds"), [(Written.FAILED, 0), (Written.DONE, 30)], ids=["fails", "takes long"])
+@pytest.mark.parametrize(
+    ("outcome", "seconds"), [(WriteOutcome.FAILED, 0), (WriteOutcome.DONE, 30)], ids=["fails", "takes long"]
+)
 async def test_a_write_that_fails_or_takes_long_ends_no_round(stage, outcome, seconds):
     names = [f"n{index:03}" for index in range(30)]
     stage.cluster.has(*map(node_object, names))
@@ -196,7 +198,7 @@ async def test_a_write_that_fails_or_takes_long_ends_no_round(stage, outcome, se
 
 
 async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
-    stage.cluster.outcomes["a1"] = Written.FAILED
+    stage.cluster.outcomes["a1"] = WriteOutcome.FAILED
     await stage.play()
     stage.cluster.has(node_object("a3"))
     stage.cluster.patches.clear()
@@ -205,7 +207,7 @@ async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
     assert stage.cluster.patches == ["a3", "a1"]
 
 
-@pytest.mark.parametrize("outcome", [Written.CONFLICT, Written.FAILED])
+@pytest.mark.parametrize("outcome", [WriteOutcome.CONFLICT, WriteOutcome.FAILED])
 async def test_what_could_not_be_written_is_written_in_the_next_round(stage, outcome):
     stage.cluster.outcomes["a1"] = outcome
     await stage.play()
@@ -446,7 +448,7 @@ async def test_the_first_values_of_new_nodes_do_not_count_later_either(stage, fl
 
 
 async def test_a_write_whose_outcome_is_not_known_counts(stage, fleet):
-    stage.cluster.outcomes["n00"] = Written.FAILED
+    stage.cluster.outcomes["n00"] = WriteOutcome.FAILED
     stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n00": 10}))
     await stage.play()
     stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n01": 10, "n02": 10}))
@@ -454,7 +456,7 @@ async def test_a_write_whose_outcome_is_not_known_counts(stage, fleet):
     assert stage.reasons()["Publishing"] == "TooManyChanges"
 
 
-@pytest.mark.parametrize("outcome", [Written.REFUSED, Written.CONFLICT, Written.GONE])
+@pytest.mark.parametrize("outcome", [WriteOutcome.REFUSED, WriteOutcome.CONFLICT, WriteOutcome.GONE])
 async def test_a_write_that_was_not_done_does_not_count(stage, fleet, outcome):
     stage.cluster.outcomes["n00"] = outcome
     stage.prometheus.says(vector(dict.fromkeys(fleet, 945) | {"n00": 10}))
@@ -499,7 +501,7 @@ async def test_a_status_is_of_the_version_with_which_the_round_began(stage):
         return web.json_response(vector({"a1": 985}))
 
     stage.prometheus.handler = edits
-    await stage.rounds.play(given, "", YES)
+    await stage.rounds.run(given, "", YES)
     assert stage.cluster.statuses[-1]["observedGeneration"] == 1
     assert {one["observedGeneration"] for one in stage.cluster.statuses[-1]["conditions"]} == {1}
 
@@ -536,7 +538,7 @@ async def test_a_process_that_starts_keeps_the_time_since_when_a_condition_holds
         one["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     again = Rounds("sla", stage.tools)
     given = body(url=stage.prometheus.url, **stage.fields) | {"status": stored}
-    await again.play(given, "", YES)
+    await again.run(given, "", YES)
     assert stage.cluster.statuses[-1]["conditions"] == stored["conditions"]
 
 
@@ -550,8 +552,8 @@ async def test_what_works_is_not_stuck(stage):
 
 async def test_a_deleted_object_takes_its_taints_with_it_and_what_it_cannot_take_is_told(stage):
     await stage.play()
-    stage.cluster.outcomes["a1"] = Written.REFUSED
-    stage.cluster.outcomes["a2"] = Written.REFUSED
+    stage.cluster.outcomes["a1"] = WriteOutcome.REFUSED
+    stage.cluster.outcomes["a2"] = WriteOutcome.REFUSED
     assert await stage.rounds.withdraw("sla") == "2 nodes still to be freed of the taint sla: no right"
     assert stage.value("taintwarden_publisher_stuck") == 1
     stage.cluster.is_away = True
@@ -572,7 +574,7 @@ async def test_an_object_that_is_deleted_before_its_first_round_takes_its_taints
 
 async def test_a_node_that_changes_meanwhile_is_still_to_be_freed(stage):
     await stage.play()
-    stage.cluster.outcomes["a1"] = Written.CONFLICT
+    stage.cluster.outcomes["a1"] = WriteOutcome.CONFLICT
     assert await stage.rounds.withdraw("sla") == "1 node still to be freed of the taint sla"
 
 

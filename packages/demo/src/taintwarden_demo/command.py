@@ -1,4 +1,4 @@
-"""``taintwarden demo``: the command. It imports the demo when it runs, so that its help appears at once."""
+"""The command ``taintwarden demo``. It imports the demo only when it runs, so that its help appears at once."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions as shipped: next to the package in a wheel, in `crds/` of a checkout."""
+"""The shipped CustomResourceDefinitions: in the package's folder of a wheel, or in `crds/` of a checkout."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,11 +13,11 @@ PLACES = (_PACKAGE / "crds", _PACKAGE.parent.parent / "crds")
 
 
 class MissingDefinitionsError(Exception):
-    """No CustomResourceDefinition exists; the message names the paths."""
+    """No CustomResourceDefinition was found. The message names the paths."""
 
 
 def shipped_definitions(places: Iterable[Path] = PLACES) -> list[dict[str, Any]]:
-    """The definitions of the first of ``places`` that has any.
+    """Return the definitions in the first of ``places`` that has any.
 
     Raises:
         MissingDefinitionsError: none of them has any.

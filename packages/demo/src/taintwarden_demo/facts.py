@@ -1,4 +1,4 @@
-"""What was observed in the cluster. Times are seconds since the start of the scenario."""
+"""Facts that were observed in the cluster. Times are seconds since the start of the scenario."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """A pod that was deleted; ``evicted``: whether by the Eviction API."""
+    """A deleted pod. ``evicted``: True if the Eviction API deleted it."""
 
     pod: str
     uid: str
@@ -17,7 +17,7 @@ class Departure(msgspec.Struct, frozen=True):
 
 
 class SeenEvent(msgspec.Struct, frozen=True):
-    """A Kubernetes Event about ``name`` on ``node`` (for a node: the node itself)."""
+    """A Kubernetes Event about the pod ``name`` on ``node``, or about a node."""
 
     reason: str
     name: str
@@ -28,16 +28,16 @@ class SeenEvent(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct):
-    """The input of the check."""
+    """All facts of a run, the input of the checks."""
 
     changed_at: dict[tuple[str, str], float] = {}
-    """The time at which a node's taint got a value, by node and value."""
+    """Node and value -> time at which the node's taint got the value."""
     departures: list[Departure] = []
     events: list[SeenEvent] = []
     fewest_ready: dict[str, int] = {}
-    """The smallest number of Ready pods that do not terminate, by workload."""
+    """Workload -> smallest number of Ready pods that did not terminate."""
     policy_status: dict[str, Any] = {}
 
     def events_of(self, reason: str, node: str | None = None) -> list[SeenEvent]:
-        """Events with this reason, of one node if given."""
+        """Return the Events with this reason, of one node or of all (None)."""
         return [one for one in self.events if one.reason == reason and node in (None, one.node)]

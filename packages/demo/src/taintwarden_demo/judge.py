@@ -1,4 +1,4 @@
-"""Compares the expected with the observed result. Pure: it determines the exit code of the demo."""
+"""Checks that compare the observed with the expected results. Pure. They determine the exit code of the demo."""
 
 import msgspec
 
@@ -6,11 +6,11 @@ from taintwarden_demo.facts import Departure, Facts
 from taintwarden_demo.scenario import POLICY, Change, Leave, Story, Workload
 
 CLOCK_SECONDS = 0.1
-"""The operator counts by the wall clock and the demo by the monotonic one: they may differ by this."""
+"""Maximum difference in seconds between the wall clock of the operator and the monotonic clock of the demo."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One expected result as text, and the observed one."""
+    """An expected and an observed result as text. ``ok``: True if they agree."""
 
     expected: str
     happened: str
@@ -18,7 +18,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def judge(story: Story, facts: Facts) -> list[Check]:
-    """Every expectation with its result. The demo succeeds if all are ok."""
+    """Return a check for each expectation. The demo succeeds if all are ok."""
     checks = []
     for change in story.changes:
         checks += [_leave(change, leave, facts) for leave in change.leaves]

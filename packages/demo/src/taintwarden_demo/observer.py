@@ -1,6 +1,6 @@
-"""Watches the cluster and records the facts: deleted pods, Events, values of taints, the policy's status.
+"""An observer that watches the cluster and records facts: deleted pods, Events, values of taints, the policy's status.
 
-It sees what the watch of any client would see, and nothing of the operator's process.
+It receives what the watch of any client would receive, and nothing from the operator's process.
 """
 
 import time
@@ -16,11 +16,11 @@ from taintwarden_demo.views import Line, PodView, apply_event
 from taintwarden_demo.world import WORKLOAD_LABEL
 
 HOLD_SECONDS = 0.6
-"""How long a line waits for the same lines about other pods."""
+"""Seconds for which a line waits, to be merged with equal lines about other pods."""
 
 
 class Observer:
-    """Subscribed from its construction to ``close``. ``hold_seconds``: see ``HOLD_SECONDS``."""
+    """Records facts from its construction until ``close``. ``hold_seconds``: see ``HOLD_SECONDS``."""
 
     def __init__(self, store: Store, story: Story, hold_seconds: float = HOLD_SECONDS) -> None:
         self._hold_seconds = hold_seconds
@@ -31,17 +31,17 @@ class Observer:
         self._budgets = {one.name for one in story.workloads if one.max_unavailable is not None}
         self._began_at: float | None = None
         watched: dict[str, Callable[[Change], None]] = {
-            "pods": self._pod,
-            "nodes": self._node,
-            "events": self._event,
-            "taintevictionpolicies": self._policy,
+            "pods": self._on_pod,
+            "nodes": self._on_node,
+            "events": self._on_event,
+            "taintevictionpolicies": self._on_policy,
         }
         self._unsubscribe = [store.subscribe(resource, listener) for resource, listener in watched.items()]
         for pod in store.list("pods", NAMESPACE):
-            self._see(pod)
+            self._update_pod(pod)
 
     def begin(self) -> None:
-        """Start the scenario: times count from now, and facts are recorded."""
+        """Start the scenario: times count from now, and deletions are recorded."""
         self._began_at = time.monotonic()
         self._count_ready()
 
@@ -57,17 +57,17 @@ class Observer:
 
     @property
     def enforcing(self) -> bool:
-        """Whether the status of the policy reports that it is enforced."""
+        """True if the status of the policy reports that it is enforced."""
         conditions = self.facts.policy_status.get("conditions", ())
         return any((one["type"], one["status"]) == ("Enforcing", "True") for one in conditions)
 
     @property
     def calm(self) -> bool:
-        """Whether every pod runs and none is terminating."""
+        """True if every pod is Ready and none is terminating."""
         return all(pod.ready and not pod.leaving for pod in self.pods.values())
 
     def drain(self) -> list[Line]:
-        """The lines since the last call; the same line about several pods is one."""
+        """Return the lines since the last call. Equal lines about several pods are merged."""
         if not self._lines or self.seconds - self._lines[0].at < self._hold_seconds:
             return []
         merged: dict[tuple[str, str, str, str], Line] = {}
@@ -78,27 +78,27 @@ class Observer:
         self._lines = []
         return list(merged.values())
 
-    def _tell(self, kind: str, node: str, text: str, workload: str = "") -> None:
+    def _add_line(self, kind: str, node: str, text: str, workload: str = "") -> None:
         if self._began_at is not None:
             self._lines.append(Line(self.seconds, kind, node, text, workload))
 
-    # -- what changes -------------------------------------------------------------------------------------------
+    # -- changes of objects -------------------------------------------------------------------------------------
 
-    def _pod(self, change: Change) -> None:
+    def _on_pod(self, change: Change) -> None:
         if change.key[0] != NAMESPACE:
             return
         if change.after is None:
             view = self.pods.pop(change.last.uid, None)
             if view is not None and not view.leaving:
-                self._departed(view, evicted=False)
+                self._record_departure(view, evicted=False)
         else:
-            self._see(change.after.decoded())
+            self._update_pod(change.after.decoded())
         self._count_ready()
 
-    def _see(self, pod: Object) -> None:
+    def _update_pod(self, pod: Object) -> None:
         meta = pod["metadata"]
         view, workload = self.pods.get(meta["uid"]), meta.get("labels", {}).get(WORKLOAD_LABEL)
-        if workload is None:  # a user's own
+        if workload is None:  # a user created this pod
             return
         if view is None:
             view = PodView(meta["uid"], meta["name"], workload)
@@ -106,19 +106,19 @@ class Observer:
             self.pods[view.uid] = view
         view.node = pod["spec"].get("nodeName", "")
         if is_ready(pod) and not view.ready and view.replaces:
-            self._tell("replaced", view.node, "started in place of those that left", view.workload)
+            self._add_line("replaced", view.node, "started in place of those that left", view.workload)
         view.ready = is_ready(pod)
         if meta.get("deletionTimestamp") and not view.leaving:
             view.leaving = True
-            self._departed(view, evicted=_was_evicted(pod))
+            self._record_departure(view, evicted=_was_evicted(pod))
 
-    def _departed(self, view: PodView, *, evicted: bool) -> None:
+    def _record_departure(self, view: PodView, *, evicted: bool) -> None:
         if self._began_at is None:
             return
         self.facts.departures.append(
             Departure(view.name, view.uid, view.workload, view.node, self.seconds, evicted=evicted)
         )
-        self._tell("left", view.node, "evicted" if evicted else "deleted", view.workload)
+        self._add_line("left", view.node, "evicted" if evicted else "deleted", view.workload)
 
     def _count_ready(self) -> None:
         if self._began_at is None:
@@ -128,7 +128,7 @@ class Observer:
             fewest = self.facts.fewest_ready
             fewest[workload] = min(ready, fewest.get(workload, ready))
 
-    def _node(self, change: Change) -> None:
+    def _on_node(self, change: Change) -> None:
         if change.after is None:
             return
         name = change.key[1]
@@ -137,9 +137,9 @@ class Observer:
         before, self.values[name] = self.values.get(name), value
         if value != before:
             self.facts.changed_at[name, value] = self.seconds
-            self._tell("value", name, f"{TAINT} {before} -> {value}")
+            self._add_line("value", name, f"{TAINT} {before} -> {value}")
 
-    def _event(self, change: Change) -> None:
+    def _on_event(self, change: Change) -> None:
         if change.before is not None or change.after is None:
             return
         event = change.after.decoded()
@@ -156,14 +156,14 @@ class Observer:
             apply_event(view, reason, note)
         text = phrases.short(reason, note)
         if text:
-            self._tell(reason, node, text, view.workload if view else "")
+            self._add_line(reason, node, text, view.workload if view else "")
 
-    def _policy(self, change: Change) -> None:
+    def _on_policy(self, change: Change) -> None:
         if change.after is not None:
             self.facts.policy_status = change.after.decoded().get("status") or {}
 
 
 def _was_evicted(pod: Object) -> bool:
-    """Whether it has the condition that the Eviction API sets."""
+    """True if the pod has the condition that the Eviction API sets."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any((one["type"], one.get("reason")) == ("DisruptionTarget", "EvictionByEvictionAPI") for one in conditions)

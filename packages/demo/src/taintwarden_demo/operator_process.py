@@ -1,4 +1,4 @@
-"""The operator as users run it: ``taintwarden run`` in a separate process, with a kubeconfig."""
+"""The operator as users run it: ``taintwarden run`` in a separate process with a kubeconfig."""
 
 import asyncio
 import os
@@ -20,15 +20,15 @@ class OperatorProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it ended without being stopped."""
+        """True if the process has ended."""
         return self._process.returncode is not None
 
     def tail(self) -> str:
-        """The end of its log."""
+        """Return the last lines of the log."""
         return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:])
 
     async def stop(self) -> None:
-        """Stop it as a kubelet would: SIGTERM, wait, SIGKILL."""
+        """Stop the process as a kubelet would: SIGTERM, wait, SIGKILL."""
         with suppress(ProcessLookupError):
             self._process.terminate()
         try:
@@ -42,7 +42,7 @@ class OperatorProcess:
 
 @asynccontextmanager
 async def run_operator(kubeconfig: Path, log: Path, http_port: int = 0) -> AsyncIterator[OperatorProcess]:
-    """Start it, and stop it when the block is left. It serves metrics on ``http_port``; 0 is any free port."""
+    """Run the operator within the context. It serves metrics on ``http_port``; 0 is any free port."""
     flags = [f"--kubeconfig={kubeconfig}", "--http-host=127.0.0.1", f"--http-port={http_port}", "--log-format=json"]
     # -P: a file in the user's directory must not replace a module.
     command = [sys.executable, "-P", "-m", "taintwarden_cli", "run", *flags]

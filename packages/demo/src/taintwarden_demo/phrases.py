@@ -1,4 +1,4 @@
-"""The operator's Events in fewer words: the timeline has separate columns for time, node and pods."""
+"""Short forms of the operator's Events for the timeline, which has separate columns for time, node and pods."""
 
 import re
 
@@ -10,7 +10,7 @@ _EFFECT = re.compile(r":NoExecute")
 
 
 def short(reason: str, note: str) -> str:
-    """One clause, or nothing if another line reports it already (``Evicted``: the deletion of the pod)."""
+    """Return an Event as one clause; empty if another line reports it (``Evicted``: that of the deleted pod)."""
     if reason == "EvictionScheduled":
         return f"must leave{_within(note)}: {_why(note)}"
     if reason == "EvictionCancelled":

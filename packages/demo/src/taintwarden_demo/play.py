@@ -1,4 +1,4 @@
-"""One run from start to end: cluster, operator, scenario, result."""
+"""One run of the demo from start to end: cluster, operator, scenario, result."""
 
 import asyncio
 import time
@@ -25,11 +25,11 @@ TICK_SECONDS = 0.2
 
 
 class DemoFailedError(Exception):
-    """The demo cannot run; the message is the reason, with the end of the operator's log."""
+    """The demo cannot run. The message contains the reason and the end of the operator's log."""
 
 
 class Stage(msgspec.Struct):
-    """A cluster that is served, with the operator and the other controllers running."""
+    """A served cluster, with the operator and the other controllers running."""
 
     cluster: LocalCluster
     observer: Observer
@@ -38,7 +38,7 @@ class Stage(msgspec.Struct):
     story: Story
 
     async def tick(self, show: Show) -> None:
-        """Wait for a moment, and show what has happened.
+        """Wait for ``TICK_SECONDS``, and show the new lines.
 
         Raises:
             DemoFailedError: the operator ended.
@@ -53,7 +53,7 @@ class Stage(msgspec.Struct):
 
 @asynccontextmanager
 async def set_stage(story: Story, folder: Path, port: int = 0, http_port: int = 0) -> AsyncIterator[Stage]:
-    """The cluster with everything in it on ``port``, and the operator as a process, with metrics on ``http_port``.
+    """Serve the cluster with all objects on ``port``, and run the operator with metrics on ``http_port``.
 
     Raises:
         MissingDefinitionsError: the CustomResourceDefinitions are missing.
@@ -76,7 +76,7 @@ async def set_stage(story: Story, folder: Path, port: int = 0, http_port: int = 
 
 
 async def play(stage: Stage, show: Show) -> Report:
-    """Wait for the operator, run the scenario, check the result.
+    """Wait for the operator, run the scenario, and check the result.
 
     Raises:
         DemoFailedError: the operator does not start, or ends.

@@ -1,7 +1,7 @@
-"""Acts as the other controllers of a cluster: replaces deleted pods, and places the replacements where they may stay.
+"""A minimal workload controller and scheduler: they replace deleted pods and place the replacements.
 
-Minimal: one replacement a pod, the emptiest node. It reads extended tolerations in place of the node affinity that
-placement adds for them: the demo does not start before the labels of its nodes are there.
+Each deleted pod gets one replacement, on the node with the fewest pods that it tolerates. The scheduler reads extended
+tolerations instead of the node affinity that placement adds for them.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story, Workload
 from taintwarden_demo.world import WORKLOAD_LABEL, create_pod
 
 START_SECONDS = 1.0
-"""From a replacement's creation until it is placed; then the kubelet makes it Ready at once."""
+"""Seconds from the creation of a replacement until it is placed. Then the kubelet makes it Ready at once."""
 RETRY_SECONDS = 0.5
 
 
 class Replicas:
-    """Keeps the number of pods of every workload except DaemonSets. ``start_seconds``: see ``START_SECONDS``."""
+    """Replaces deleted pods of all workloads except DaemonSets. ``start_seconds``: see ``START_SECONDS``."""
 
     def __init__(self, cluster: LocalCluster, story: Story, start_seconds: float = START_SECONDS) -> None:
         self._cluster = cluster
@@ -30,7 +30,7 @@ class Replicas:
         self._workloads = {one.name: one for one in story.workloads if not one.daemon_set}
         self._replaced: set[str] = set()
         self._timers: set[asyncio.TimerHandle] = set()
-        self._unsubscribe = cluster.store.subscribe("pods", self._changed)
+        self._unsubscribe = cluster.store.subscribe("pods", self._on_pod)
 
     def stop(self) -> None:
         """Stop replacing and placing pods."""
@@ -38,22 +38,22 @@ class Replicas:
         for timer in self._timers:
             timer.cancel()
 
-    def _changed(self, change: Change) -> None:
-        """Schedule the action: a listener must not write."""
+    def _on_pod(self, change: Change) -> None:
+        """Schedule the replacement of a terminating pod. A listener must not write itself."""
         leaving = change.after is None or change.after.decoded()["metadata"].get("deletionTimestamp")
         if change.before is None or not leaving or change.last.uid in self._replaced:
             return
         workload = self._workloads.get(change.last.labels.get(WORKLOAD_LABEL, ""))
         owners = change.before.decoded()["metadata"].get("ownerReferences")
-        if workload is not None and owners:  # else it is a user's own
+        if workload is not None and owners:  # otherwise a user created this pod
             self._replaced.add(change.last.uid)
             asyncio.get_running_loop().call_soon(self._replace, workload, owners[0])
 
     def _replace(self, workload: Workload, owner: Object) -> None:
         name = create_pod(self._cluster, workload, owner)
-        self._later(self._start_seconds, name, workload)
+        self._place_later(self._start_seconds, name, workload)
 
-    def _later(self, seconds: float, name: str, workload: Workload) -> None:
+    def _place_later(self, seconds: float, name: str, workload: Workload) -> None:
         def place() -> None:
             self._timers.discard(timer)
             self._place(name, workload)
@@ -62,14 +62,14 @@ class Replicas:
         self._timers.add(timer)
 
     def _place(self, name: str, workload: Workload) -> None:
-        node = self._choose(workload)
+        node = self._choose_node(workload)
         if node is None:
-            self._later(RETRY_SECONDS, name, workload)
+            self._place_later(RETRY_SECONDS, name, workload)
             return
-        with suppress(ApiError):  # deleted meanwhile
+        with suppress(ApiError):  # the pod was deleted in the meantime
             self._cluster.store.modify("pods", name, NAMESPACE, lambda pod: pod["spec"].update(nodeName=node))
 
-    def _choose(self, workload: Workload) -> str | None:
+    def _choose_node(self, workload: Workload) -> str | None:
         pods = dict.fromkeys((node["metadata"]["name"] for node in self._cluster.store.list("nodes")), 0)
         for pod in self._cluster.store.list("pods"):
             if pod["spec"].get("nodeName") in pods:
@@ -83,7 +83,7 @@ class Replicas:
 
 
 def may_stay(workload: Workload, taint: Object) -> bool:
-    """Whether the workload tolerates the taint as it is now; extended tolerations take precedence over native ones."""
+    """True if the workload tolerates the taint. Extended tolerations take precedence over native ones."""
     if taint["key"] != TAINT:
         return False
     entries = workload.extended or workload.tolerations

@@ -1,4 +1,4 @@
-"""The demo as a process: it ends with one line if it cannot run, and stops everything in order if interrupted."""
+"""The process of the demo. It ends with one line if it cannot run, and stops everything in order when interrupted."""
 
 import asyncio
 import signal
@@ -18,7 +18,7 @@ from taintwarden_demo.timeline import Nothing, Show, Timeline
 
 
 def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
-    """Run the demo and print the result; ends the process if there is none."""
+    """Run the demo and print the result. Ends the process if the demo cannot run."""
     try:
         return asyncio.run(_run(tell_story(pace), port, output, keep=keep))
     except (DemoFailedError, MissingDefinitionsError) as error:
@@ -30,7 +30,7 @@ def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
 
 
 async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
-    """The run and, with ``--keep``, the time after it. Every process that was started has ended when this returns."""
+    """Run the demo, with ``--keep`` until interrupted. All started processes have ended when this returns."""
     _end_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="taintwarden-demo-") as folder:
         async with set_stage(story, Path(folder), port) as stage:
@@ -55,7 +55,7 @@ def _show(story: Story, output: str) -> Show:
 
 
 async def _keep(stage: Stage, show: Show) -> None:
-    """Continue until interrupted, which is the regular end; from here on only lines are printed."""
+    """Continue until interrupted, and print new lines."""
     lines = (
         "\nThe cluster and the operator continue to run. Try in another terminal:\n",
         f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
@@ -75,7 +75,7 @@ async def _keep(stage: Stage, show: Show) -> None:
 
 
 def _end_on_sigterm() -> None:
-    """End in order: the operator must not continue after the demo."""
+    """Cancel the demo on SIGTERM, so that the operator does not continue without it."""
     task = asyncio.current_task()
     if task is not None and sys.platform != "win32":
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -1,4 +1,4 @@
-"""Nodes, pods, changes, and the evictions that must follow: written by hand, as the test oracle of the demo."""
+"""The scenario: nodes, pods, changes, and the expected evictions, written by hand as the test oracle of the demo."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Pods that share their tolerations; ``nodes`` has the name of a node for each pod."""
+    """Pods with the same tolerations. ``nodes`` has the name of a node for each pod."""
 
     name: str
     says: str
@@ -30,14 +30,14 @@ class Workload(msgspec.Struct, frozen=True):
     tolerations: tuple[Object, ...] = ()
     extended: tuple[Object, ...] = ()
     above: str | None = None
-    """The value that its node affinity asks for, as placement adds it for an extended toleration."""
+    """Threshold in the pods' node affinity, as placement would add it for an extended toleration."""
     max_unavailable: int | None = None
-    """That of its PodDisruptionBudget, if it has one."""
+    """``maxUnavailable`` of its PodDisruptionBudget; None without a budget."""
     daemon_set: bool = False
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """Pods of ``workload`` must leave the node whose value changes: not before the grace ends, and soon after."""
+    """Pods of ``workload`` that must leave the changed node, within ``within_seconds`` after the grace has ended."""
 
     workload: str
     pods: int
@@ -47,7 +47,7 @@ class Leave(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The taint of ``node`` gets ``value``, ``at`` seconds after the start."""
+    """A new value of a node's taint, ``at`` seconds after the start, with the expected evictions."""
 
     at: float
     node: str
@@ -56,11 +56,11 @@ class Change(msgspec.Struct, frozen=True):
     cancels: int = 0
     """The number of scheduled evictions on this node that must be cancelled."""
     invalid: bool = False
-    """The value is invalid, and must not cause an eviction."""
+    """True if the value is invalid, so that it must not cause an eviction."""
 
 
 class Story(msgspec.Struct, frozen=True):
-    """The whole scenario. ``grace_seconds`` is the policy's, for pods that do not set their own."""
+    """A scenario. ``grace_seconds`` is the grace of the policy, for pods that do not set their own."""
 
     nodes: tuple[Node, ...]
     workloads: tuple[Workload, ...]
@@ -69,12 +69,12 @@ class Story(msgspec.Struct, frozen=True):
 
     @property
     def ends_at(self) -> float:
-        """The demo does not end earlier, so that a wrong eviction of a pod that must stay is observed."""
+        """Earliest end of the demo, late enough to observe a wrong eviction of a pod that must stay."""
         return self._last(lambda leave: leave.grace_seconds + 3.0)
 
     @property
     def gives_up_at(self) -> float:
-        """A pod that must leave and still exists at this time is late."""
+        """Latest end of the demo. A pod that still has not left is late."""
         return self._last(lambda leave: leave.grace_seconds + leave.within_seconds + 4.0)
 
     def _last(self, seconds: Callable[[Leave], float]) -> float:
@@ -83,9 +83,9 @@ class Story(msgspec.Struct, frozen=True):
 
 
 def tell_story(pace: float = 1.0) -> Story:
-    """The scenario, stretched in time by ``pace``. Graces are whole seconds in Kubernetes, so they are rounded up."""
+    """Return the scenario, stretched in time by ``pace``. Graces are rounded up to the whole seconds of Kubernetes."""
     grace, own_grace, short_grace = (math.ceil(seconds * pace) for seconds in (5, 4, 3))
-    prompt, past_the_budget = 4.0, 20.0  # tolerance for a busy machine; time for retries at a budget that blocks
+    prompt, past_the_budget = 4.0, 20.0  # tolerance for a busy machine; time for retries while a budget blocks
     after_940 = Leave("payments", 2, grace, prompt, f"Gt 950, {grace} s of grace from the policy")
     after_890 = (
         Leave("search", 2, short_grace, prompt, f"Gt 930 by annotation, {short_grace} s of grace"),

@@ -1,4 +1,4 @@
-"""The live view on a terminal: nodes with their values, pods with their verdicts, deadlines, and the last lines."""
+"""The live view on a terminal: nodes with values, pods with verdicts, deadlines, and the last lines."""
 
 import time
 from collections import deque
@@ -17,7 +17,7 @@ from taintwarden_demo.views import PodView
 LINES_MAX = 14
 LEAVING_MAX = 7
 OTHER_ROWS = 7
-"""Headings, the legend, and the row of the cursor."""
+"""Number of rows for headings, the legend, and the cursor."""
 LEGEND = (
     ("green", "●", "o", "stays"),
     ("yellow", "◐", "!", "has a deadline"),
@@ -25,11 +25,11 @@ LEGEND = (
     ("bright_black", "○", "-", "leaving"),
     ("cyan", "◆", "+", "replacement"),
 )
-"""Colour, shape, shape of a terminal without Unicode, meaning. The shapes differ for those who see no colours."""
+"""Colour, shape, shape without Unicode, meaning. Shapes differ for users who cannot distinguish colours."""
 
 
 class Screen(Nothing):
-    """Redrawn at each refresh; the last state stays visible."""
+    """A view that is redrawn at each refresh. The last state stays visible."""
 
     def __init__(self, console: Console, story: Story) -> None:
         console.width = min(console.width, WIDTH)
@@ -52,7 +52,7 @@ class Screen(Nothing):
         self._lines.extend(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in text.splitlines())
 
     def refresh(self, observer: Observer) -> None:
-        """Draw."""
+        """Draw the present state of the cluster."""
         for line in observer.drain():
             self._lines.append(sentence(line))
         nodes, leaving = self._nodes(observer), self._leaving(observer)
@@ -98,7 +98,7 @@ class Screen(Nothing):
         return text
 
     def _leaving(self, observer: Observer) -> Table:
-        """A table of constant height, so that the view does not move."""
+        """Return a table of constant height, so that the view does not move."""
         table = Table(box=None, pad_edge=False, header_style="dim", width=self._console.width, padding=(0, 2, 0, 0))
         for name in ("MUST LEAVE", "NODE", "IN"):
             table.add_column(name, no_wrap=True)
@@ -115,7 +115,7 @@ class Screen(Nothing):
 
 
 def style_of(pod: PodView) -> str:
-    """The colour of a pod's verdict."""
+    """Return the colour of a pod's verdict."""
     if pod.leaving:
         return "bright_black"
     if pod.blocked:

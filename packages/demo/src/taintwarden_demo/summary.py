@@ -1,4 +1,4 @@
-"""The end of the demo: the expected next to the observed result."""
+"""The summary at the end of the demo: expected beside observed results."""
 
 from collections.abc import Sequence
 from shutil import get_terminal_size
@@ -13,7 +13,7 @@ from taintwarden_demo.judge import Check
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The result as data."""
+    """The result of the demo."""
 
     ok: bool
     seconds: float
@@ -21,12 +21,12 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def report(checks: Sequence[Check], seconds: float) -> Report:
-    """It succeeds if every check succeeds."""
+    """Return the result, which is ok if every check is ok."""
     return Report(all(check.ok for check in checks), round(seconds, 1), tuple(checks))
 
 
 def summary(report: Report) -> str:
-    """The table and one sentence."""
+    """Return a table of all checks and one sentence as text."""
     table = Table(header_style="bold", width=min(get_terminal_size((WIDTH, 0)).columns, WIDTH), padding=(0, 1))
     table.add_column("", no_wrap=True)
     table.add_column("What had to happen", ratio=6)

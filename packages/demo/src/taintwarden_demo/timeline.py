@@ -1,4 +1,4 @@
-"""The output of a run: plain lines without a terminal, see `screen` for terminals."""
+"""The output of a run as plain lines, for use without a terminal. `screen` contains the output on terminals."""
 
 from typing import Protocol
 
@@ -20,23 +20,23 @@ STYLES = {
 
 
 class Show(Protocol):
-    """The protocol of an output of a run."""
+    """An output of a run."""
 
     def __enter__(self) -> "Show":
-        """Begin."""
+        """Start the output."""
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """End the output."""
 
     def say(self, text: str) -> None:
-        """Show a line outside the scenario: what the demo waits for."""
+        """Show a line that is not part of the scenario."""
 
     def refresh(self, observer: Observer) -> None:
-        """Show what is new; called several times a second."""
+        """Show the new lines. Called several times a second."""
 
 
 class Nothing:
-    """Shows nothing: for answers that scripts read."""
+    """An output that shows nothing, for scripts that read the result."""
 
     def __enter__(self) -> "Nothing":
         return self
@@ -45,28 +45,28 @@ class Nothing:
         return
 
     def say(self, text: str) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def refresh(self, observer: Observer) -> None:
-        """Show nothing, but drain the lines, which would accumulate."""
+        """Drop the new lines, which would accumulate otherwise."""
         observer.drain()
 
 
 class Timeline(Nothing):
-    """One line an occurrence, with the seconds since the start."""
+    """An output with one line for each change, with the seconds since the start."""
 
     def say(self, text: str) -> None:
-        """Print it unchanged."""
+        """Print a line unchanged."""
         write(text)
 
     def refresh(self, observer: Observer) -> None:
-        """Print what is new."""
+        """Print the new lines."""
         for line in observer.drain():
             write(sentence(line).plain)
 
 
 def sentence(line: Line) -> Text:
-    """``+ 7.1 s  a1      2 payments evicted``."""
+    """Return a line as text: ``+ 7.1 s  a1      2 payments evicted``."""
     subject = f"{line.pods} {line.workload} " if line.workload else ""
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{line.at:+6.1f} s  ", style="dim").append(f"{line.node:<7} ", style="bold")

@@ -1,4 +1,4 @@
-"""The displayed part of the cluster: a pod with its state, and a line of the timeline."""
+"""Displayed objects: a pod with its state, and a line of the timeline."""
 
 import re
 from datetime import datetime
@@ -11,7 +11,7 @@ _DUE = re.compile(r" at (\d{4}-\S+Z)[:,]")
 
 
 class PodView(msgspec.Struct):
-    """A pod as it is displayed."""
+    """The displayed state of a pod."""
 
     uid: str
     name: str
@@ -21,13 +21,13 @@ class PodView(msgspec.Struct):
     leaving: bool = False
     replaces: bool = False
     due_at: float | None = None
-    """By the wall clock; from its Event EvictionScheduled."""
+    """Deadline by the wall clock, from the Event EvictionScheduled; None without one."""
     why: str = ""
     blocked: bool = False
 
 
 class Line(msgspec.Struct):
-    """A line of the timeline. Equal lines of several pods become one."""
+    """A line of the timeline. Equal lines about several pods become one."""
 
     at: float
     kind: str
@@ -38,7 +38,7 @@ class Line(msgspec.Struct):
 
 
 def apply_event(view: PodView, reason: str, note: str) -> None:
-    """Update a pod's state by an Event."""
+    """Update the state of a pod by an Event."""
     if reason == "EvictionScheduled":
         found = _DUE.search(note)
         view.due_at = datetime.fromisoformat(found[1]).timestamp() if found else None

@@ -1,4 +1,4 @@
-"""Writes the scenario into a cluster, as users and their tools would: through admission and validation."""
+"""Creation of the scenario's objects in a cluster."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ VALUE_LABEL = f"value-or-max.{GROUP}/{TAINT}"
 
 
 def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Object]) -> None:
-    """Definitions, policy, nodes and workloads. Pods start when the cluster is served."""
+    """Create definitions, policy, nodes and workloads. Pods start when the cluster is served."""
     for name in (OPERATOR_NAMESPACE, NAMESPACE):
         cluster.create("namespaces", {"metadata": {"name": name}})
     for definition in definitions:
@@ -29,7 +29,7 @@ def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Objec
 
 
 def policy(story: Story) -> Object:
-    """The policy as a user would write it."""
+    """Return the policy as a user would write it."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": POLICY_KIND,
@@ -43,7 +43,7 @@ def policy(story: Story) -> Object:
 
 
 def create_pod(cluster: LocalCluster, workload: Workload, owner: Object, node: str = "") -> str:
-    """Create a pod of ``workload`` and return its name; without a node it stays Pending."""
+    """Create a pod of ``workload`` and return its name. Without a node it stays Pending."""
     metadata: Object = {
         "generateName": f"{owner['name']}-",
         "namespace": NAMESPACE,
@@ -65,14 +65,14 @@ def create_pod(cluster: LocalCluster, workload: Workload, owner: Object, node: s
 
 
 def _above(value: str) -> Object:
-    """As the webhook completes a pod: the scheduler compares the label in which the operator repeats the taint."""
+    """Return node affinity as the webhook adds it, for the label in which the operator repeats the taint."""
     above = {"key": VALUE_LABEL, "operator": "Gt", "values": [value]}
     terms = [{"matchExpressions": [above]}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
 def set_value(cluster: LocalCluster, node: str, value: str) -> None:
-    """Change the value as ``kubectl taint --overwrite`` does, which records no time."""
+    """Change the value of a taint as ``kubectl taint --overwrite`` does, without ``timeAdded``."""
 
     def change(stored: Object) -> None:
         for taint in stored["spec"]["taints"]:
@@ -83,12 +83,12 @@ def set_value(cluster: LocalCluster, node: str, value: str) -> None:
 
 
 def _create_node(cluster: LocalCluster, node: Node) -> None:
-    """Create it as it is when it is Ready: a new node of a client would get a not-ready taint."""
+    """Create a Ready node in the store. A node that a client creates would get a not-ready taint."""
     labels = {
         "kubernetes.io/hostname": node.name,
         "topology.kubernetes.io/zone": node.zone,
         "example.com/capacity": node.capacity,
-        VALUE_LABEL: node.sla,  # as a kubelet that registers with it
+        VALUE_LABEL: node.sla,  # as if the kubelet registered with it
     }
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": None}
     cluster.store.create(
@@ -106,7 +106,7 @@ def _create_owners(cluster: LocalCluster, workload: Workload) -> Object:
     selector = {"matchLabels": {WORKLOAD_LABEL: workload.name}}
     metadata: Object = {"name": workload.name, "namespace": NAMESPACE, "labels": {WORKLOAD_LABEL: workload.name}}
     if workload.daemon_set:
-        # As its controller would set it; the number of expected pods has no other source.
+        # A DaemonSet controller would set this. The number of expected pods has no other source.
         status = {"desiredNumberScheduled": len(workload.nodes)}
         body = {"metadata": metadata, "spec": {"selector": selector}, "status": status}
         daemon_set = cluster.store.create("daemonsets", body)["metadata"]

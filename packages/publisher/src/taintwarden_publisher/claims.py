@@ -29,7 +29,7 @@ def source_keys(body: Mapping[str, Any]) -> list[str]:
     return [one.get("key", "") for one in taints if one.get("from") is not None]
 
 
-def taken(own: Claim, others: Iterable[Claim], sources: Mapping[str, Iterable[str]]) -> str:
+def conflict(own: Claim, others: Iterable[Claim], sources: Mapping[str, Iterable[str]]) -> str:
     """Return why ``own`` loses its key, as a sentence; empty if it does not. ``sources``: names of policies by key."""
     first = min((one for one in others if one.key == own.key), default=own)
     if first < own:

@@ -33,7 +33,7 @@ MAX_REASON = 500
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-class Written(StrEnum):
+class WriteOutcome(StrEnum):
     """Outcome of a write."""
 
     DONE = "done"
@@ -67,7 +67,7 @@ class _Page(msgspec.Struct, frozen=True):
 
 _PAGES = msgspec.json.Decoder(_Page)
 _ANSWERS = msgspec.json.Decoder(_Answer)
-_OUTCOMES = {404: Written.GONE, 409: Written.CONFLICT, 403: Written.REFUSED, 422: Written.REFUSED}
+_OUTCOMES = {404: WriteOutcome.GONE, 409: WriteOutcome.CONFLICT, 403: WriteOutcome.REFUSED, 422: WriteOutcome.REFUSED}
 FAULTS = (client.ApiException, aiohttp.ClientError, TimeoutError, OSError)
 """Errors that a call raises: refusals of the server, and failures of the connection."""
 
@@ -111,7 +111,7 @@ class Cluster:
             token = page.metadata.token
         return found
 
-    async def patch_node(self, name: str, body: dict[str, Any]) -> tuple[Written, str]:
+    async def patch_node(self, name: str, body: dict[str, Any]) -> tuple[WriteOutcome, str]:
         """Patch a node. Returns the outcome, and the reason of a failure or refusal."""
         try:
             answer = await self._core.patch_node_without_preload_content(  # the node in the answer is not decoded
@@ -119,17 +119,17 @@ class Cluster:
             )
             text = await answer.read()
         except FAULTS as error:
-            return Written.FAILED, reason(error)
+            return WriteOutcome.FAILED, reason(error)
         try:
             parsed = decoded_flat(_ANSWERS.decode, text)
         except NOT_JSON:
             parsed = _Answer()
         if answer.status == 200 and parsed.kind == "Node":
-            return Written.DONE, ""
+            return WriteOutcome.DONE, ""
         if parsed.kind != "Status":  # a load balancer may answer 200, 403 or 404 itself
-            return Written.FAILED, f"{answer.status}, which is no answer of an API server"
+            return WriteOutcome.FAILED, f"{answer.status}, which is no answer of an API server"
         words = printable(parsed.message, MAX_REASON)
-        return _OUTCOMES.get(answer.status, Written.FAILED), f"{answer.status} {words}".strip()
+        return _OUTCOMES.get(answer.status, WriteOutcome.FAILED), f"{answer.status} {words}".strip()
 
     async def patch_status(self, name: str, status: dict[str, Any]) -> None:
         """Write the status of a TaintPublisher.
@@ -211,7 +211,7 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
 
 
 @dataclasses.dataclass(frozen=True)
-class Login(kopf.ConnectionInfo):
+class KopfConnection(kopf.ConnectionInfo):
     """The connection to the API server in kopf's format."""
 
     def as_ssl_context(self) -> ssl.SSLContext:
@@ -224,7 +224,7 @@ class Login(kopf.ConnectionInfo):
 def connection_info(found: client.Configuration) -> kopf.ConnectionInfo:
     """Return the credentials for kopf, which calls this again when the server rejects them."""
     scheme, _, token = str((found.api_key or {}).get("BearerToken", "")).partition(" ")
-    return Login(
+    return KopfConnection(
         server=found.host,
         ca_path=found.ssl_ca_cert,
         insecure=not found.verify_ssl,

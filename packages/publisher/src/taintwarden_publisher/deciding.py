@@ -9,7 +9,7 @@ import msgspec
 
 from taintwarden.api.objects import label_selector
 from taintwarden.engine.numeric import parse_integer
-from taintwarden_publisher.levels import keeping, next_level
+from taintwarden_publisher.levels import kept_interval, next_level
 from taintwarden_publisher.nodes import Node, Taint
 from taintwarden_publisher.records import Record, bounds, read_record
 from taintwarden_publisher.spec import OnStale, PublisherSpec, annotation
@@ -78,7 +78,7 @@ class Decision(msgspec.Struct, frozen=True):
         return self.counted > self.limit
 
 
-class View(msgspec.Struct, frozen=True):
+class DecisionInput(msgspec.Struct, frozen=True):
     """Input of a decision."""
 
     name: str
@@ -94,7 +94,7 @@ class View(msgspec.Struct, frozen=True):
     """Names of nodes whose changes within ``WINDOW`` count for ``maxChangedNodes``."""
 
 
-def decide(view: View) -> Decision:
+def decide(view: DecisionInput) -> Decision:
     """Decide about all nodes."""
     selector = label_selector(view.spec.node_selector)
     changes: list[Change] = []
@@ -104,7 +104,7 @@ def decide(view: View) -> Decision:
     for node in sorted(view.nodes, key=lambda node: node.name):
         is_selected = selector.selects(node.metadata.labels)
         selected += is_selected
-        outcome = _of_node(view, node, is_selected=is_selected)
+        outcome = _decide_node(view, node, is_selected=is_selected)
         if is_selected or isinstance(outcome, Change):
             concerned.add(node.name)
         if isinstance(outcome, Change):
@@ -113,17 +113,17 @@ def decide(view: View) -> Decision:
             states[outcome].append(node.name)
     counting = {change.node.name for change in changes if change.counts}
     counted = len(counting | view.recent) if counting else 0
-    limit = allowed(view.spec.max_changed_nodes, len(concerned))
+    limit = max_changes(view.spec.max_changed_nodes, len(concerned))
     kept = {state: tuple(names) for state, names in states.items()}
     return Decision(selected, tuple(changes), kept, counted, len(concerned), limit)
 
 
-def allowed(limit: int | str, nodes: int) -> int:
+def max_changes(limit: int | str, nodes: int) -> int:
     """Return ``maxChangedNodes`` as a number. A percentage of ``nodes`` is rounded up."""
     return limit if isinstance(limit, int) else -(-nodes * int(limit.removesuffix("%")) // 100)
 
 
-def recorded(name: str, key: str, nodes: Iterable[Node], now: datetime) -> dict[str, timedelta]:
+def recent_changes(name: str, key: str, nodes: Iterable[Node], now: datetime) -> dict[str, timedelta]:
     """Return, for a starting publisher, the age of each node's last change if it is within ``WINDOW`` and counts.
 
     The ages are from the nodes' records. Removals leave no record, and a kubelet can write the record of its own node.
@@ -145,7 +145,7 @@ def withdrawals(name: str, key: str, nodes: Iterable[Node]) -> list[Change]:
     return [_removal(node, key, record) for node, record in owned if record is not None and record.publisher == name]
 
 
-def _of_node(view: View, node: Node, *, is_selected: bool) -> Change | State | None:
+def _decide_node(view: DecisionInput, node: Node, *, is_selected: bool) -> Change | State | None:
     spec, value = view.spec, view.values.get(node.name)
     record = read_record(node.metadata.annotations, spec.key)
     if not _is_ours(view.name, record, node.taints(spec.key)):
@@ -163,7 +163,7 @@ def _of_node(view: View, node: Node, *, is_selected: bool) -> Change | State | N
     return _publication(view, node, record, value)
 
 
-def _publication(view: View, node: Node, record: Record | None, value: float) -> Change | State:
+def _publication(view: DecisionInput, node: Node, record: Record | None, value: float) -> Change | State:
     spec = view.spec
     current = None if record is None else parse_integer(record.value)
     number = next_level(spec, current, value)
@@ -175,7 +175,7 @@ def _publication(view: View, node: Node, record: Record | None, value: float) ->
         return State.WAITING
     kind = Kind.CHANGED if taints else Kind.ADDED
     text = str(number)
-    kept = keeping(spec, number)
+    kept = kept_interval(spec, number)
     assert kept is not None  # noqa: S101 - it is a level
     return Change(
         node=node,
@@ -183,7 +183,7 @@ def _publication(view: View, node: Node, record: Record | None, value: float) ->
         before=record.value if record is not None and taints else "",
         after=text,
         measured=value,
-        taints=_with(node, spec, text),
+        taints=_replaced_taints(node, spec, text),
         record=Record(view.name, spec.effects, text, value, view.now.replace(microsecond=0), bounds(kept)),
         counts=kind is Kind.CHANGED or view.now - node.metadata.creation_timestamp >= YOUNG,
     )
@@ -204,13 +204,13 @@ def _is_ours(name: str, record: Record | None, taints: Mapping[str, str]) -> boo
     )
 
 
-def _dwells(view: View, record: Record) -> bool:
+def _dwells(view: DecisionInput, record: Record) -> bool:
     """True if the value is too new to be changed. A time in the future is ignored, since a clock was wrong."""
     age = view.now - record.at
     return timedelta() <= age < timedelta(seconds=view.spec.min_dwell_seconds)
 
 
-def _with(node: Node, spec: PublisherSpec, value: str) -> tuple[Taint, ...]:
+def _replaced_taints(node: Node, spec: PublisherSpec, value: str) -> tuple[Taint, ...]:
     """Return a node's taints with new values for the key. Taints keep their position and their other fields."""
     missing = list(map(str, spec.effects))
     taints: list[Taint] = []

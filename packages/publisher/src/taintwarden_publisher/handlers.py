@@ -15,7 +15,7 @@ from taintwarden_publisher.rounds import Rounds, Tools
 from taintwarden_publisher.spec import PLURAL, read_spec
 
 FINALIZER = f"publisher.{GROUP}/taints"
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 """Maximum seconds until a round follows a change of an object."""
 INVALID_SECONDS = 30
 """Seconds between two rounds of an object whose spec is invalid."""
@@ -117,24 +117,24 @@ class Daemons:
             is_over = stopped or memo.get("is_gone") or "deletionTimestamp" in body.metadata
             return not (is_over or self._is_exiting)
 
-        def taken() -> str:
+        def conflict() -> str:
             others = [one for store in list(publishers.values()) for one in store]
             policies = {key: list(store) for key, store in list(sources.items())}
-            return claims.taken(claims.claim(body), others, policies)
+            return claims.conflict(claims.claim(body), others, policies)
 
         rounds = memo.setdefault("rounds", Rounds(str(body.metadata.name), self._tools))
         with self._tools.metrics.publisher_objects.track_inprogress():
-            await _follow(body, rounds, stopped, is_wanted, taken, self._tools)
+            await _run_rounds(body, rounds, stopped, is_wanted, conflict, self._tools)
         if kopf.DaemonStoppingReason.OPERATOR_EXITING in (stopped.reason or ()):
             self._is_exiting = True
 
 
-async def _follow(
+async def _run_rounds(
     body: kopf.Body,
     rounds: Rounds,
     stopped: kopf.DaemonStopped,
     is_wanted: Callable[[], bool],
-    taken: Callable[[], str],
+    conflict: Callable[[], str],
     tools: Tools,
 ) -> None:
     """Run rounds while ``is_wanted``. A change of the object ends the writes of a round, and starts the next one."""
@@ -144,18 +144,18 @@ async def _follow(
         def is_current(generation: int | None = generation) -> bool:
             return is_wanted() and body.metadata.get("generation") == generation
 
-        with _stuck_if_it_fails(str(body.metadata.name), tools, is_wanted):
-            report, changed = await rounds.play(body, taken(), is_current)
-        _tell(body, report, changed)
+        with _report_stuck(str(body.metadata.name), tools, is_wanted):
+            report, changed = await rounds.run(body, conflict(), is_current)
+        _post_events(body, report, changed)
         spec, _fault = read_spec(body)
         seconds = float(spec.interval_seconds if spec else INVALID_SECONDS)
         while seconds > 0 and is_current():
-            await stopped.wait(min(seconds, LOOK_SECONDS))
-            seconds -= LOOK_SECONDS
+            await stopped.wait(min(seconds, CHECK_SECONDS))
+            seconds -= CHECK_SECONDS
 
 
 @contextmanager
-def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -> Iterator[None]:
+def _report_stuck(name: str, tools: Tools, is_wanted: Callable[[], bool]) -> Iterator[None]:
     """Set the metric of stuck publishers if an internal error ends a round. kopf logs the error and tries again."""
     try:
         yield
@@ -165,7 +165,7 @@ def _stuck_if_it_fails(name: str, tools: Tools, is_wanted: Callable[[], bool]) -
         raise
 
 
-def _tell(body: kopf.Body, report: reporting.Report, changed: list[reporting.Condition]) -> None:
+def _post_events(body: kopf.Body, report: reporting.Report, changed: list[reporting.Condition]) -> None:
     """Post an Event for each changed condition, and one for the written taints."""
     for one in changed:
         is_usual = one.status or one.reason in _USUAL

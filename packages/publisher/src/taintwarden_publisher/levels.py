@@ -17,7 +17,7 @@ def level(spec: PublisherSpec, value: float) -> int:
     return math.floor(value / spec.round + 0.5) * spec.round
 
 
-def values_of(spec: PublisherSpec, number: int) -> Interval | None:
+def level_interval(spec: PublisherSpec, number: int) -> Interval | None:
     """Return the interval of values whose level is ``number``; None if no value has this level."""
     if spec.steps:
         if number not in spec.steps:
@@ -28,9 +28,9 @@ def values_of(spec: PublisherSpec, number: int) -> Interval | None:
     return None if number % spec.round else (number - spec.round / 2, number + spec.round / 2)
 
 
-def keeping(spec: PublisherSpec, number: int) -> Interval | None:
+def kept_interval(spec: PublisherSpec, number: int) -> Interval | None:
     """Return the values for which a taint keeps ``number``: its interval, extended by ``hysteresis`` on both sides."""
-    values = values_of(spec, number)
+    values = level_interval(spec, number)
     return None if values is None else (values[0] - spec.hysteresis, values[1] + spec.hysteresis)
 
 
@@ -39,7 +39,7 @@ def next_level(spec: PublisherSpec, current: int | None, value: float) -> int:
 
     A value returns to the level that it left only after it has moved by twice ``hysteresis``.
     """
-    kept = None if current is None else keeping(spec, current)
+    kept = None if current is None else kept_interval(spec, current)
     if current is not None and kept is not None and kept[0] <= value < kept[1]:
         return current
     return level(spec, value)

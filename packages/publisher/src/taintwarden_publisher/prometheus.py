@@ -19,7 +19,7 @@ MAX_BODY_BYTES = 16 * 2**20
 """Maximum size of an answer: about 60,000 series with labels of usual length."""
 MAX_TEXT = 300
 """Maximum number of characters quoted from an answer."""
-AHEAD_SECONDS = 60.0
+MAX_SKEW_SECONDS = 60.0
 """Maximum difference between the clocks of Prometheus and of this process, in seconds."""
 _CHUNK = 2**16
 _ABOUT_QUERY = "PromQL "
@@ -102,7 +102,7 @@ class _Envelope(msgspec.Struct, frozen=True):
         return next(about_data, "a store does not answer" if self.is_partial else "")
 
 
-async def ask(
+async def run_query(
     session: aiohttp.ClientSession,
     url: str,
     query: str,
@@ -189,14 +189,14 @@ def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
     if not series:
         raise NoAnswerError(Trouble.EMPTY, "the query gives no series")
     ahead = max(one.at for one in series) - now
-    if not abs(ahead) <= AHEAD_SECONDS:
+    if not abs(ahead) <= MAX_SKEW_SECONDS:
         message = f"its samples are of {abs(ahead):.0f} s {'after' if ahead > 0 else 'before'} now: a clock is wrong"
         raise NoAnswerError(Trouble.CLOCK_SKEW, f"the answer of {url} is not used, since {message}")
     return series
 
 
 def open_session() -> aiohttp.ClientSession:
-    """Return a session for :func:`ask`, without cookies, decompression and timeouts of its own."""
+    """Return a session for :func:`run_query`, without cookies, decompression and timeouts of its own."""
     return aiohttp.ClientSession(
         auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()
     )

@@ -13,7 +13,7 @@ from taintwarden_publisher.samples import Fault, Samples
 from taintwarden_publisher.spec import PublisherMode
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
-SHOWN = 5
+MAX_NAMES = 5
 """Maximum number of names in a sentence."""
 
 
@@ -47,7 +47,7 @@ class Reason(StrEnum):
     NOT_ANSWERED = "NotAnswered"
 
 
-class Hindrance(msgspec.Struct, frozen=True):
+class WriteProblem(msgspec.Struct, frozen=True):
     """An example of why nodes were not written."""
 
     reason: Reason
@@ -79,10 +79,10 @@ class Report(msgspec.Struct, frozen=True):
         return "" if self.is_dry_run else next((one.reason for one in self.conditions if not one.status), "")
 
 
-def named(names: Sequence[str]) -> str:
+def names_text(names: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def change_text(change: Change, key: str) -> str:
@@ -99,7 +99,7 @@ def change_text(change: Change, key: str) -> str:
 
 def changes_text(changes: Sequence[Change], key: str) -> str:
     """Return the first changes as text, and the number of the others."""
-    return named([change_text(change, key) for change in changes])
+    return names_text([change_text(change, key) for change in changes])
 
 
 def nodes_text(count: int) -> str:
@@ -113,7 +113,7 @@ def publishing(
     mode: PublisherMode,
     limit: int | str,
     written: Sequence[Change],
-    hindrance: Hindrance | None,
+    problem: WriteProblem | None,
     *,
     has_answer: bool,
 ) -> Condition:
@@ -138,13 +138,13 @@ def publishing(
         )
         return Condition("Publishing", False, Reason.DRY_RUN, f"mode is DryRun: {would}")
     unwritten = f"{nodes_text(len(changes) - len(written))} to be written again in the next round"
-    if hindrance is not None:
+    if problem is not None:
         sentence = (
             "the API server refuses to change nodes"
-            if hindrance.reason is Reason.WRITE_REFUSED
+            if problem.reason is Reason.WRITE_REFUSED
             else f"{unwritten}, since writes fail"
         )
-        return Condition("Publishing", False, hindrance.reason, f"{sentence}: {hindrance.words}")
+        return Condition("Publishing", False, problem.reason, f"{sentence}: {problem.words}")
     state = {one: len(names) for one, names in decision.states.items()}
     have = state[State.PUBLISHED] + state[State.WAITING] + sum(one.kind is not Kind.REMOVED for one in written)
     message = f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key}"
@@ -171,18 +171,18 @@ def answered(trouble: NoAnswerError | None, found: Samples | None) -> Condition:
     return Condition("Answered", True, Reason.ANSWERED, message)
 
 
-def says_nothing(found: Samples) -> NoAnswerError:
+def no_usable_series(found: Samples) -> NoAnswerError:
     """Return the error for an answer without any usable series."""
     return NoAnswerError(Trouble.EMPTY, f"no series has a usable value of a node: {_unused(found)}")
 
 
 def _unused(found: Samples) -> str:
-    claims = "; ".join(f"{address}: {named(nodes)}" for address, nodes in islice(found.shared.items(), SHOWN))
+    claims = "; ".join(f"{address}: {names_text(nodes)}" for address, nodes in islice(found.shared.items(), MAX_NAMES))
     more = {Fault.SHARED_ADDRESS: f" ({claims})"}
     return ", ".join(f"{count} {fault}{more.get(fault, '')}" for fault, count in found.faults.items())
 
 
-def unaccepted(reason: Reason, message: str) -> Report:
+def unaccepted_report(reason: Reason, message: str) -> Report:
     """Return the report of an object that is not accepted. There is no query and no write."""
     return Report(
         (
@@ -193,7 +193,7 @@ def unaccepted(reason: Reason, message: str) -> Report:
     )
 
 
-def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...]:
+def unreachable_conditions(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...]:
     """Return the conditions of a round that cannot list the nodes."""
     unreachable = Condition("Publishing", False, Reason.CLUSTER_UNREACHABLE, message)
     return accepted(trouble), answered(trouble, None), unreachable
@@ -201,8 +201,8 @@ def cut_off(trouble: NoAnswerError | None, message: str) -> tuple[Condition, ...
 
 def _shortfalls(decision: Decision, unwritten: str) -> str:
     found = [
-        f"{nodes_text(len(decision.states[state]))} {text} ({named(decision.states[state])})"
-        for state, text in _SAID.items()
+        f"{nodes_text(len(decision.states[state]))} {text} ({names_text(decision.states[state])})"
+        for state, text in _STATE_TEXTS.items()
         if decision.states[state]
     ]
     if unwritten:
@@ -210,7 +210,7 @@ def _shortfalls(decision: Decision, unwritten: str) -> str:
     return "".join(f"; {one}" for one in found)
 
 
-_SAID = {
+_STATE_TEXTS = {
     State.STALE: "without a value for too long, whose taint is held",
     State.WITHOUT_VALUE: "without a value",
     State.CONFLICTING: "not changed, since something else wrote the taint",
@@ -242,7 +242,7 @@ def status(report: Report, generation: int, before: Mapping[str, Any], now: str)
         counts = {state: len(names) for state, names in decision.states.items()}
         found["nodes"] = {
             "selected": decision.selected,
-            "published": counts[State.PUBLISHED] + counts[State.WAITING] + counts[State.STALE] + _kept(report),
+            "published": counts[State.PUBLISHED] + counts[State.WAITING] + counts[State.STALE] + _count_tainted(report),
             "pending": len(decision.changes) - len(report.written),
             "stale": counts[State.STALE],
             "withoutValue": counts[State.WITHOUT_VALUE],
@@ -251,7 +251,7 @@ def status(report: Report, generation: int, before: Mapping[str, Any], now: str)
     return found
 
 
-def _kept(report: Report) -> int:
+def _count_tainted(report: Report) -> int:
     """Return the number of nodes with a change that have a taint of the publisher after the round."""
     assert report.decision is not None  # noqa: S101 - asked only then
     written = {change.node.name for change in report.written}

@@ -12,16 +12,16 @@ import structlog
 
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_publisher import reporting
-from taintwarden_publisher.cluster import Cluster, ClusterError, Written
-from taintwarden_publisher.deciding import WINDOW, Change, View, decide, patch, recorded, withdrawals
+from taintwarden_publisher.cluster import Cluster, ClusterError, WriteOutcome
+from taintwarden_publisher.deciding import WINDOW, Change, DecisionInput, decide, patch, recent_changes, withdrawals
 from taintwarden_publisher.nodes import Node
-from taintwarden_publisher.prometheus import TIMEOUT_SECONDS, Access, ask
-from taintwarden_publisher.reporting import Condition, Hindrance, Reason, Report
+from taintwarden_publisher.prometheus import TIMEOUT_SECONDS, Access, run_query
+from taintwarden_publisher.reporting import Condition, Reason, Report, WriteProblem
 from taintwarden_publisher.samples import Samples, samples
 from taintwarden_publisher.spec import PublisherMode, PublisherSpec, read_spec
 from taintwarden_publisher.troubles import NoAnswerError
 
-WRITERS = 8
+MAX_WRITES = 8
 """Maximum number of concurrent writes."""
 WRITING_SECONDS = 60.0
 """Seconds after which a round with failed writes starts no other write. Each may wait 30 s for an answer."""
@@ -68,14 +68,14 @@ class Rounds:
         self._status: dict[str, Any] = {}
         self._status_at = float("-inf")
 
-    async def play(
-        self, body: Mapping[str, Any], taken: str, may_write: Callable[[], bool]
+    async def run(
+        self, body: Mapping[str, Any], conflict: str, may_write: Callable[[], bool]
     ) -> tuple[Report, list[Condition]]:
         """Run one round, and write the status.
 
         Args:
             body: the object.
-            taken: why another object has the key; empty if none has it.
+            conflict: why another object has the key; empty if none has it.
             may_write: called before each write and before metrics are set.
 
         Returns:
@@ -85,11 +85,11 @@ class Rounds:
         generation = body.get("metadata", {}).get("generation", 0)  # kopf updates the object during a round
         spec, fault = read_spec(body)
         if spec is None:
-            report = reporting.unaccepted(Reason.INVALID_SPEC, fault)
-        elif taken:
-            report = reporting.unaccepted(Reason.KEY_TAKEN, taken)
+            report = reporting.unaccepted_report(Reason.INVALID_SPEC, fault)
+        elif conflict:
+            report = reporting.unaccepted_report(Reason.KEY_TAKEN, conflict)
         else:
-            report = await self._accepted(spec, may_write)
+            report = await self._run_accepted(spec, may_write)
         is_dry_run = spec is not None and spec.mode is PublisherMode.DRY_RUN
         report = msgspec.structs.replace(report, is_dry_run=is_dry_run)
         changed = reporting.changed_conditions(report, self._before)
@@ -100,7 +100,7 @@ class Rounds:
             log.info(
                 "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
             )
-        await self._tell(report, generation, body.get("status") or {})
+        await self._write_status(report, generation, body.get("status") or {})
         return report, changed
 
     async def withdraw(self, key: str) -> str:
@@ -123,64 +123,62 @@ class Rounds:
                 changes = withdrawals(self._name, key, await self._tools.cluster.nodes())
             except ClusterError as error:
                 return str(error)
-            written, hindrance = await self._write(changes, key, lambda: True)
+            written, problem = await self._write(changes, key, lambda: True)
         left = len(changes) - len(written)
         if not left:
             return ""
         text = f"{reporting.nodes_text(left)} still to be freed of the taint {key}"
-        return text if hindrance is None else f"{text}: {hindrance.words}"
+        return text if problem is None else f"{text}: {problem.words}"
 
-    async def _accepted(self, spec: PublisherSpec, may_write: Callable[[], bool]) -> Report:
+    async def _run_accepted(self, spec: PublisherSpec, may_write: Callable[[], bool]) -> Report:
         tools, series, trouble = self._tools, None, None
         try:
             access = await tools.cluster.access(spec.auth.secret_name) if spec.auth else Access()
-            series = await ask(tools.session, spec.url, spec.query, access, tools.clock(), tools.timeout_seconds)
+            series = await run_query(tools.session, spec.url, spec.query, access, tools.clock(), tools.timeout_seconds)
         except NoAnswerError as error:
             trouble = error
         async with self.lock:
             try:
                 nodes = await tools.cluster.nodes()
             except ClusterError as error:
-                return Report(reporting.cut_off(trouble, str(error)), answered_at=self._answered_at)
+                return Report(reporting.unreachable_conditions(trouble, str(error)), answered_at=self._answered_at)
             found = None if series is None else samples(series, spec.node_label, nodes)
             if found is not None and found.values:
                 self._answered_at = self._now()
             elif found is not None:
-                trouble = reporting.says_nothing(found)
-            decision = decide(self._view(spec, nodes, found))
+                trouble = reporting.no_usable_series(found)
+            decision = decide(self._decision_input(spec, nodes, found))
             written: list[Change] = []
-            hindrance = None
+            problem = None
             if spec.mode is PublisherMode.PUBLISH and not decision.is_too_much:
-                written, hindrance = await self._write(decision.changes, spec.key, may_write)
+                written, problem = await self._write(decision.changes, spec.key, may_write)
         limit, has_answer = spec.max_changed_nodes, trouble is None
-        publishing = reporting.publishing(
-            decision, spec.key, spec.mode, limit, written, hindrance, has_answer=has_answer
-        )
+        publishing = reporting.publishing(decision, spec.key, spec.mode, limit, written, problem, has_answer=has_answer)
         conditions = (reporting.accepted(trouble), reporting.answered(trouble, found), publishing)
         return Report(conditions, decision, tuple(written), self._answered_at)
 
-    def _view(self, spec: PublisherSpec, nodes: Sequence[Node], found: Samples | None) -> View:
+    def _decision_input(self, spec: PublisherSpec, nodes: Sequence[Node], found: Samples | None) -> DecisionInput:
         now = self._tools.monotonic()
         values = found.values if found else {}
         self._seen = {
             node.name: now if node.name in values else self._seen.get(node.name, self._since) for node in nodes
         }
         if self._changed is None:
-            ages = recorded(self._name, spec.key, nodes, self._now())
+            ages = recent_changes(self._name, spec.key, nodes, self._now())
             self._changed = {name: now - age.total_seconds() for name, age in ages.items()}
         self._changed = {name: at for name, at in self._changed.items() if now - at < WINDOW.total_seconds()}
         stale = frozenset(name for name, seen in self._seen.items() if now - seen >= spec.stale_after_seconds)
-        return View(self._name, spec, nodes, values, stale, self._now(), frozenset(self._changed))
+        return DecisionInput(self._name, spec, nodes, values, stale, self._now(), frozenset(self._changed))
 
     async def _write(
         self, changes: Sequence[Change], key: str, may_write: Callable[[], bool]
-    ) -> tuple[list[Change], Hindrance | None]:
+    ) -> tuple[list[Change], WriteProblem | None]:
         """Write changes concurrently, until one is refused. Returns the written ones, and a reason for the others."""
         left = iter(sorted(changes, key=lambda change: change.node.name in self._failed))
         began = self._tools.monotonic()
         written: list[Change] = []
-        refusals: list[Hindrance] = []
-        failures: dict[str, Hindrance] = {}
+        refusals: list[WriteProblem] = []
+        failures: dict[str, WriteProblem] = {}
 
         async def work() -> None:
             for change in left:
@@ -188,24 +186,24 @@ class Rounds:
                 if refusals or is_late or not may_write():
                     return
                 outcome, words = await self._tools.cluster.patch_node(change.node.name, patch(change, key))
-                if outcome in (Written.DONE, Written.FAILED) and change.counts and self._changed is not None:
+                if outcome in (WriteOutcome.DONE, WriteOutcome.FAILED) and change.counts and self._changed is not None:
                     self._changed[change.node.name] = self._tools.monotonic()  # a failed write may have taken effect
-                if outcome in (Written.DONE, Written.GONE):
+                if outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
                     written.append(change)
-                elif outcome is Written.REFUSED:
-                    refusals.append(Hindrance(Reason.WRITE_REFUSED, words))
-                elif outcome is Written.FAILED:
-                    failures[change.node.name] = Hindrance(Reason.WRITE_FAILED, words)
+                elif outcome is WriteOutcome.REFUSED:
+                    refusals.append(WriteProblem(Reason.WRITE_REFUSED, words))
+                elif outcome is WriteOutcome.FAILED:
+                    failures[change.node.name] = WriteProblem(Reason.WRITE_FAILED, words)
                     log.warning("taint-not-published", publisher=self._name, node=change.node.name, reason=words)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(WRITERS, len(changes))):
+            for _ in range(min(MAX_WRITES, len(changes))):
                 group.create_task(work())
         self._failed = frozenset(failures)
         found = (*refusals, *failures.values())
         return sorted(written, key=lambda change: change.node.name), found[0] if found else None
 
-    async def _tell(self, report: Report, generation: int, stored: Mapping[str, Any]) -> None:
+    async def _write_status(self, report: Report, generation: int, stored: Mapping[str, Any]) -> None:
         before = self._status or stored
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         status = reporting.status(report, generation, before, now)

@@ -66,12 +66,12 @@ def samples(series: Iterable[Series], label: str, nodes: Sequence[Node]) -> Samp
             continue
         host = _host(given) if label == INSTANCE else given
         address = _address(host)
-        of = (host,) if host in names else tuple(sorted(owners.get(address, ())))
-        if len(of) == 1:
-            found[of[0]].append(one.value)
-        elif of:
+        owning = (host,) if host in names else tuple(sorted(owners.get(address, ())))
+        if len(owning) == 1:
+            found[owning[0]].append(one.value)
+        elif owning:
             faults[Fault.SHARED_ADDRESS] += 1
-            shared[address] = of
+            shared[address] = owning
         else:
             faults[Fault.NO_NODE] += 1
     values: dict[str, float] = {}
