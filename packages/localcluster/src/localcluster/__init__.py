@@ -1,4 +1,4 @@
-"""A Kubernetes API server inside the process: for the demo, for tests, for benchmarks.
+"""A Kubernetes API server inside a Python process, for the demo, tests and benchmarks.
 
 Plain HTTP on loopback. The same contract tests run against it and against kube-apiserver.
 
@@ -10,19 +10,19 @@ Plain HTTP on loopback. The same contract tests run against it and against kube-
 The steps of a request: `http` (path, media type, faults) -> `operations` (create, patch, apply, delete, evict) ->
 `kinds` (schema, admission, validation) -> `store` (revisions, history, watches).
 
-Differences from a real server (it is simpler, and less strict only where this list states it):
+Differences from a real server (it is simpler, but only less strict where this list says so):
 
 - no authentication, authorization, admission webhooks, quotas, priority and fairness, TLS, aggregated discovery, gzip,
   JSON patch, lists of metadata only, protobuf
-- of kubectl what the quick start does: no schemas, tables of pods and nodes only
-- of workloads and volumes clients read what the store was given; there are no service accounts and PriorityClasses
+- kubectl works as far as the quick start needs it: no schemas, tables of pods and nodes only
+- workloads and volumes are read-only for clients; there are no service accounts and PriorityClasses
 - every watch receives a write at once; a list is never stale
-- what is not served is refused: unknown fields always, all else with 501, an answer that no real server gives
-- built-in kinds are checked in the parts this project writes; the rest of a pod's or node's spec is stored unchecked
-- CEL rules of custom kinds are not evaluated; a definition is established at once; one version of it is served
-- no garbage collection by owner, no deletion of namespaces and of objects with finalizers
+- unknown fields are always refused; other requests that are not served get 501, which no real server answers
+- built-in kinds are checked in the parts that this project writes; other parts are stored unchecked
+- CEL rules of custom kinds are not evaluated; a definition is established at once; only one version is served
+- no garbage collection by owner, no deletion of namespaces or of objects with finalizers
 - events do not expire; history is bounded by number, not by time
-- server-side apply sets labels and annotations of nodes, with force; managedFields has these alone
+- server-side apply sets labels and annotations of nodes only, with force; managedFields contains nothing else
 
 Forbidden here: importing the operator, kopf, or the kubernetes package.
 """

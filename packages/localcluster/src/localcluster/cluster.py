@@ -1,4 +1,4 @@
-"""A whole cluster in the process: builds the parts and connects them.
+"""A whole cluster in the process, built from its parts.
 
 Forbidden here: everything else.
 """
@@ -28,14 +28,14 @@ _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class Server:
-    """A cluster that is being served."""
+    """The address of a served cluster."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
 
     def write_kubeconfig(self, path: str | Path) -> Path:
-        """Write a kubeconfig whose only context, `local`, is this server; only its owner can read it."""
+        """Write a kubeconfig with this server as its only context, `local`. Only its owner can read the file."""
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -51,11 +51,11 @@ class Server:
 
 
 class LocalCluster:
-    """An API server in the process. Without `serve` it is only a store and its rules.
+    """An API server in the process. Without `serve` it is only a store with its rules.
 
-    `store` takes trusted writes: no admission, no validation. `create` and `delete` pass both, as a client
-    would. `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods; both
-    only while the cluster is served, and off by default, as next to a bare kube-apiserver.
+    Writes to `store` skip admission and validation; `create`, `delete` and `evict` pass both, as a client would.
+    `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods. Both run only
+    while the cluster is served. They are off by default, as beside a bare kube-apiserver.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LocalCluster:
 
     @asynccontextmanager
     async def serve(self, port: int = 0) -> AsyncIterator[Server]:
-        """Serve on 127.0.0.1 until the block is left, then end open watches. Port 0 selects a free port."""
+        """Serve on 127.0.0.1 within the context, then end open watches. Port 0 selects a free port."""
         runner = web.AppRunner(self._application.build(), shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
@@ -102,10 +102,10 @@ class LocalCluster:
             self._streams.end()
             await runner.cleanup()
 
-    # As a client, without HTTP
+    # Requests of a client, without HTTP
 
     def create(self, resource: str, body: dict[str, Any]) -> dict[str, Any]:
-        """POST an object of a resource by its plural; the namespace is `default` unless the body names one."""
+        """POST an object of the resource with this plural. The namespace is `default` unless the body names one."""
         known = self.registry.named(resource)
         namespace = (body.get("metadata") or {}).get("namespace") or "default"
         body = {"kind": known.kind, "apiVersion": known.api_version, **body}
@@ -128,13 +128,13 @@ class LocalCluster:
     # Faults of the whole server
 
     def expire_history(self, resource: str | None = None) -> None:
-        """Compact: earlier watches and continue tokens get a 410."""
+        """Compact the history of a resource, or of all. Earlier watches and continue tokens then get a 410."""
         self.store.compact(resource)
 
     def drop_watches(self, resource: str | None = None) -> int:
-        """End open watches, of one resource or of all. Returns how many."""
+        """End open watches of one resource, or of all. Returns their number."""
         return self._streams.end(resource)
 
     def open_watches(self, resource: str | None = None) -> int:
-        """How many watches are open now."""
+        """Return the number of open watches."""
         return sum(resource is None or one.resource == resource for one in self._streams.open)

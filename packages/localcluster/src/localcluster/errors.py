@@ -1,4 +1,4 @@
-"""Failures as a client of Kubernetes sees them: a `Status` object with a code, a reason and causes.
+"""Failures as clients of Kubernetes receive them: a `Status` object with a code, a reason and causes.
 
 Wording and shape follow `k8s.io/apimachinery/pkg/api/errors`. Forbidden here: knowing a kind, a store or HTTP.
 """
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Cause(NamedTuple):
-    """One reason why an object is invalid: `field: message`, as in `field.Error` of the API machinery."""
+    """A violated rule of an invalid object: `field: message`, as in `field.Error` of the API machinery."""
 
     reason: str
     message: str
@@ -16,7 +16,7 @@ class Cause(NamedTuple):
 
 
 class ApiError(Exception):
-    """A refused request. `code` is the HTTP status, `retry_after_seconds` also becomes the `Retry-After` header."""
+    """A refused request. `code` is the HTTP status. `retry_after_seconds` also becomes the header `Retry-After`."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ApiError(Exception):
             self.details["retryAfterSeconds"] = retry_after_seconds
 
     def status(self) -> dict[str, Any]:
-        """The body of the response."""
+        """Return the body of the response."""
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -63,23 +63,23 @@ def _qualified(resource: str, group: str) -> str:
 
 
 def not_found(resource: str, group: str, name: str) -> ApiError:
-    """404: no such object."""
+    """404: the object does not exist."""
     message = f'{_qualified(resource, group)} "{name}" not found'
     return ApiError(404, "NotFound", message, details=_where(resource, group, name))
 
 
 def no_such_path() -> ApiError:
-    """404: no such resource; the API server gives no details."""
+    """404: the resource does not exist. The API server gives no details."""
     return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
 def not_served(what: str) -> ApiError:
-    """501: a real API server does this. No client may take it for an answer of that one."""
+    """501: only a real API server serves this. No client can mistake it for an answer of a real server."""
     return ApiError(501, "NotImplemented", f"the embedded API server does not serve {what}")
 
 
 def already_exists(resource: str, group: str, name: str) -> ApiError:
-    """409: an object of that name exists."""
+    """409: an object with this name exists."""
     message = f'{_qualified(resource, group)} "{name}" already exists'
     return ApiError(409, "AlreadyExists", message, details=_where(resource, group, name))
 
@@ -99,7 +99,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[tuple[str, str]] = ()) -> ApiError:
-    """403: refused by admission, authorization or a budget; causes are (reason, message)."""
+    """403: admission or authorization refuses the request. `causes` are pairs of reason and message."""
     message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
     details = _where(resource, group, name)
     if causes:
@@ -108,7 +108,7 @@ def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[t
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422: the object is invalid; every violated rule is named."""
+    """422: the object is invalid. The message names every violated rule."""
     sentences = [f"{cause.field}: {cause.message}" for cause in causes]
     text = sentences[0] if len(sentences) == 1 else "[" + ", ".join(sentences) + "]"
     details = _where(kind, group, name)
@@ -118,12 +118,12 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def gone(message: str) -> ApiError:
-    """410: the requested history has been compacted."""
+    """410: the requested history was compacted."""
     return ApiError(410, "Expired", message)
 
 
 def too_many_requests(message: str, causes: Sequence[tuple[str, str]] = (), retry_after_seconds: int = 0) -> ApiError:
-    """429: a budget or flow control; causes are (reason, message)."""
+    """429: a budget or flow control refuses the request. `causes` are pairs of reason and message."""
     details: dict[str, Any] = {}
     if causes:
         details["causes"] = [{"reason": reason, "message": text} for reason, text in causes]
@@ -152,7 +152,7 @@ def refused(field: str, why: str) -> Cause:
 
 
 def duplicate(field: str, shown: str, why: str = "") -> Cause:
-    """`field: Duplicate value: ...`; the value is already formatted."""
+    """`field: Duplicate value: ...`. The value is formatted already."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown}" + (f": {why}" if why else ""), field)
 
 

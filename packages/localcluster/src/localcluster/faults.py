@@ -1,6 +1,6 @@
-"""Faults on demand, and a log of requests: tests inject errors into this API server.
+"""Faults that tests inject into this API server, and a log of its requests.
 
-Each fault has a number of occurrences; no fault occurs by itself. Forbidden here: randomness, and the store.
+Each fault occurs a given number of times; none occurs by itself. Forbidden here: randomness, and the store.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ _REASONS = {
 
 @dataclass
 class Request:
-    """One request of the log. `status` is 0 until it is answered, and if the connection was cut.
+    """One request in the log. `status` is 0 until the response, and if the connection was cut.
 
-    `token` is what the client showed; `received` and `completed` are seconds since 1970.
+    `token` is the client's bearer token. `received` and `completed` are seconds since 1970.
     """
 
     method: str
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass
 class Fault:
-    """What happens to the requests that match, `times` times. `error`, `cut` and `hang` exclude one another."""
+    """A fault of the next `times` matching requests. Only one of `error`, `cut` and `hang` is set."""
 
     method: str
     path: str
@@ -56,13 +56,13 @@ class Fault:
     lifted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether it applies to this request."""
+        """True if the fault applies to this request."""
         return self.times > 0 and self.method in {"*", method} and re.search(self.path, path) is not None
 
 
 @dataclass
 class WatchFault:
-    """What happens to the next lines of watches of a resource (`*`: of any)."""
+    """A fault of the next lines in watches of a resource (`*`: of any)."""
 
     resource: str
     times: int
@@ -71,7 +71,7 @@ class WatchFault:
 
 
 class Faults:
-    """The faults of one cluster. Paths are regular expressions, searched in the path without the query."""
+    """The faults of one cluster. Paths are regular expressions that are searched in the path without the query."""
 
     def __init__(self, *, log_limit: int = 10_000) -> None:
         self.requests: deque[Request] = deque(maxlen=log_limit)
@@ -91,41 +91,41 @@ class Faults:
         retry_after_seconds: int = 0,
         message: str = "made to fail",
     ) -> Fault:
-        """The next requests that match get this status and change nothing."""
+        """Answer the next matching requests with this status. They change nothing."""
         error = ApiError(status, _REASONS.get(status, ""), message, retry_after_seconds=retry_after_seconds)
         return self._add(Fault(method, path, times, error=error))
 
     def slow(self, seconds: float, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """The next requests that match are handled after a delay."""
+        """Handle the next matching requests after a delay."""
         return self._add(Fault(method, path, times, seconds=seconds))
 
     def hang(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """The next requests that match are not handled until `fault.lifted` is set."""
+        """Do not handle the next matching requests until `fault.lifted` is set."""
         return self._add(Fault(method, path, times, hang=True))
 
     def cut(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """The connections of the next requests that match are closed without a response; nothing changes."""
+        """Close the connections of the next matching requests without a response. They change nothing."""
         return self._add(Fault(method, path, times, cut=True))
 
     def cut_watch(self, resource: str = "*", *, mid_line: bool = True, times: int = 1) -> None:
-        """The next watch line ends the connection: in its middle, or before it."""
+        """Close the connection at the next watch line: in its middle, or before it."""
         self._watch_faults.append(WatchFault(resource, times, "cut-line" if mid_line else "cut"))
 
     def fail_watch(self, status: int, resource: str = "*", *, times: int = 1, message: str = "made to fail") -> None:
-        """The next watch line is an ERROR with this code, and the watch ends."""
+        """Replace the next watch line by an ERROR with this code, and end the watch."""
         error = ApiError(status, _REASONS.get(status, ""), message)
         self._watch_faults.append(WatchFault(resource, times, "error", error))
 
     def garble_watch(self, resource: str = "*", *, times: int = 1) -> None:
-        """The object of the next watch line is valid JSON that no client can decode as its kind."""
+        """Replace the object in the next watch line by valid JSON that no client can decode as its kind."""
         self._watch_faults.append(WatchFault(resource, times, "garble"))
 
     def delay_watch(self, resource: str, seconds: float) -> None:
-        """From now on watch lines of a resource are sent late; 0 ends it."""
+        """Delay all following watch lines of a resource; 0 ends the delay."""
         self._delays[resource] = seconds
 
     def clear(self) -> None:
-        """Remove all faults; requests that hang continue."""
+        """Remove all faults. Hanging requests continue."""
         for fault in self._faults:
             fault.lifted.set()
         self._faults.clear()
@@ -133,7 +133,7 @@ class Faults:
         self._delays.clear()
 
     def count(self, method: str = "*", path: str = ".*") -> int:
-        """How many requests of the log match."""
+        """Return the number of matching requests in the log."""
         return sum(method in {one.method, "*"} for one in self.requests if re.search(path, one.path))
 
     def _add(self, fault: Fault) -> Fault:
@@ -143,7 +143,7 @@ class Faults:
     # Called by the server
 
     def strike(self, method: str, path: str) -> list[Fault]:
-        """The faults that apply to this request, counted."""
+        """Return the faults of this request, and count the occurrence."""
         met = [fault for fault in self._faults if fault.matches(method, path)]
         for fault in met:
             fault.times -= 1
@@ -151,7 +151,7 @@ class Faults:
         return met
 
     def strike_watch(self, resource: str) -> WatchFault | None:
-        """The fault that applies to the next line of a watch, counted."""
+        """Return the fault of the next line of a watch, and count the occurrence."""
         for fault in self._watch_faults:
             if fault.times > 0 and fault.resource in {"*", resource}:
                 fault.times -= 1
@@ -159,7 +159,7 @@ class Faults:
         return None
 
     def watch_delay(self, resource: str) -> float:
-        """Seconds by which lines are delayed."""
+        """Return the delay of lines in seconds."""
         return self._delays.get(resource, 0.0)
 
 
@@ -167,5 +167,5 @@ _GARBLED = b'"labels":["no","map"],"annotations":7,"ownerReferences":"none","del
 
 
 def garbled(body: bytes) -> bytes:
-    """Valid JSON in which the metadata has types that no client expects."""
+    """Return valid JSON in which fields of the metadata have wrong types."""
     return body.replace(b'"metadata":{', b'"metadata":{' + _GARBLED + b",", 1)

@@ -1,4 +1,4 @@
-"""Controllers that run next to the API server in a cluster, reduced to what tests and demo need.
+"""Controllers of a cluster, reduced to the needs of tests and demo.
 
-They read and write the store as components of the cluster do. Forbidden here: HTTP, and choosing pods to evict.
+They read and write the store as trusted components. Forbidden here: HTTP, and choosing pods to evict.
 """

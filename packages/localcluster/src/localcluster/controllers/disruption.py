@@ -1,7 +1,7 @@
-"""The disruption controller: computes the status of PodDisruptionBudgets, with a short delay, as the real one does.
+"""The disruption controller, which computes the status of PodDisruptionBudgets after a short delay.
 
-Rules: `kubernetes/pkg/controller/disruption/disruption.go`. It counts what the demo needs: numbers, and ReplicaSets as
-owners. Another budget allows nothing. Forbidden here: evictions.
+Rules: `kubernetes/pkg/controller/disruption/disruption.go`. It supports absolute numbers, and ReplicaSets as owners.
+All other budgets allow no disruption. Forbidden here: evictions.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _DISRUPTED_SECONDS = 120
 
 
 class DisruptionController:
-    """Recomputes every budget shortly after pods, budgets or ReplicaSets changed."""
+    """Recomputes all budgets shortly after a change of pods, budgets or ReplicaSets."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,13 +28,13 @@ class DisruptionController:
             store.subscribe(resource, self._changed)
 
     def start(self) -> None:
-        """Begin, on the running event loop."""
+        """Start on the running event loop."""
         self._wake = asyncio.Event()
         self._wake.set()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End."""
+        """Stop the controller."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -49,10 +49,10 @@ class DisruptionController:
             await asyncio.sleep(_LAG_SECONDS)
             self._wake.clear()
             self.sync()
-            self._wake.clear()  # written by this controller
+            self._wake.clear()  # this controller's own writes
 
     def sync(self) -> None:
-        """Compute every budget now."""
+        """Compute all budgets now."""
         for budget in self._store.list("poddisruptionbudgets"):
             self._sync_one(budget, self._store.list("pods", budget["metadata"]["namespace"]))
 
@@ -79,13 +79,13 @@ class DisruptionController:
         return {**status, "disruptedPods": disrupted} if disrupted else status
 
     def _still_disrupted(self, disrupted: dict[str, str], pods: list[Object]) -> dict[str, str]:
-        """Pods whose eviction was granted and that still exist; they expire after two minutes."""
+        """Return the evicted pods that still exist, without entries older than two minutes."""
         alive = {pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")}
         oldest = timestamp(self._store.clock() - timedelta(seconds=_DISRUPTED_SECONDS))
         return {name: since for name, since in disrupted.items() if name in alive and since > oldest}
 
     def _expected(self, spec: Object, pods: list[Object]) -> tuple[int, int] | None:
-        """The number of expected pods, and of those that have to be healthy; None if it is not counted here."""
+        """Return the number of expected and of required healthy pods; None for an unsupported budget."""
         minimum, maximum = spec.get("minAvailable"), spec.get("maxUnavailable")
         if isinstance(minimum, int):
             return len(pods), minimum

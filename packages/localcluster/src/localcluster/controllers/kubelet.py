@@ -1,6 +1,6 @@
-"""One kubelet for all nodes: bound pods start at once, terminating pods end after their grace.
+"""One kubelet for all nodes. Bound pods start at once, terminating pods end after their grace period.
 
-It sets a bound Pending pod to Running and Ready, and completes terminations, which never end without a kubelet.
+It sets a bound Pending pod to Running and Ready, and removes terminating pods, which would stay without a kubelet.
 Forbidden here: heartbeats, containers, evictions of its own.
 """
 
@@ -19,7 +19,7 @@ Remove = Callable[[str, str, str], None]  # deletes a pod with grace 0, by names
 
 
 class Kubelet:
-    """Starts and terminates pods. `termination_seconds` caps how long a termination takes."""
+    """Starts and terminates pods. `termination_seconds` is the maximum duration of a termination."""
 
     def __init__(self, store: Store, remove: Remove, *, termination_seconds: float | None = None) -> None:
         self._store = store
@@ -30,20 +30,20 @@ class Kubelet:
         store.subscribe("pods", self._changed)
 
     def start(self) -> None:
-        """Begin, on the running event loop, with the pods that exist."""
+        """Start on the running event loop, with the existing pods."""
         self._loop = asyncio.get_running_loop()
         for pod in self._store.list("pods"):
             self._look((pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     async def stop(self) -> None:
-        """End; waiting terminations are not completed."""
+        """Stop the kubelet. Terminations in progress are not completed."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self._loop = None
 
     def _changed(self, change: Change) -> None:
-        """Schedule the action: a listener must not write."""
+        """Schedule the handling of a changed pod. A listener must not write itself."""
         if self._loop is not None and change.after is not None:
             self._loop.call_soon(self._look, change.key)
 
@@ -51,7 +51,7 @@ class Kubelet:
         namespace, name = key
         if self._loop is None:
             return
-        with suppress(ApiError):  # it was removed meanwhile
+        with suppress(ApiError):  # the pod was removed in the meantime
             pod = self._store.get("pods", name, namespace)
             if not pod["spec"].get("nodeName"):
                 return

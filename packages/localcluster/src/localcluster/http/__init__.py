@@ -1,4 +1,4 @@
 """The API over HTTP: paths, media types, faults, the server.
 
-Forbidden here: rules of kinds and changes of the store other than through `operations`.
+Forbidden here: rules of kinds, and changes of the store except by `operations`.
 """

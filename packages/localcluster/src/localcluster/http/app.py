@@ -1,6 +1,6 @@
 """The HTTP application: faults, the request log, and the handler of each path.
 
-Forbidden here: what an operation does.
+Forbidden here: the operations themselves.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Application:
     faults: Faults
 
     def build(self) -> web.Application:
-        """A new aiohttp application (aiohttp binds each to one event loop)."""
+        """Return a new aiohttp application. aiohttp binds each to one event loop."""
         app = web.Application(client_max_size=_BODY_BYTES_MAX)
         app.router.add_route("*", "/{path:.*}", self._answer)
         return app
@@ -46,7 +46,7 @@ class Application:
         return web.Response() if response is None else response
 
     async def _guarded(self, request: web.Request) -> web.StreamResponse | None:
-        """The response; None if the connection was cut."""
+        """Return the response; None if a fault cut the connection."""
         try:
             for fault in self.faults.strike(request.method, request.path):
                 if not await _suffer(fault, request):
@@ -69,7 +69,7 @@ class Application:
 
 
 async def _suffer(fault: Fault, request: web.Request) -> bool:
-    """Apply a fault. False if the connection is closed; raises the error with which it answers."""
+    """Apply a fault. Returns False if it closed the connection; raises the error of the response."""
     if fault.seconds:
         await asyncio.sleep(fault.seconds)
     if fault.hang:

@@ -1,6 +1,6 @@
-"""What kubectl reads before it acts: groups and resources, and that the server validates fields itself.
+"""Discovery documents that kubectl reads first: groups and resources, and support for field validation.
 
-The documents that clients fall back to when a server offers no aggregated discovery. Forbidden here: schemas.
+Clients read these documents if a server offers no aggregated discovery. Forbidden here: schemas.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _OPENAPI = "/openapi/v3"
 
 
 def document(path: str, registry: Registry) -> Object:
-    """The document at a path. Raises a 404."""
+    """Return the document at a path. Raises a 404."""
     if path == "/api":
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
     if path == "/apis":
@@ -63,7 +63,7 @@ def _rows(resource: Resource) -> list[Object]:
 
 
 def _patch(resource: Resource) -> Object:
-    """That the query parameter `fieldValidation` is known: kubectl looks for it before it sends objects."""
+    """Return an operation with the parameter `fieldValidation`, for which kubectl looks before it sends objects."""
     identity = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
     operation = {"parameters": [parameter], "responses": {}, "x-kubernetes-group-version-kind": identity}

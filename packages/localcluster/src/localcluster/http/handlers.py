@@ -1,6 +1,6 @@
-"""One request: from its target, verb and parameters to an operation and a response.
+"""Handling of one request: from its target, verb and parameters to an operation and a response.
 
-Forbidden here: faults, watches; see `app` and `streams`.
+Forbidden here: faults (see `app`), watches (see `streams`).
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _APPLY = "apply-patch+yaml"
 
 
 class Handlers:
-    """Everything except watches."""
+    """Handles all requests except watches."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class Handlers:
         self._evictor = Evictor(store, self._deleter, registry.named("pods"))
 
     async def handle(self, request: web.Request, target: Target) -> web.Response:
-        """The response to a request that is not a watch."""
+        """Return the response to a request that is not a watch."""
         if request.method == "GET":
             accept = request.headers.get("Accept", "")
             media.check_accept(accept)
@@ -80,7 +80,7 @@ class Handlers:
         return media.respond(self._encoded(resource, found.entries, metadata))
 
     def _encoded(self, resource: Resource, entries: list[Entry], metadata: Object) -> bytes:
-        """A list of stored bytes. Items of built-in kinds carry no kind and no apiVersion, custom ones do."""
+        """Return a list of stored bytes. Only items of custom kinds have kind and apiVersion."""
         bodies = [entry.body for entry in entries]
         if resource.custom:
             prefix = resource.prefix
@@ -126,12 +126,12 @@ def _deletion_status(resource: Resource, value: Object) -> Object:
 
 
 def body_of(resource: Resource, entry: Entry) -> bytes:
-    """One object in the form of its version."""
+    """Return an object in the form of the requested version."""
     return encode(resource.shown(entry.decoded())) if resource.renamed else resource.prefix + entry.body[1:]
 
 
 def selection_of(query: Mapping[str, str], target: Target, fields: Mapping[str, Any]) -> Selection:
-    """What a list, watch or collective deletion is restricted to. Raises a 400."""
+    """Return the selection of a list or watch. Raises a 400."""
     return Selection(
         target.namespace,
         selectors.parse_labels(query.get("labelSelector", "")),
@@ -140,7 +140,7 @@ def selection_of(query: Mapping[str, str], target: Target, fields: Mapping[str, 
 
 
 def method_not_allowed() -> ApiError:
-    """405."""
+    """405: the resource does not support the method."""
     text = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", text)
 

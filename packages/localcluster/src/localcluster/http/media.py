@@ -1,6 +1,6 @@
-"""Bodies and media types: the content of a request, and the form of its response.
+"""Bodies and media types of requests and responses.
 
-Requests are JSON, responses are JSON, as objects or tables. Forbidden here: kinds.
+Requests and responses are JSON, lists also as tables. Forbidden here: kinds.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from localcluster.store.entries import decode_json, encode
 
 
 def check_accept(accept: str) -> None:
-    """Raises a 406 unless the client takes JSON."""
+    """Raise a 406 unless the client accepts JSON."""
     kinds = {part.partition(";")[0].strip() for part in accept.split(",")}
     if not kinds & {"", "application/json", "application/*", "*/*"}:
         text = "only the following media types are accepted: application/json, application/yaml"
@@ -21,7 +21,7 @@ def check_accept(accept: str) -> None:
 
 
 async def body_of(request: web.Request) -> Any:
-    """The decoded body, None if it is empty. Raises 400 or 415."""
+    """Return the decoded body; None if it is empty. Raises 400 or 415."""
     raw = await request.read()
     if request.content_type.endswith(("protobuf", "cbor")):
         text = "the body of the request was in an unknown format - accepted media types include: application/json"
@@ -33,13 +33,13 @@ async def body_of(request: web.Request) -> Any:
 
 
 def respond(value: Any, status: int = 200, *, content_type: str = "application/json") -> web.Response:
-    """A response; `value` is an object, or bytes that are JSON already."""
+    """Return a response. `value` is an object, or bytes of JSON."""
     body = value if isinstance(value, bytes) else encode(value)
     return web.Response(body=body, status=status, headers={"Content-Type": content_type})
 
 
 def refuse(error: ApiError) -> web.Response:
-    """The response for a failure."""
+    """Return the response for a failure."""
     response = respond(error.status(), error.code)
     if error.retry_after_seconds:
         response.headers["Retry-After"] = str(error.retry_after_seconds)

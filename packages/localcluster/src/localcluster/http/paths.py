@@ -1,6 +1,6 @@
-"""The target of a request: resource, namespace, name and subresource from its path.
+"""Parsing of a path into resource, namespace, name and subresource.
 
-Rules: `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`. Forbidden here: acting on it.
+Rules: `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`. Forbidden here: handling the request.
 """
 
 from urllib.parse import unquote
@@ -11,7 +11,7 @@ from localcluster.kinds.resource import Target
 
 
 def parse(path: str, registry: Registry) -> Target:
-    """The target of a path under `/api/VERSION` or `/apis/GROUP/VERSION`. Raises a 404 if nothing is served there."""
+    """Return the target of a path below `/api/VERSION` or `/apis/GROUP/VERSION`. Raises a 404."""
     api, *parts = [unquote(part) for part in path.strip("/").split("/")]
     group, version, *rest = ["", *parts] if api == "api" else parts
     namespace = ""

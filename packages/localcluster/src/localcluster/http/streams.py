@@ -1,7 +1,7 @@
-"""Watches over HTTP: lines, bookmarks, the time limit, and their faults.
+"""Watches over HTTP: lines, bookmarks, the time limit, and faults.
 
-Rules: `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` and `storage/cacher`. Forbidden here: filtering; the
-watcher has done that.
+Rules: `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` and `storage/cacher`. Forbidden here: filtering, which the
+watcher does.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ class Streams:
         self.open: set[Watcher] = set()
 
     def end(self, resource: str | None = None) -> int:
-        """End open watches cleanly, after their buffered lines are sent. Returns how many."""
+        """End open watches after their buffered lines are sent. Returns their number."""
         chosen = [one for one in self.open if resource in {None, one.resource}]
         for watcher in chosen:
             watcher.end()
         return len(chosen)
 
     async def handle(self, request: web.Request, target: Target) -> web.StreamResponse:
-        """Serve one watch until its time limit, the client disconnects, or it is ended."""
+        """Serve a watch until its time limit, until the client disconnects, or until it is ended."""
         query, resource = request.query, target.resource
         media.check_accept(request.headers.get("Accept", ""))
         collection = self._store.collection(resource.plural)
@@ -70,7 +70,7 @@ class Streams:
 
 
 class _Stream:
-    """One watch that is being sent."""
+    """The sending of one watch."""
 
     def __init__(
         self, streams: Streams, resource: Resource, watcher: Watcher, request: web.Request, response: web.StreamResponse
@@ -86,7 +86,7 @@ class _Stream:
             self._template |= {"spec": {"containers": None}, "status": {}}
 
     async def run(self, seconds: float, *, bookmarks: bool) -> None:
-        """Send lines as they come; bookmarks from time to time and shortly before the end."""
+        """Send each line at once, and bookmarks periodically and shortly before the end."""
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
         last = end - min(_BOOKMARK_BEFORE_END_SECONDS, seconds / 2)
@@ -96,7 +96,7 @@ class _Stream:
                 return
             now = clock()
             if bookmarks and now >= bookmark:
-                # What came since then is part of the version that the bookmark has.
+                # The bookmark's version includes the lines that came in the meantime.
                 if not await self._drain():
                     return
                 await self._response.write(self._watcher.bookmark(self._template))
@@ -105,7 +105,7 @@ class _Stream:
                 return
 
     async def _drain(self) -> bool:
-        """Send the buffered lines. False if this watch has ended."""
+        """Send the buffered lines. Returns False if the watch has ended."""
         while lines := self._watcher.take():
             delay = self._faults.watch_delay(self._resource.plural)
             if delay:
@@ -138,8 +138,8 @@ class _Stream:
 
 
 def _revision(query: Any) -> int:
-    """After which to begin. Raises a 500, as upstream, and a 501 for a watch that begins with what exists."""
-    if "sendInitialEvents" in query:  # a client that prefers streaming lists lists then, as with servers without them
+    """Return the revision after which to start. Raises a 500, as upstream; a 501 for watches with initial events."""
+    if "sendInitialEvents" in query:  # after this error, clients list instead of streaming a list
         text = "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
         raise invalid("ListOptions", "meta.k8s.io", "", [Cause("FieldValueForbidden", text, "sendInitialEvents")])
     revision = query.get("resourceVersion", "")
@@ -152,7 +152,7 @@ def _revision(query: Any) -> int:
 
 
 def _seconds(query: Any) -> float:
-    """`timeoutSeconds`, by default between 30 and 60 minutes, as upstream."""
+    """Return `timeoutSeconds`, by default between 30 and 60 minutes, as upstream."""
     text = query.get("timeoutSeconds", "")
     if text:
         try:

@@ -1,6 +1,6 @@
-"""Tables of pods and nodes, which `kubectl get` shows. Of other kinds it gets objects, and shows names and ages.
+"""Tables of pods and nodes for `kubectl get`. It shows names and ages of other kinds, from their objects.
 
-Rules: `kubernetes/pkg/printers/internalversion`. Forbidden here: everything that is not display.
+Rules: `kubernetes/pkg/printers/internalversion`. Forbidden here: everything except display.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ CONTENT_TYPE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def wants_table(accept: str, resource: Resource) -> bool:
-    """Whether a client prefers a table of this kind, and there is one."""
+    """True if a client prefers a table, and there is one for this kind."""
     return accept.partition(",")[0].strip() == CONTENT_TYPE and resource.plural in _COLUMNS
 
 
 def table(resource: Resource, entries: Sequence[Entry], metadata: Object, now: datetime) -> Object:
-    """A `meta.k8s.io/v1` Table; each row carries the object's metadata."""
+    """Return a `meta.k8s.io/v1` Table. Each row contains the object's metadata."""
     shown, wide = _COLUMNS[resource.plural]
     columns = [_column(name, 0) for name in shown] + [_column(name, 1) for name in wide]
     values = [entry.decoded() for entry in entries]
@@ -68,7 +68,7 @@ def _node(value: Object, now: datetime) -> list[Any]:
 
 
 def _age(meta: Object, now: datetime) -> str:
-    """How long ago it was created, in seconds, minutes, hours or days."""
+    """Return the age of an object in seconds, minutes, hours or days."""
     seconds = max(int((now - datetime.fromisoformat(meta["creationTimestamp"])).total_seconds()), 0)
     for unit, length, least in (("d", 86400, 2), ("h", 3600, 3), ("m", 60, 2)):
         if seconds >= length * least:

@@ -1,4 +1,4 @@
-"""The kinds this API server knows: their schemas, defaults, admission and validation.
+"""The kinds of this API server: schemas, defaults, admission and validation.
 
-One module a kind that has rules of its own. Forbidden here: HTTP, lists and watches, field management.
+Kinds with many rules have their own module. Forbidden here: HTTP, lists and watches, field management.
 """

@@ -1,6 +1,6 @@
-"""Short schemas of the built-in kinds: enough to detect unknown fields and wrong types in what our users write.
+"""Short schemas of the built-in kinds, to detect unknown fields and wrong types in written objects.
 
-A value that is `ANY` here is stored unchecked, which a real API server would not do. Forbidden here: code.
+Unlike a real API server, this one stores values with the schema `ANY` unchecked. Forbidden here: code.
 """
 
 from typing import Any
@@ -18,23 +18,23 @@ OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, 
 
 
 def record(**fields: Schema) -> Schema:
-    """An object with exactly these fields. A trailing underscore avoids Python's keywords."""
+    """Return the schema of an object with exactly these fields. A trailing underscore avoids Python's keywords."""
     properties = {name.rstrip("_"): schema for name, schema in fields.items()}
     return {"type": "object", "properties": properties, "nullable": True}
 
 
 def mapping(value: Schema) -> Schema:
-    """A map from strings."""
+    """Return the schema of a map from strings."""
     return {"type": "object", "additionalProperties": value, "nullable": True}
 
 
 def listing(item: Schema) -> Schema:
-    """A list."""
+    """Return the schema of a list."""
     return {"type": "array", "items": item, "nullable": True}
 
 
 def optional(schema: Schema) -> Schema:
-    """Null counts as absent, as for every pointer and map in Go."""
+    """Return a schema that also allows null, which counts as absent, as for pointers and maps in Go."""
     return {**schema, "nullable": True}
 
 

@@ -1,6 +1,6 @@
 """CustomResourceDefinitions, and the kinds that they define.
 
-Definitions are accepted at once, a real server needs a moment. One version is served; CEL rules are not evaluated.
+Unlike in a real server, definitions are accepted at once, only one version is served, and CEL rules do not apply.
 Rules: `k8s.io/apiextensions-apiserver`. Forbidden here: knowing the operator's own kinds.
 """
 
@@ -14,13 +14,13 @@ from localcluster.kinds.resource import Object, Resource, Strategy
 
 
 class DefinitionStrategy(Strategy):
-    """The rules of definitions: enough to detect a wrong name or a missing schema."""
+    """The rules of definitions, to detect a wrong name or a missing schema."""
 
     def __init__(self, now: Callable[[], str]) -> None:
         self._now = now
 
     def prepare_create(self, value: Object) -> None:
-        """Defaults of names, and the status that the server's controllers would write."""
+        """Set default names, and the status that the server's controllers would write."""
         spec = value.setdefault("spec", {})
         names = spec.setdefault("names", {})
         names.setdefault("singular", names.get("kind", "").lower())
@@ -29,7 +29,7 @@ class DefinitionStrategy(Strategy):
         value["status"] = self._accepted(spec)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """As on creation; conditions keep their times."""
+        """Set the same values as on creation. Conditions keep their times."""
         self.prepare_create(value)
         value["status"]["conditions"] = old["status"]["conditions"]
 
@@ -47,7 +47,7 @@ class DefinitionStrategy(Strategy):
         }
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Group, names, one storage version with a schema."""
+        """Check group, names, and that there is one storage version with a schema."""
         spec = value.get("spec") or {}
         names, versions = spec.get("names") or {}, spec.get("versions") or []
         causes = [required(f"spec.{name}") for name in ("group", "scope") if not spec.get(name)]
@@ -67,33 +67,33 @@ class DefinitionStrategy(Strategy):
 
 
 class CustomStrategy(Strategy):
-    """Objects of a custom kind: defaults and validation by their schema."""
+    """The rules of a custom kind: defaults and validation by its schema."""
 
     def __init__(self, schema: schemas.Schema) -> None:
         self._schema = {name: item for name, item in schema.get("properties", {}).items() if name != "metadata"}
         self._whole = {"type": "object", "properties": self._schema, "required": schema.get("required", ())}
 
     def prepare_create(self, value: Object) -> None:
-        """Defaults."""
+        """Set defaults."""
         schemas.fill(value, self._whole)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """Defaults."""
+        """Set defaults."""
         super().prepare_update(value, old, has_status=has_status)
         schemas.fill(value, self._whole)
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """Defaults, which also apply to the status."""
+        """Set defaults, which also apply to the status."""
         super().prepare_status(value, old)
         schemas.fill(value, self._whole)
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """All violations of the object's schema."""
+        """Return all violations of the schema."""
         return schemas.check(value, self._whole)
 
 
 def resource_of(definition: Object) -> Resource:
-    """The resource that a definition describes: its storage version."""
+    """Return the resource of a definition's storage version."""
     spec = definition["spec"]
     names = spec["names"]
     version: dict[str, Any] = next(one for one in spec["versions"] if one.get("storage"))

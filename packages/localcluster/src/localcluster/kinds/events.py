@@ -1,6 +1,6 @@
-"""Events: one store, two API groups, and the rules of each.
+"""Events: the rules of both API groups, which share one store.
 
-Stored as core/v1; in `events.k8s.io/v1` fields have other names. Rules: `ValidateEventCreate` and
+They are stored as core/v1. In `events.k8s.io/v1` fields have other names. Rules: `ValidateEventCreate` and
 `ValidateEventUpdate` of `kubernetes/pkg/apis/core/validation/events.go`. Forbidden here: time to live.
 """
 
@@ -31,13 +31,13 @@ SELECTABLE = {
 
 
 class EventStrategy(Strategy):
-    """The rules of events; `strict` adds those of writes through `events.k8s.io`."""
+    """The rules of events. `strict` adds those of writes through `events.k8s.io`."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
 
     def prepare_create(self, value: Object) -> None:
-        """Maps of the core type are never absent."""
+        """Set defaults. Maps of the core type are never absent."""
         for name in ("involvedObject", "source"):
             if value.get(name) is None:
                 value[name] = {}
@@ -45,7 +45,7 @@ class EventStrategy(Strategy):
         value.setdefault("reportingInstance", "")
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Old-style events by their namespace only, new-style ones by every field."""
+        """Check the namespace of old-style events, and all fields of new-style ones."""
         causes = self._new_style(value) if value.get("eventTime") else _old_style(value)
         if not self._strict:
             return causes

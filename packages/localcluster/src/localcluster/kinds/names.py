@@ -1,4 +1,4 @@
-"""Names, labels, annotations and owner references: the syntax of every object's metadata.
+"""The syntax of metadata: names, labels, annotations and owner references.
 
 Rules and wording: `k8s.io/apimachinery/pkg/util/validation` and `.../api/validation`. Forbidden here: kinds.
 """
@@ -42,25 +42,25 @@ def _too_long(limit: int) -> str:
 
 
 def subdomain_problems(name: str) -> list[str]:
-    """Why this is not an RFC 1123 subdomain."""
+    """Return why a name is no RFC 1123 subdomain; empty if it is one."""
     problems = [_too_long(253)] if len(name) > 253 else []
     return problems if re.fullmatch(_SUBDOMAIN, name) else [*problems, _SUBDOMAIN_TEXT]
 
 
 def label_problems(name: str) -> list[str]:
-    """Why this is not an RFC 1123 label."""
+    """Return why a name is no RFC 1123 label; empty if it is one."""
     problems = [_too_long(63)] if len(name) > 63 else []
     return problems if re.fullmatch(_LABEL, name) else [*problems, _LABEL_TEXT]
 
 
 def value_problems(value: str) -> list[str]:
-    """Why this is not a label value."""
+    """Return why a text is no label value; empty if it is one."""
     problems = [_too_long(63)] if len(value) > 63 else []
     return problems if re.fullmatch(_VALUE, value) else [*problems, _VALUE_TEXT]
 
 
 def key_problems(key: str) -> list[str]:
-    """Why this is not a qualified name (a label or annotation key)."""
+    """Return why a key of a label or annotation is no qualified name; empty if it is one."""
     prefix, slash, name = key.rpartition("/")
     problems = []
     if "/" in prefix:
@@ -79,12 +79,12 @@ def key_problems(key: str) -> list[str]:
 
 
 def label_name(key: str, path: str) -> list[Cause]:
-    """A key of a taint, a toleration or a label."""
+    """Check the key of a taint, a toleration or a label."""
     return [wrong(path, key, text) for text in key_problems(key)]
 
 
 def check_metadata(meta: Mapping[str, Any], *, label_only: bool = False) -> list[Cause]:
-    """Name, labels, annotations, owners."""
+    """Check name, labels, annotations and owner references."""
     name = meta.get("name", "")
     problems = label_problems(name) if label_only else subdomain_problems(name)
     causes = [wrong("metadata.name", name, text) for text in problems]

@@ -1,4 +1,4 @@
-"""Nodes: taints, and the taint that admission adds to a new one.
+"""Nodes: rules of taints, and the taint that admission adds to new nodes.
 
 Rules: `ValidateNode`, `ValidateNodeUpdate`, the admission plugin NodeTaint. Forbidden here: heartbeats, readiness.
 """
@@ -15,12 +15,12 @@ NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 class NodeStrategy(Strategy):
-    """The rules of nodes. A taint's field path begins with `metadata`, as it does upstream."""
+    """The rules of nodes. Field paths of taints begin with `metadata`, as upstream."""
 
     status_keeps_metadata = True
 
     def prepare_create(self, value: Object) -> None:
-        """Add the not-ready taint to a new node; node-lifecycle removes it, which no controller does here."""
+        """Add the not-ready taint to a new node. In a real cluster the node lifecycle controller removes it."""
         status = value["status"] = dict(value.get("status") or {})
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
         status["nodeInfo"] = dict.fromkeys(_NODE_INFO.split(), "") | (status.get("nodeInfo") or {})
@@ -30,7 +30,7 @@ class NodeStrategy(Strategy):
             spec["taints"] = [*taints, dict(NOT_READY)]
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Taints; the provider ID and the pod CIDR are set once."""
+        """Check taints, and that the provider ID and the pod CIDR do not change once set."""
         spec = value.get("spec") or {}
         causes = check_taints(spec.get("taints") or [], "metadata.taints")
         before = (old or {}).get("spec") or {}

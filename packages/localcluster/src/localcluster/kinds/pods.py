@@ -1,4 +1,4 @@
-"""Pods: defaults, admission, how they are deleted.
+"""Pods: defaults, admission, validation, and the grace period of deletions.
 
 Rules: `kubernetes/pkg/registry/core/pod/strategy.go`, `apis/core/validation`, the admission plugins
 DefaultTolerationSeconds and Priority. Containers are checked for name and image only. Forbidden here: eviction.
@@ -36,7 +36,7 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 class PodStrategy(Strategy):
-    """The rules of pods. `comparison_operators` is the gate TaintTolerationComparisonOperators."""
+    """The rules of pods. `comparison_operators` is the feature gate TaintTolerationComparisonOperators."""
 
     status_keeps_metadata = True
 
@@ -44,7 +44,7 @@ class PodStrategy(Strategy):
         self._comparison_operators = comparison_operators
 
     def prepare_create(self, value: Object) -> None:
-        """Defaults, default tolerations, priority; a new pod is Pending."""
+        """Set defaults, default tolerations, priority, and the phase Pending."""
         spec = value.setdefault("spec", {})
         for name, default in _SPEC_DEFAULTS.items():
             if spec.get(name) is None:
@@ -54,20 +54,20 @@ class PodStrategy(Strategy):
         value["status"] = {"phase": "Pending"}
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """Conditions always have their times; the spec does not change."""
+        """Keep the spec, and give each condition its times."""
         super().prepare_status(value, old)
         for condition in (value.get("status") or {}).get("conditions") or ():
             condition.setdefault("lastProbeTime", None)
             condition.setdefault("lastTransitionTime", None)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """Only metadata changes: of the rules for changes of the spec nothing is known here."""
+        """Allow changes of metadata only. The rules for changes of the spec are not implemented."""
         keep(value, old, "status")
         if value.get("spec") != old["spec"]:
             raise not_served("changes of the spec of a pod")
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Containers, restart policy and tolerations of a new pod."""
+        """Check containers, restart policy and tolerations of a new pod."""
         if old is not None:
             return []
         spec = value["spec"]
@@ -82,7 +82,7 @@ class PodStrategy(Strategy):
 
 
 def _admit_priority(name: str, spec: Object) -> None:
-    """There are no PriorityClasses here."""
+    """Set the default priority, and refuse any other, since there are no PriorityClasses."""
     class_name, given = spec.get("priorityClassName"), spec.get("priority")
     if class_name:
         raise forbidden("pods", "", name, f"no PriorityClass with name {class_name} was found")
@@ -114,7 +114,7 @@ def _check_containers(spec: Object) -> list[Cause]:
 
 
 def grace_seconds(pod: Object, asked: int | None) -> int:
-    """Seconds for which a deletion waits for the kubelet; 0 removes at once."""
+    """Return the grace period of a deletion in seconds; 0 removes the pod at once."""
     if not pod["spec"].get("nodeName") or pod.get("status", {}).get("phase") in _TERMINAL:
         return 0
     grace: int = pod["spec"].get("terminationGracePeriodSeconds", 0) if asked is None else asked
@@ -122,7 +122,7 @@ def grace_seconds(pod: Object, asked: int | None) -> int:
 
 
 def set_condition(pod: Object, kind: str, status: str, now: str, *, reason: str = "", message: str = "") -> None:
-    """Set a condition; its transition time changes only with its status."""
+    """Set a condition. Its transition time changes only with its status."""
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     texts = {"reason": reason, "message": message}
     new = {"type": kind, "status": status, **{name: text for name, text in texts.items() if text}}
@@ -136,6 +136,6 @@ def set_condition(pod: Object, kind: str, status: str, now: str, *, reason: str 
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether the Ready condition is True."""
+    """True if the Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

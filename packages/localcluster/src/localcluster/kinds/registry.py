@@ -1,6 +1,6 @@
-"""Which resources are served: the built-in ones, and those of the present CustomResourceDefinitions.
+"""The registry of served resources: the built-in ones, and those of the stored CustomResourceDefinitions.
 
-The one list of built-in resources. Forbidden here: rules of a kind.
+It contains the only list of built-in resources. Forbidden here: rules of a kind.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _DEFINITIONS = "customresourcedefinitions"
 
 
 class Registry:
-    """Resources by group, version and plural; each has its collection in the store."""
+    """Resources by group, version and plural. Each has a collection in the store."""
 
     def __init__(self, store: Store, *, comparison_operators: bool) -> None:
         self._store = store
@@ -30,14 +30,14 @@ class Registry:
         store.subscribe(_DEFINITIONS, self._definition_changed)
 
     def find(self, group: str, version: str, plural: str) -> Resource:
-        """The resource. Raises a 404."""
+        """Return a resource. Raises a 404."""
         resource = self._resources.get((group, version, plural))
         if resource is None:
             raise no_such_path()
         return resource
 
     def named(self, name: str) -> Resource:
-        """By plural."""
+        """Return a resource by its plural. Raises a 404."""
         for resource in self:
             if name == resource.plural:
                 return resource

@@ -1,4 +1,4 @@
-"""The description of one resource: names, scope, schema, and the strategy that has its rules.
+"""The description of a resource: names, scope, schema, and the strategy with its rules.
 
 Forbidden here: particular kinds.
 """
@@ -15,21 +15,21 @@ Object = dict[str, Any]
 
 
 class Strategy:
-    """The rules of a kind. By default, only a status subresource is kept separate, if there is one."""
+    """The rules of a kind. By default, only the status is protected, if it is a subresource."""
 
-    status_keeps_metadata = False  # may a write to /status change labels and annotations too?
-    label_names = False  # must the name be a DNS label?
+    status_keeps_metadata = False  # True if a write to /status may also change labels and annotations
+    label_names = False  # True if the name has to be a DNS label
 
     def prepare_create(self, value: Object) -> None:
-        """Defaults and mutating admission, before validation."""
+        """Apply defaults and mutating admission to a new object, before validation."""
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """The same for a write that is not to /status, which must not change the status."""
+        """Apply defaults and admission to a write that is not to /status, and keep the old status."""
         if has_status:
             keep(value, old, "status")
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """A write to /status changes the status only."""
+        """Restore everything except the status after a write to /status."""
         for name in {*value, *old} - {"status", "metadata"}:
             keep(value, old, name)
         if self.status_keeps_metadata:
@@ -37,13 +37,13 @@ class Strategy:
         value["metadata"] = {**old["metadata"], "resourceVersion": value["metadata"].get("resourceVersion")}
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Everything wrong with an object; `old` is what it replaces."""
+        """Return all faults of an object. `old` is the object that it replaces."""
         return []
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource of one API group and version."""
+    """A resource of one API group and version."""
 
     group: str
     version: str
@@ -55,10 +55,10 @@ class Resource:
     subresources: tuple[str, ...] = ()
     generation: bool = False
     custom: bool = False
-    read_only: bool = False  # clients read what the store is given: no rules of writes are known here
+    read_only: bool = False  # True if the rules for writes are not implemented, so that clients can only read
     strategy: Strategy = field(default_factory=Strategy)
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)  # fields of this version -> as they are stored
+    renamed: Mapping[str, str] = field(default_factory=dict)  # field of this version -> field as stored
 
     @property
     def api_version(self) -> str:
@@ -67,16 +67,16 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is a subresource."""
+        """True if the status is a subresource."""
         return "status" in self.subresources
 
     @property
     def prefix(self) -> bytes:
-        """The prefix of the stored bytes of an object of this version."""
+        """Bytes that replace the opening brace of a stored object, to add kind and apiVersion."""
         return encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
 
     def shown(self, value: Object) -> Object:
-        """A whole object of this version from a stored value."""
+        """Return the object of this version for a stored value."""
         names = {stored: name for name, stored in self.renamed.items()}
         body = {names.get(name, name): item for name, item in value.items()}
         return {"kind": self.kind, "apiVersion": self.api_version, **body}

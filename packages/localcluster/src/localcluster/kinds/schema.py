@@ -1,7 +1,7 @@
-"""Structural schemas: unknown fields, defaults, validation. For custom kinds and, in short form, for built-in ones.
+"""Structural schemas of custom and built-in kinds: unknown fields, defaults, validation.
 
 Messages follow `k8s.io/kube-openapi/pkg/validation` and `field.Error`. CEL rules (`x-kubernetes-validations`) are not
-evaluated: only a real API server does. Forbidden here: anything about a particular kind.
+evaluated. Forbidden here: anything about a particular kind.
 """
 
 import re
@@ -26,7 +26,7 @@ _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d
 
 
 def unknown(value: Any, schema: Schema, path: str = "") -> list[str]:
-    """The paths of fields that the schema does not define."""
+    """Return the paths of fields that the schema does not define."""
     if isinstance(value, list):
         items = schema.get("items", {})
         return [one for index, item in enumerate(value) for one in unknown(item, items, f"{path}[{index}]")]
@@ -44,7 +44,7 @@ def unknown(value: Any, schema: Schema, path: str = "") -> list[str]:
 
 
 def fill(value: Any, schema: Schema) -> None:
-    """Apply defaults, in place, top down. A null where null is not allowed counts as absent if there is a default."""
+    """Apply defaults in place, top down. A null that the schema does not allow is replaced by the default, if any."""
     if isinstance(value, list):
         for item in value:
             fill(item, schema.get("items", {}))
@@ -67,7 +67,7 @@ def _copy(value: Any) -> Any:
 
 
 def check(value: Any, schema: Schema, path: str = "") -> list[Cause]:
-    """All violations of the schema in a value."""
+    """Return all violations of the schema in a value."""
     if value is None and schema.get("nullable"):
         return []
     problem = _type_problem(value, schema, path)
@@ -101,7 +101,7 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def type_name(value: Any) -> str:
-    """The JSON name of a value's type."""
+    """Return the JSON name of a value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):

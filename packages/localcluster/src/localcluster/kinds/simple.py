@@ -1,4 +1,4 @@
-"""Kinds with few rules: leases, disruption budgets, namespaces.
+"""Kinds with few rules: Leases, PodDisruptionBudgets, Namespaces.
 
 Rules: `kubernetes/pkg/apis/{coordination,policy}/validation`. Forbidden here: controllers (see `controllers/`).
 """
@@ -13,14 +13,14 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 
 
 class LeaseStrategy(Strategy):
-    """Leases: numbers in range. Optimistic locking is required on update (`unconditional_update` is off)."""
+    """The rules of Leases."""
 
     def prepare_create(self, value: Object) -> None:
-        """A lease always has its spec."""
+        """Set the spec, which is never absent."""
         value.setdefault("spec", {})
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Duration above 0, transitions not below 0."""
+        """Check the duration, the transitions, and that a preferred holder has a strategy."""
         spec = value.get("spec") or {}
         causes = []
         duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
@@ -35,22 +35,22 @@ class LeaseStrategy(Strategy):
 
 
 class BudgetStrategy(Strategy):
-    """PodDisruptionBudgets. A new one has an empty status, so evictions under it wait for the controller."""
+    """The rules of PodDisruptionBudgets. Evictions under a new one wait until the controller has set its status."""
 
     status_keeps_metadata = True
 
     def prepare_create(self, value: Object) -> None:
-        """No status yet; the counts are always present."""
+        """Set an empty status. Its counts are never absent."""
         value.setdefault("spec", {})
         value["status"] = dict.fromkeys(_COUNTS, 0)
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """Missing counts are 0."""
+        """Keep everything except the status, in which missing counts become 0."""
         super().prepare_status(value, old)
         value["status"] = dict.fromkeys(_COUNTS, 0) | (value.get("status") or {})
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """One bound, in range; counts of the status not below 0."""
+        """Check that there is at most one bound, and the ranges of the bound and of the counts."""
         spec, status = value.get("spec") or {}, value.get("status") or {}
         causes = []
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -81,18 +81,18 @@ def _bound(value: Any, field: str) -> list[Cause]:
 
 
 class NamespaceStrategy(Strategy):
-    """Namespaces."""
+    """The rules of Namespaces."""
 
     label_names = True
 
     def prepare_create(self, value: Object) -> None:
-        """Active, with the label that carries its name and the finalizer that its deletion waits for."""
+        """Set the phase Active, the label with the name, and the finalizer."""
         meta = value["metadata"]
         meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta.get("name", "")}
         value["spec"] = {"finalizers": ["kubernetes"]}
         value["status"] = {"phase": "Active"}
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """Only metadata changes."""
+        """Allow changes of metadata only."""
         keep(value, old, "spec")
         keep(value, old, "status")

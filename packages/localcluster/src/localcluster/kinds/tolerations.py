@@ -1,7 +1,7 @@
-"""Taints and tolerations as the API server sees them: syntax, never whether one tolerates the other.
+"""The syntax of taints and tolerations, as the API server validates it.
 
 Rules and wording: `ValidateTolerations` and `validateNodeTaints` of `kubernetes/pkg/apis/core/validation`.
- Forbidden here: the operators of this project's own engine.
+Forbidden here: the operators of this project's own engine.
 """
 
 import re
@@ -19,7 +19,7 @@ _COMPARISONS = ("Gt", "Lt")
 
 
 def check_tolerations(tolerations: Sequence[Object], path: str, *, comparison_operators: bool) -> list[Cause]:
-    """Everything wrong with a pod's tolerations. `Gt` and `Lt` are refused unless their feature gate is on."""
+    """Return all faults of a pod's tolerations. `Gt` and `Lt` are refused unless their feature gate is on."""
     causes = []
     for index, toleration in enumerate(tolerations):
         causes += _check_toleration(toleration, f"{path}[{index}]", comparison_operators=comparison_operators)
@@ -73,7 +73,7 @@ def _check_effect(effect: str, field: str) -> list[Cause]:
 
 
 def check_taints(taints: Sequence[Object], path: str) -> list[Cause]:
-    """Everything wrong with a node's taints."""
+    """Return all faults of a node's taints."""
     causes: list[Cause] = []
     seen = set()
     for index, taint in enumerate(taints):
@@ -98,7 +98,7 @@ _DEFAULTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def add_defaults(spec: Object) -> None:
-    """The DefaultTolerationSeconds admission plugin: 300 s for not-ready and unreachable, where nothing covers them."""
+    """Add the tolerations of the admission plugin DefaultTolerationSeconds: 300 s for not-ready and unreachable."""
     tolerations = spec.get("tolerations") or []
     for key in _DEFAULTS:
         covered = any(

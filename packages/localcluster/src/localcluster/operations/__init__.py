@@ -1,4 +1,4 @@
-"""What a request does, as a function on the store: create, update, patch, apply, delete, bind, evict.
+"""Operations on the store: create, update, patch, apply, delete, evict.
 
-Synchronous, so each is atomic. Forbidden here: HTTP, lists and watches.
+All are synchronous, and therefore atomic. Forbidden here: HTTP, lists and watches.
 """

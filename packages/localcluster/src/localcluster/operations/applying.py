@@ -1,6 +1,6 @@
-"""Server-side apply of labels and annotations: who set which, and the removal of what is no longer applied.
+"""Server-side apply of labels and annotations: owners of fields, and removal of those that are no longer applied.
 
-Rules: `sigs.k8s.io/structured-merge-diff`. It is served for nodes, with `force`, as the operator asks for it.
+Rules: `sigs.k8s.io/structured-merge-diff`. It is served for nodes and with `force` only, as the operator uses it.
 Forbidden here: storing anything.
 """
 
@@ -17,14 +17,14 @@ _APPLICABLE = frozenset({*_MAPS, "name", "uid", "resourceVersion"})
 
 
 def check_config(config: Object) -> None:
-    """Raises a 501 for more than labels and annotations."""
+    """Raise a 501 for fields other than labels and annotations."""
     rest = [*(config.keys() - {"metadata"}), *(config["metadata"].keys() - _APPLICABLE)]
     if rest:
         raise not_served(f"server-side apply of {', '.join(sorted(rest))}")
 
 
 def track(old: Object, new: Object, owner: Owner) -> None:
-    """A write other than apply: the owner has what it changed. Sets managedFields in the metadata `new`."""
+    """Set managedFields in the metadata `new` after a write other than apply. Its writer owns the changed fields."""
     owners, was, now = _owners(old), _fields(old), _fields(new)
     changed = {path for path, text in now.items() if was.get(path) != text}
     for paths in owners.values():
@@ -34,7 +34,7 @@ def track(old: Object, new: Object, owner: Owner) -> None:
 
 
 def apply(live: Object, config: Object, owner: Owner) -> Object:
-    """The metadata `live` with an applied one merged in; its fields are taken from other owners where they differ."""
+    """Return the metadata `live` merged with an applied one, which takes over fields with other values."""
     owners, was, wanted = _owners(live), _fields(live), _fields(config)
     before = owners.pop(owner, set())
     for paths in owners.values():

@@ -1,4 +1,4 @@
-"""An object from the body of a request: its types are checked, unknown fields are always refused.
+"""Decoding of an object from the body of a request, with a check of types and unknown fields.
 
 Forbidden here: access to the store.
 """
@@ -11,9 +11,9 @@ from localcluster.kinds.resource import Object, Resource
 
 
 def decode(resource: Resource, body: Any, *, patched: str | None = None) -> Object:
-    """The stored form of a body. `patched` is the text of the patch that produced it. Raises a 400, for patches a 422.
+    """Return the stored form of a body. Raises a 400, for patches a 422. `patched` is the text of the patch.
 
-    Unknown fields are refused as with `fieldValidation=Strict`, whatever a client asks for.
+    Unknown fields are always refused, as with `fieldValidation=Strict`.
     """
     if not isinstance(body, dict):
         raise bad_request(f"couldn't decode the request body as a {resource.kind}")
@@ -59,7 +59,7 @@ _OMITTED = {"spec": ("podCIDRs", "taints", "tolerations"), "status": ("condition
 
 
 def _omit_empty(value: Object, *, custom: bool) -> None:
-    """What Go's `omitempty` leaves out: all that is empty in metadata, and some lists of built-in kinds."""
+    """Remove empty values as Go's `omitempty` does: all in metadata, and some lists of built-in kinds."""
     value["metadata"] = {name: item for name, item in value["metadata"].items() if item not in ({}, [], "")}
     for part, names in () if custom else _OMITTED.items():
         for name in names:
@@ -68,7 +68,7 @@ def _omit_empty(value: Object, *, custom: bool) -> None:
 
 
 def without_nulls(value: Any) -> Any:
-    """Absent and null are the same in built-in kinds."""
+    """Remove nulls, which count as absent in built-in kinds."""
     if isinstance(value, dict):
         return {name: without_nulls(item) for name, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value

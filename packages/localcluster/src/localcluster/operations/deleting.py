@@ -1,7 +1,7 @@
-"""Deletion: preconditions, and the grace of pods.
+"""Deletion: preconditions, and the grace period of pods.
 
-Rules: `k8s.io/apiserver/pkg/registry/rest/delete.go`. `propagationPolicy` is accepted and ignored: no garbage
-collector runs here. Forbidden here: what a kubelet does.
+Rules: `k8s.io/apiserver/pkg/registry/rest/delete.go`. `propagationPolicy` is accepted and ignored, since there is no
+garbage collector. Forbidden here: the work of a kubelet.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from localcluster.store.store import Store
 
 
 class DeleteOptions(NamedTuple):
-    """The DeleteOptions of a request; None is "not given"."""
+    """The DeleteOptions of a request. None means not given."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -25,7 +25,7 @@ class DeleteOptions(NamedTuple):
 
     @classmethod
     def parse(cls, body: Any) -> "DeleteOptions":
-        """The options in a body, or in the `deleteOptions` of an Eviction. Raises 400 and 501."""
+        """Read the options in a body, or in the `deleteOptions` of an Eviction. Raises 400 and 501."""
         body = without_nulls(body or {})
         problems = schemas.check(body, shapes.DELETE_OPTIONS, "DeleteOptions")
         if problems:
@@ -43,7 +43,7 @@ class Deleter:
         self._store = store
 
     def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Object:
-        """Delete an object. Returns its last state. Raises 404, 409 for a failed precondition, 501."""
+        """Delete an object and return its last state. Raises 404, 409 for a failed precondition, 501."""
         entry = self._store.entry(resource.plural, name, namespace)
         self.check_preconditions(resource, entry, options)
         if resource.plural == "namespaces" or entry.decoded()["metadata"].get("finalizers"):
@@ -53,7 +53,7 @@ class Deleter:
         return self._store.delete(resource.plural, name, namespace)
 
     def check_preconditions(self, resource: Resource, entry: Entry, options: DeleteOptions) -> None:
-        """Raises a 409 that names the kind, as upstream."""
+        """Raise a 409 if a precondition fails. It names the kind, as upstream."""
         for field, wanted, have in (
             ("UID", options.uid, entry.uid),
             ("ResourceVersion", options.resource_version, str(entry.revision)),
@@ -72,7 +72,7 @@ class Deleter:
         if pending is None:
             grace = grace_seconds(value, asked)
         elif asked is None or asked >= pending:
-            return value  # a grace can only be shortened
+            return value  # a grace period can only be shortened
         elif asked:
             raise not_served("deletions that shorten the grace of a pod, except to 0")
         else:

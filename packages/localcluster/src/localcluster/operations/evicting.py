@@ -1,7 +1,7 @@
-"""The eviction subresource, step by step as `kubernetes/pkg/registry/core/pod/storage/eviction.go` of 1.37.
+"""The eviction subresource, with the steps of `kubernetes/pkg/registry/core/pod/storage/eviction.go` of 1.37.
 
-Its special cases are kept: a budget is spent before the UID is compared, two budgets are a 500 without a reason, and an
-eviction of a Pending, terminal or terminating pod checks no budget. Forbidden here: computing budgets.
+Special cases are the same, too: a budget is decremented before the UID is compared, two budgets are a 500 without a
+reason, and for a Pending, terminal or terminating pod no budget is checked. Forbidden here: computing budgets.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _NOT_RUNNING = frozenset({"Succeeded", "Failed", "Pending"})
 
 
 class Evictor:
-    """Evicts pods and updates budgets."""
+    """Evicts pods and decrements budgets."""
 
     def __init__(self, store: Store, deleter: Deleter, pods: Resource) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class Evictor:
         self._pods = pods
 
     def evict(self, namespace: str, name: str, body: Any) -> Object:
-        """Evict a pod; returns the Status. Raises 400, 404, 409, 429, 500, 501."""
+        """Evict a pod and return the Status. Raises 400, 404, 409, 429, 500, 501."""
         options = _options(name, body)
         entry = self._store.entry("pods", name, namespace)
         pod = entry.decoded()

@@ -1,7 +1,7 @@
-"""JSON merge patch (RFC 7386), and of strategic merge patches what the operator and the quick start send.
+"""JSON merge patch (RFC 7386), and strategic merge patch as far as the operator and the quick start use it.
 
-Rules: `k8s.io/apimachinery/pkg/util/strategicpatch`. Directives and other lists are refused: what is known of the
-kinds here does not say how they merge. Forbidden here: rules of a kind.
+Rules: `k8s.io/apimachinery/pkg/util/strategicpatch`. Directives and other lists are refused, since the schemas here do
+not contain their merge strategies. Forbidden here: rules of a kind.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ _KEYED = {"conditions": "type"}
 
 
 def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
-    """The target with the patch merged into it; null deletes. Raises 400 and 501 for a strategic patch."""
+    """Return the target merged with the patch, in which null deletes. Raises 400 and 501 for a strategic patch."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -30,7 +30,7 @@ def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
 
 
 def _merge_list(name: str, live: list[Any], patch: list[Any]) -> list[Any]:
-    """Items of the patch in its order; each other item before the first of these that followed it."""
+    """Merge a list by key. Patched items have the order of the patch; each other item stays before a later one."""
     key = _KEYED.get(name)
     if key is None:
         raise not_served(f"a strategic merge patch of the list {name}")

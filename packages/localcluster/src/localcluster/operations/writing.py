@@ -1,7 +1,7 @@
-"""Create, update, patch and apply.
+"""The operations create, update, patch and apply.
 
 The order of steps is that of upstream: decode, prepare (defaults and admission), validate, track field owners, store.
-Forbidden here: rules of a kind; they are in its strategy.
+Forbidden here: rules of a kind, which are in its strategy.
 """
 
 import random
@@ -42,13 +42,13 @@ MERGE, STRATEGIC = "merge-patch+json", "strategic-merge-patch+json"
 
 
 class Writer:
-    """Writes that pass admission and validation. Every method returns the object in the form of its version."""
+    """Writes with admission and validation. Every method returns the object in the form of the requested version."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def create(self, target: Target, body: Any, manager: str) -> Object:
-        """POST. Raises 400, 403, 404 (namespace), 409, 422."""
+        """Create an object (POST). Raises 400, 403, 404 (namespace), 409, 422."""
         if target.resource.read_only:
             raise not_served(f"writes of {target.resource.plural}")
         resource, value = target.resource, decode(target.resource, body)
@@ -73,7 +73,7 @@ class Writer:
         return resource.shown(self._store.create(resource.plural, value))
 
     def update(self, target: Target, body: Any, manager: str) -> Object:
-        """PUT of the newest version. Raises 400, 404, 409, 422."""
+        """Replace the newest version of an object (PUT). Raises 400, 404, 409, 422."""
         resource, value = target.resource, decode(target.resource, body)
         meta = value["metadata"]
         _match_url(meta, target)
@@ -88,7 +88,7 @@ class Writer:
         return self._finish(target, old, value, manager)
 
     def patch(self, target: Target, form: str, patch: Any, manager: str) -> Object:
-        """PATCH of the two stateless forms that are served. Raises 404, 409, 415, 422, 501."""
+        """Apply a JSON merge patch or a strategic merge patch (PATCH). Raises 404, 409, 415, 422, 501."""
         old = self._read(target)
         body = _patched(target.resource, form, target.resource.shown(old), patch)
         value = decode(target.resource, body, patched=encode(patch).decode())
@@ -96,7 +96,7 @@ class Writer:
         return self._finish(target, old, value, manager)
 
     def apply(self, target: Target, config: Any, manager: str, *, force: bool) -> Object:
-        """Server-side apply to a node. Raises 400, 404, 409, 415, 422, and 501 for what is not served."""
+        """Apply a configuration to a node (server-side apply). Raises 400, 404, 409, 415, 422, 501."""
         if target.resource.plural != "nodes" or target.subresource or not force:
             raise not_served("server-side apply, except to nodes and with force")
         if isinstance(config, dict) and not (config.get("kind") and config.get("apiVersion")):
@@ -119,7 +119,7 @@ class Writer:
     # Shared steps
 
     def _finish(self, target: Target, old: Object, value: Object, manager: str, *, applied: bool = False) -> Object:
-        """Prepare, validate, track and store what replaces `old`."""
+        """Prepare, validate, track and store the object that replaces `old`."""
         resource = target.resource
         meta, old_meta = value["metadata"], old["metadata"]
         name = old_meta["name"]

@@ -1,4 +1,4 @@
-"""Storage: objects as encoded JSON under one revision counter, their recent history, lists and watches over both.
+"""Storage of objects as encoded JSON with one revision counter and their recent history, and lists and watches of them.
 
 Forbidden here: rules of kinds, admission, validation, HTTP.
 """

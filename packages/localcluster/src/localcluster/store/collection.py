@@ -1,6 +1,6 @@
-"""All objects of one kind, in order, with their recent history and their listeners.
+"""The collection of all objects of one kind, with their recent history and listeners.
 
-Forbidden here: choosing revisions, and changing what is written.
+Forbidden here: choosing revisions, and changing written objects.
 """
 
 from bisect import bisect_left, insort
@@ -37,11 +37,11 @@ class Collection:
         self.order: list[Key] = []
         self.history: deque[Change] = deque()
         self.history_limit = history_limit
-        self.oldest = revision  # all changes after this revision are kept
+        self.oldest = revision  # the history has all changes after this revision
         self.listeners: list[Listener] = []
 
     def record(self, change: Change) -> None:
-        """Make the change the newest state, add it to the history, and notify all listeners, in this order."""
+        """Apply a change to the newest state, add it to the history, and notify all listeners, in this order."""
         key = change.key
         if change.after is None:
             del self.entries[key]
@@ -57,7 +57,7 @@ class Collection:
             listener(change)
 
     def since(self, revision: int) -> Iterable[Change]:
-        """All changes after a revision, oldest first; the caller has compared with `oldest`."""
+        """Return all changes after a revision, oldest first. The revision must not be before `oldest`."""
         later = []
         for change in reversed(self.history):
             if change.revision <= revision:
@@ -66,7 +66,7 @@ class Collection:
         return reversed(later)
 
     def state_at(self, revision: int) -> list[Entry]:
-        """Every entry as it was, ordered by key; the caller has compared with `oldest`."""
+        """Return all entries at a revision, ordered by key. The revision must not be before `oldest`."""
         changed: dict[Key, Entry | None] = {}
         for change in reversed(self.history):
             if change.revision <= revision:

@@ -1,7 +1,7 @@
-"""The stored form of an object, and of a change to it.
+"""The stored form of an object and of a change.
 
-Objects are kept as encoded JSON (without `kind` and `apiVersion`, which belong to the requested version), so a list or
-a watch returns bytes that are encoded once. Forbidden here: deciding anything.
+Objects are stored as encoded JSON, so that lists and watches need not encode them. `kind` and `apiVersion` are left
+out, since they depend on the requested version. Forbidden here: decisions.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ decode_json = msgspec.json.Decoder().decode
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One state of one object."""
+    """The state of an object at one revision."""
 
     key: Key
     revision: int
@@ -29,19 +29,19 @@ class Entry(msgspec.Struct, frozen=True):
     fields: dict[str, str]
 
     def decoded(self) -> Object:
-        """A new copy that the caller may change."""
+        """Return a new copy of the object, which the caller may change."""
         value: Object = decode_json(self.body)
         return value
 
     def at_revision(self, revision: int) -> "Entry":
-        """The same state with another revision: the object in the event of a deletion."""
+        """Return the same state with another revision, as in the event of a deletion."""
         value = self.decoded()
         value["metadata"]["resourceVersion"] = str(revision)
         return Entry(self.key, revision, self.uid, encode(value), self.labels, self.fields)
 
 
 class Change:
-    """One write: `before` is None for a creation, `after` for a deletion."""
+    """One write. `before` is None for a creation, `after` for a deletion."""
 
     __slots__ = ("_frames", "_left", "after", "before", "revision")
 
@@ -59,20 +59,20 @@ class Change:
 
     @property
     def last(self) -> Entry:
-        """The newest known state: the written or the deleted object."""
+        """The newest state: the written or the deleted object."""
         entry = self.after or self.before
         if entry is None:
             raise ValueError("a change has a state before or after it")
         return entry
 
     def left(self) -> Entry:
-        """The last state of an object that leaves a watcher's selection, at this change's revision."""
+        """Return the last state of an object that leaves a watcher's selection, with this change's revision."""
         if self._left is None:
             self._left = (self.before or self.last).at_revision(self.revision)
         return self._left
 
     def frame(self, kind: str, prefix: bytes) -> bytes:
-        """The watch line of this change, encoded once for all watchers of one version.
+        """Return the watch line of this change, encoded once for all watchers of a version.
 
         `prefix` is `{"kind":...,"apiVersion":...,`.
         """
@@ -85,20 +85,20 @@ class Change:
 
 
 class Selection(NamedTuple):
-    """What a list or a watch is restricted to."""
+    """The restriction of a list or watch by namespace, labels and fields."""
 
     namespace: str = ""
     labels: Selector = ()
     fields: Selector = ()
 
     def passes(self, entry: Entry | None) -> bool:
-        """Whether the selection includes this state."""
+        """True if the selection includes this state."""
         if entry is None or (self.namespace and entry.key[0] != self.namespace):
             return False
         return matches(self.labels, entry.labels) and matches(self.fields, entry.fields)
 
     def sees(self, change: Change) -> str | None:
-        """The watch event for this change: entering is ADDED and leaving is DELETED, whatever was written."""
+        """Return the type of the watch event for this change. Entering the selection is ADDED, leaving it DELETED."""
         now, was = self.passes(change.after), self.passes(change.before)
         if now:
             return "MODIFIED" if was else "ADDED"
@@ -106,7 +106,7 @@ class Selection(NamedTuple):
 
 
 def selectable(value: Mapping[str, Any], paths: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """The field selectors' view of an object. Absent is the empty string, as upstream; booleans are text."""
+    """Return the selectable fields of an object as text. As upstream, an absent field is the empty string."""
     found = {}
     for label, path in paths.items():
         item: Any = value

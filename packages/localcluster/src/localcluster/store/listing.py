@@ -1,7 +1,7 @@
-"""Lists: the newest state, page by page over one consistent snapshot.
+"""Lists of the newest state, in pages of one consistent snapshot.
 
 Rules: "Retrieving large results sets in chunks" of the Kubernetes API concepts, and `apiserver/pkg/storage` for tokens
-and messages. Lists of a given revision are refused. Forbidden here: encoding objects; a page is made of stored bytes.
+and messages. Lists of a given revision are refused. Forbidden here: encoding objects.
 """
 
 import base64
@@ -21,7 +21,7 @@ _EXPIRED = (
 
 
 class Page(NamedTuple):
-    """Some entries of a list, the list's revision, and the token of the next page."""
+    """A page of a list: entries, the list's revision, and the token of the next page."""
 
     entries: list[Entry]
     revision: int
@@ -31,7 +31,7 @@ class Page(NamedTuple):
 def page(
     collection: Collection, selection: Selection, newest: int, *, limit: int = 0, token: str = "", revision: str = ""
 ) -> Page:
-    """One page of the state at `newest`, or at the revision of the token. Raises 400, 410, and 501."""
+    """Return a page of the state at `newest`, or at the revision of the token. Raises 400, 410 and 501."""
     if revision not in {"", "0"}:
         raise not_served("lists of a given resourceVersion")
     after: Key | None = None
@@ -42,13 +42,13 @@ def page(
     entries = collection.state_at(newest)
     start = bisect_right(entries, after, key=_key_of) if after else 0
     chosen = [entry for entry in entries[start:] if selection.passes(entry)]
-    if revision == "0" or not 0 < limit < len(chosen):  # the watch cache upstream, which serves 0, does not page
+    if revision == "0" or not 0 < limit < len(chosen):  # upstream's watch cache, which serves 0, ignores the limit
         return Page(chosen, newest)
     return Page(chosen[:limit], newest, _token(newest, chosen[limit - 1].key))
 
 
 def _token(revision: int, key: Key) -> str:
-    """Unpadded URL-safe base64 of JSON, as upstream."""
+    """Return a continue token: JSON in unpadded URL-safe base64, as upstream."""
     return base64.urlsafe_b64encode(msgspec.json.encode({"rv": revision, "start": key})).rstrip(b"=").decode()
 
 

@@ -1,7 +1,7 @@
-"""Label and field selectors: parsed once, matched often.
+"""Label and field selectors.
 
-Grammar: `k8s.io/apimachinery/pkg/labels` and `.../fields`. Forbidden here: decoding objects; what is matched are
-the labels and the selectable fields that the store keeps with each object.
+Grammar: `k8s.io/apimachinery/pkg/labels` and `.../fields`. They match the labels and selectable fields that the store
+keeps with each object. Forbidden here: decoding objects.
 """
 
 import re
@@ -12,14 +12,14 @@ from localcluster.errors import bad_request
 
 
 class Requirement(NamedTuple):
-    """`key operator values`; operators are those of label selectors: in, notin, exists, !."""
+    """`key operator values`, with the operators of label selectors: in, notin, exists, !."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def holds(self, have: Mapping[str, str]) -> bool:
-        """Whether it holds for these labels."""
+        """True if the requirement holds for these labels."""
         value = have.get(self.key)
         if self.operator == "in":
             return value is not None and value in self.values
@@ -40,7 +40,7 @@ _OPERATORS = {"==": "in", "=": "in", "!=": "notin"}
 
 
 def parse_labels(text: str) -> Selector:
-    """A label selector as in `?labelSelector=`. Raises a 400 as the API server does."""
+    """Parse a label selector as in `?labelSelector=`. Raises a 400."""
     return tuple(_label_requirement(part, text) for part in _PART.split(text) if part.strip())
 
 
@@ -69,7 +69,7 @@ _FIELD = re.compile(r"^([^=!]+)(!=|==|=)(.*)$", re.DOTALL)
 
 
 def parse_fields(text: str, known: Sequence[str]) -> Selector:
-    """A field selector as in `?fieldSelector=`; a field outside `known` is a 400, not an empty answer."""
+    """Parse a field selector as in `?fieldSelector=`. Raises a 400, also for a field that is not `known`."""
     requirements = []
     for part in re.split(r"(?<!\\),", text):
         if not part:
@@ -88,7 +88,7 @@ _EXPRESSIONS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist"
 
 
 def from_object(selector: Mapping[str, Any] | None) -> Selector | None:
-    """A LabelSelector of an object's spec. None, which selects nothing, for an absent or an invalid one."""
+    """Read a LabelSelector in an object's spec. Returns None, which selects nothing, if it is absent or invalid."""
     if selector is None:
         return None
     requirements = [Requirement(key, "in", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
@@ -101,5 +101,5 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector | None:
 
 
 def matches(selector: Selector | None, have: Mapping[str, str]) -> bool:
-    """Whether all requirements hold. None selects nothing, an empty selector everything."""
+    """True if all requirements hold. None selects nothing, an empty selector everything."""
     return selector is not None and all(requirement.holds(have) for requirement in selector)

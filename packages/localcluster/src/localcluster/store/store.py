@@ -1,8 +1,8 @@
-"""The store: current state and recent history of every kind, under one revision counter.
+"""The store: state and recent history of every kind, with one revision counter.
 
-It implements the guarantees of etcd and of the API machinery for metadata (uid, revision, generation) and
-nothing else: a write of a caller is trusted, as if a component of the cluster had written it, and passes no
-admission. All of it is synchronous, so every write is atomic. Forbidden here: rules of a kind, HTTP, waiting.
+It implements the guarantees of etcd, and of the API machinery for metadata (uid, revision, generation). Writes are
+trusted and pass no admission. All methods are synchronous, so every write is atomic. Forbidden here: rules of a kind,
+HTTP, waiting.
 """
 
 import uuid
@@ -15,16 +15,16 @@ from localcluster.store.entries import Change, Entry, Key, Object, encode, selec
 
 Clock = Callable[[], datetime]
 
-FIRST_REVISION = 100  # so that a client can request a revision that is too old
+FIRST_REVISION = 100  # above 1, so that a client can request a revision that is too old
 
 
 def utc_now() -> datetime:
-    """The wall clock."""
+    """Return the wall clock time."""
     return datetime.now(UTC)
 
 
 def timestamp(moment: datetime) -> str:
-    """`metav1.Time`: whole seconds."""
+    """Return a time as `metav1.Time`, in whole seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -66,7 +66,7 @@ class Store:
             self._remove(collection, (namespace, key))
 
     def collection(self, name: str) -> Collection:
-        """The collection by its plural. Raises a 404."""
+        """Return a collection by its plural. Raises a 404."""
         found = self._collections.get(name)
         if found is None:
             raise no_such_path()
@@ -78,7 +78,7 @@ class Store:
     # Reading
 
     def entry(self, resource: str, name: str, namespace: str = "") -> Entry:
-        """The newest state, encoded. Raises a 404."""
+        """Return the newest state, encoded. Raises a 404."""
         collection = self.collection(resource)
         entry = collection.entries.get((namespace if collection.namespaced else "", name))
         if entry is None:
@@ -86,16 +86,16 @@ class Store:
         return entry
 
     def get(self, resource: str, name: str, namespace: str = "") -> Object:
-        """A copy of the newest state. Raises a 404."""
+        """Return a copy of the newest state. Raises a 404."""
         return self.entry(resource, name, namespace).decoded()
 
     def list(self, resource: str, namespace: str = "") -> list[Object]:
-        """Copies of all objects, ordered by namespace and name."""
+        """Return copies of all objects, ordered by namespace and name."""
         collection = self.collection(resource)
         return [collection.entries[key].decoded() for key in collection.order if not namespace or key[0] == namespace]
 
     def subscribe(self, resource: str, listener: Listener) -> Callable[[], None]:
-        """Call `listener` on each change, synchronously; it must not write. Returns a function that ends it."""
+        """Call `listener` synchronously on each change. It must not write. Returns a function to unsubscribe."""
         listeners = self.collection(resource).listeners
         listeners.append(listener)
         return lambda: listeners.remove(listener)
@@ -103,7 +103,7 @@ class Store:
     # Writing
 
     def create(self, resource: str, value: Object) -> Object:
-        """Add an object; uid, creationTimestamp and generation are set. Raises a 409. Returns the stored object."""
+        """Add an object with uid, creationTimestamp and generation, and return it. Raises a 409."""
         collection = self.collection(resource)
         value = _without_kind(value)
         meta = dict(value.get("metadata") or {})
@@ -119,7 +119,7 @@ class Store:
         return self._write(collection, None, value)
 
     def update(self, resource: str, value: Object) -> Object:
-        """Replace an object. A resourceVersion in it must be the newest (409). No difference, no write.
+        """Replace an object if it differs. Raises a 409 if it has a resourceVersion other than the newest.
 
         The generation grows if anything except metadata and status differs.
         """
@@ -141,17 +141,17 @@ class Store:
         return value if value == old else self._write(collection, before, value)
 
     def modify(self, resource: str, name: str, namespace: str, change: Callable[[Object], None]) -> Object:
-        """Read, let `change` alter the copy in place, and write it."""
+        """Read an object, let `change` modify the copy in place, and write it."""
         value = self.get(resource, name, namespace)
         change(value)
         return self.update(resource, value)
 
     def delete(self, resource: str, name: str, namespace: str = "") -> Object:
-        """Remove at once, whatever its grace and finalizers. Returns the last state."""
+        """Remove an object at once, despite grace period and finalizers. Returns its last state."""
         return self._remove(self.collection(resource), self.entry(resource, name, namespace).key).decoded()
 
     def mark_deleted(self, resource: str, entry: Entry, *, grace_seconds: int) -> Object:
-        """Set deletionTimestamp (now and the grace) and deletionGracePeriodSeconds; generation grows once."""
+        """Set deletionTimestamp (now plus the grace) and deletionGracePeriodSeconds. Generation grows once."""
         collection = self.collection(resource)
         value = entry.decoded()
         meta = value["metadata"]
@@ -163,7 +163,7 @@ class Store:
         return value if value == entry.decoded() else self._write(collection, entry, value)
 
     def compact(self, resource: str | None = None) -> None:
-        """Drop the history of one kind or of all: earlier watches and continue tokens get a 410."""
+        """Drop the history of one kind, or of all. Earlier watches and continue tokens then get a 410."""
         for collection in [self.collection(resource)] if resource else self._collections.values():
             collection.history.clear()
             collection.oldest = self.revision

@@ -1,6 +1,6 @@
-"""Watches: a bounded buffer of prepared lines for each client, filled synchronously by the store.
+"""Watches: a bounded buffer of encoded lines for each client, which the store fills synchronously.
 
-A watcher that is too slow is ended, as upstream does; the client reconnects with its last revision.
+A watch with a full buffer ends, as upstream. The client then reconnects with its last revision.
 Forbidden here: sockets, timers.
 """
 
@@ -16,7 +16,7 @@ BUFFER_MAX = 16_384
 
 
 class Watcher:
-    """One client's view of a collection: lines to send, at most `most` at once, and whether more may follow."""
+    """The watch of one client: lines to send, at most `most` of them at a time."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Watcher:
         collection.listeners.append(self._offer)
 
     def start(self, revision: int) -> None:
-        """Begin after a revision. Raises a 410 if it is too old."""
+        """Start after a revision. Raises a 410 if it is too old."""
         if revision < self._collection.oldest:
             raise gone(f"too old resource version: {revision} ({self._collection.oldest})")
         for change in self._collection.since(revision):
@@ -55,12 +55,12 @@ class Watcher:
         self._wake.set()
 
     def put(self, line: bytes) -> None:
-        """Add a line to the buffer, without a filter."""
+        """Add a line to the buffer without filtering."""
         self._lines.append(line)
         self._wake.set()
 
     def bookmark(self, template: dict[str, object]) -> bytes:
-        """The line with the revision that this watcher has reached; the buffer must be drained before."""
+        """Return a bookmark with the newest revision. The buffer has to be empty."""
         metadata = {"resourceVersion": str(self._store.revision)}
         return b'{"type":"BOOKMARK","object":' + encode({**template, "metadata": metadata}) + b"}\n"
 
@@ -76,14 +76,14 @@ class Watcher:
             self._collection.listeners.remove(self._offer)
 
     def take(self, limit: int = 256) -> list[bytes]:
-        """Up to `limit` lines, in order."""
+        """Return and remove up to `limit` lines, in order."""
         lines = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
         if not self._lines and not self.ended:
             self._wake.clear()
         return lines
 
     async def ready(self, timeout_seconds: float) -> bool:
-        """Wait until there is a line to send or the watch has ended; False on a timeout."""
+        """Wait until there is a line to send or the watch has ended. Returns False after a timeout."""
         try:
             async with asyncio.timeout(max(timeout_seconds, 0)):
                 await self._wake.wait()
@@ -93,5 +93,5 @@ class Watcher:
 
 
 def error_line(error: ApiError) -> bytes:
-    """A failure in the middle of a watch: an ERROR line in a stream that began with 200."""
+    """Return the ERROR line of a watch that fails after its response has begun."""
     return b'{"type":"ERROR","object":' + encode(error.status()) + b"}\n"
