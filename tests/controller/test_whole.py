@@ -93,7 +93,7 @@ async def test_a_recovery_that_nobody_saw_spares_them(scene: Whole) -> None:
     away = scene.faults.answer(503, method="GET", path="/api/v1/(nodes|pods)$", times=1_000_000)
     scene.cluster.drop_watches("nodes")
     scene.cluster.drop_watches("pods")
-    await scene.until(lambda: away.struck >= 2)
+    await scene.until(lambda: away.occurrences >= 2)
     drop(scene)
     scene.cluster.expire_history("nodes")
     for node in ("n1", "n2"):
@@ -108,7 +108,7 @@ async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Who
     await leads(scene)
     away = scene.faults.answer(503, method="GET", path="/api/v1/(nodes|pods)$", times=1_000_000)
     scene.cluster.drop_watches()
-    await scene.until(lambda: away.struck >= 2)
+    await scene.until(lambda: away.occurrences >= 2)
     drop(scene)
     scene.cluster.delete("pods", WAVE[0], "default", grace_seconds=0)
     scene.cluster.expire_history()
@@ -148,8 +148,8 @@ async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
     [app] = scene.apps
     slow = scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
     drop(scene)
-    await scene.until(lambda: slow.struck)
-    under_way = slow.struck
+    await scene.until(lambda: slow.occurrences)
+    under_way = slow.occurrences
     await scene.stop(app)
     assert sum(scene.evictions.values()) >= under_way
 
@@ -165,7 +165,7 @@ async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None
     patch = scene.faults.slow(0.6, method="PATCH", path="/pods/[^/]+/status$", times=1_000)
     scene.faults.slow(0.36, method="POST", path="/events$", times=1_000)
     drop(scene)
-    await scene.until(lambda: patch.struck)
+    await scene.until(lambda: patch.occurrences)
     await scene.stop(app)
     await asyncio.sleep(0.3)
     assert scene.faults.count("DELETE", "/pods/") == 0
@@ -344,7 +344,7 @@ async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -
     scene = running
     away = scene.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
     scene.cluster.drop_watches("taintevictionpolicies")
-    await scene.until(lambda: away.struck >= 2)
+    await scene.until(lambda: away.occurrences >= 2)
     await asyncio.sleep(TIMINGS.streams.gap)
     drop(scene)
     await asyncio.sleep(0.3)

@@ -124,7 +124,7 @@ async def test_nobody_leaves_while_the_record_cannot_be_written(guarded: Whole) 
     await leads(guarded)
     refused = guarded.faults.answer(500, method="PATCH", path="/taintevictionpolicies/sla/status$", times=1_000_000)
     guarded.taint("n1", "940")
-    await guarded.until(lambda: refused.struck >= 2)
+    await guarded.until(lambda: refused.occurrences >= 2)
     await asyncio.sleep(0.5)
     assert guarded.evictions == {}
     refused.times = 0
@@ -137,7 +137,7 @@ async def test_nobody_leads_before_it_has_read_what_the_one_before_wrote(guarded
     await guarded.until(lambda: app.machine.view.is_synced)
     away = guarded.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
     refused.times = 0
-    await guarded.until(lambda: app.lease.held and away.struck)
+    await guarded.until(lambda: app.lease.held and away.occurrences)
     await asyncio.sleep(0.3)
     assert not app.machine.view.is_leading
     away.times = 0

@@ -37,7 +37,7 @@ async def test_a_node_has_a_stored_place_before_its_pods_leave(placed: Whole) ->
     await leads(placed)
     refused = placed.faults.answer(500, method="PATCH", path="/taintevictionpolicies/sla/status$", times=1_000_000)
     placed.taint("n1", "940")
-    await placed.until(lambda: refused.struck >= 2)
+    await placed.until(lambda: refused.occurrences >= 2)
     assert placed.evictions == {}
     refused.times = 0
     await placed.until(lambda: not placed.observed("n1-a", "n1-b"))
@@ -47,14 +47,14 @@ async def test_the_next_leader_keeps_the_place_of_a_node_that_is_not_drained(pla
     denied = placed.faults.answer(429, method="POST", path="n3-b/eviction$", times=1_000_000)
     first = await leads(placed)
     placed.taint("n3", "940")
-    await placed.until(lambda: places(placed) == ["n3"] and not placed.observed("n3-a") and denied.struck)
+    await placed.until(lambda: places(placed) == ["n3"] and not placed.observed("n3-a") and denied.occurrences)
     for node in ("n1", "n2"):
         placed.taint(node, "940")
     await placed.crash(first)
     second = await leads(placed, "two")
     await placed.until(lambda: len(list(second.machine.view.all_claims())) == 5)
-    struck = denied.struck
-    await placed.until(lambda: denied.struck > struck)
+    struck = denied.occurrences
+    await placed.until(lambda: denied.occurrences > struck)
     assert places(placed) == ["n3"]
     assert placed.observed("n1-a", "n1-b", "n2-a", "n2-b") == {"n1-a", "n1-b", "n2-a", "n2-b"}
     denied.times = 0

@@ -53,8 +53,8 @@ async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> 
     refused = {name: scene.faults.answer(403, path=f"/{name}$", times=1_000_000) for name in FOLLOWED}
     await app.start()
     for fault in refused.values():
-        struck = fault.struck
-        await scene.until(lambda fault=fault, struck=struck: fault.struck > struck)
+        occurrences = fault.occurrences
+        await scene.until(lambda fault=fault, occurrences=occurrences: fault.occurrences > occurrences)
         assert app.unready() == "the cluster is not fully known yet"
         fault.times = 0
     await scene.until(lambda: app.machine.view.is_leading)
@@ -67,7 +67,7 @@ async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Wh
         await scene.until(lambda: not app.unready())
         away = scene.faults.answer(503, path=f"/{resource}$", times=1_000_000)
         scene.cluster.drop_watches(resource)
-        await scene.until(lambda away=away: away.struck >= 2)
+        await scene.until(lambda away=away: away.occurrences >= 2)
         await scene.until(lambda resource=resource: app.unready().endswith(f"no pod is evicted: {resource}"))
         away.times = 0
         await scene.until(lambda: not app.unready())

@@ -43,7 +43,7 @@ async def test_a_request_hangs_until_it_is_released(cluster: LocalCluster, api: 
 
 
 async def _struck(fault: object) -> bool:
-    return bool(getattr(fault, "struck", 0))
+    return bool(getattr(fault, "occurrences", 0))
 
 
 async def test_a_request_is_slow(cluster: LocalCluster, api: Api) -> None:

@@ -1,12 +1,12 @@
 """Schemas of custom kinds: corners that a real server was not asked about."""
 
-from localcluster.kinds.schema import check, fill, unknown
+from localcluster.kinds.schema import check, set_defaults, unknown_fields
 
 
 def test_defaults_replace_forbidden_nulls() -> None:
     schema = {"properties": {"a": {"type": "string", "default": "x"}, "b": {"nullable": True, "default": "y"}}}
     value = {"a": None, "b": None}
-    fill(value, schema)
+    set_defaults(value, schema)
     assert value == {"a": "x", "b": None}
 
 
@@ -14,8 +14,8 @@ def test_defaults_are_not_shared() -> None:
     schema = {"properties": {"a": {"type": "object", "default": {"list": []}}}}
     first: dict = {}
     second: dict = {}
-    fill(first, schema)
-    fill(second, schema)
+    set_defaults(first, schema)
+    set_defaults(second, schema)
     first["a"]["list"].append(1)
     assert second == {"a": {"list": []}}
 
@@ -28,7 +28,7 @@ def test_unknown_fields_are_named_by_path() -> None:
         }
     }
     value = {"list": [{"a": 1, "x": 2}], "map": {"k": {"b": 1, "y": 2}}, "z": 3}
-    assert sorted(unknown(value, schema)) == ["list[0].x", "map.k.y", "z"]
+    assert sorted(unknown_fields(value, schema)) == ["list[0].x", "map.k.y", "z"]
 
 
 def test_a_pattern_s_dollar_is_the_very_end() -> None:

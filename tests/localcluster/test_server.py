@@ -54,10 +54,10 @@ def test_the_operator_s_own_definitions_are_served(cluster: LocalCluster, path: 
     for definition in yaml.safe_load_all(path.read_text()):
         cluster.create("customresourcedefinitions", definition)
         plural = definition["spec"]["names"]["plural"]
-        assert cluster.registry.named(plural).kind == definition["spec"]["names"]["kind"]
+        assert cluster.registry.by_plural(plural).kind == definition["spec"]["names"]["kind"]
         cluster.delete("customresourcedefinitions", definition["metadata"]["name"])
         with pytest.raises(ApiError):
-            cluster.registry.named(plural)
+            cluster.registry.by_plural(plural)
 
 
 def test_in_process_writes_pass_admission(cluster: LocalCluster) -> None:

@@ -11,9 +11,9 @@ from taintwarden_placement.node_labels.names import (
     Domain,
     LabelSubject,
     is_mirror_label,
-    label_subjects,
     label_version_label,
     labels_about,
+    subjects_of,
     taint_labels,
     value_label,
 )
@@ -79,8 +79,8 @@ def test_labels_of_others_are_left_to_them(label):
 @given(KEYS)
 def test_each_label_is_about_its_key(key):
     assert all_labels(key) <= {*labels_about(key)}
-    assert label_subjects(labels_about(key)) == [LabelSubject(key)]
-    assert label_subjects([label_version_label(key)]) == [LabelSubject(key, of_label=True)]
+    assert subjects_of(labels_about(key)) == [LabelSubject(key)]
+    assert subjects_of([label_version_label(key)]) == [LabelSubject(key, of_label=True)]
 
 
 def test_a_key_that_is_too_long_has_no_labels():

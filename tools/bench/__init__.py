@@ -1,17 +1,17 @@
-"""Benchmarks: against the real API server and the built-in controller, and of the engine alone.
+"""Benchmarks of Taintwarden beside the built-in controller on a real API server, and of the engine alone.
 
     python -m bench [wave] [start] [engine] [step] [--quick] [--repeat N] [--json FILE] [--data FOLDER]
 
 =============  ======================================================================================
-population     what the cluster holds: nodes and pods, the same ones every time
+population     the nodes and pods of the cluster, the same in every run
 cluster        a control plane that is populated once, and opened again for every subject
-bulk           thousands of requests as fast as the server takes them
-subjects       how Taintwarden, kube-controller-manager and the bare client are started
-waves          300 nodes are tainted at once: until the last pod is gone
-start          a start with 50,000 pods: until it would act, and what it costs
-engine         no cluster: shared verdicts, steps, deadlines, memory per pod; the longest step of the event loop
-usage, table   CPU and memory of a process; medians, ratios and how they are shown
+bulk           a client for thousands of requests
+subjects       starts Taintwarden, kube-controller-manager and the bare client
+waves          taints 300 nodes at once, and measures until the last pod is gone
+start          measures a start with 50,000 pods, until the subject could evict
+engine         measures without a cluster: verdicts, steps, deadlines, memory per pod, the longest step
+usage, table   CPU and memory of a process; medians, ratios and tables
 =============  ======================================================================================
 
-Times are told and compared, never asserted: only ratios of one run mean anything on a shared machine.
+Times are reported, never asserted: on a shared machine only ratios within one run are meaningful.
 """

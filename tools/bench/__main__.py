@@ -1,4 +1,4 @@
-"""The command line: which benches, how large, how often."""
+"""The command line of the benchmarks."""
 
 import argparse
 import dataclasses
@@ -20,14 +20,14 @@ WAVE, QUICK_WAVE = Shape(300, 9_000), Shape(30, 900)
 START, QUICK_START = Shape(1_500, 50_000), Shape(150, 5_000)
 PODS_PER_NODE = 30
 DEFAULT_CLIENT = Shape(30, 900)
-"""With its default client the built-in controller would take half an hour for a wave."""
+"""Smaller cluster for the built-in controller with its default client, which would take half an hour for a wave."""
 QUICK_SCALE = 0.05
 CONCURRENCIES = (16, 32, 64)
 Rows = dict[str, list[dict[str, Any]]]
 
 
 def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
-    """All subjects in rounds; and fewer pods for the built-in controller with its default client, which bounds it."""
+    """Measure all subjects in rounds, and the built-in controller with its default client with fewer pods."""
     store = Store(folder, shape(options, WAVE, QUICK_WAVE))
     bare = [Subject(f"bare client, {count} at once", floor(count)) for count in CONCURRENCIES]
     fast = Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))
@@ -78,7 +78,7 @@ BENCHES = {
 
 @contextmanager
 def data_folder(given: Path | None) -> Iterator[Path]:
-    """Where populated data are kept: where the user says, or for this run only."""
+    """Yield the folder for populated data: the given one, or a temporary one."""
     if given is not None:
         yield given
         return

@@ -1,4 +1,4 @@
-"""When pods went, from the API server's audit log: watching them would cost the server as much as a subject does."""
+"""Times of evictions from the API server's audit log. A watch would cost the server as much as a subject does."""
 
 from datetime import datetime
 
@@ -7,12 +7,12 @@ from bench.population import Json
 
 
 def removals(control_plane: ControlPlane) -> list[float]:
-    """The wall clock time of every eviction or deletion that was granted, in order."""
+    """Return the wall clock times of all successful evictions and deletions, in order."""
     return sorted(moment(entry) for entry in control_plane.audit() if is_removal(entry) and code(entry) < 300)
 
 
 def refusals(control_plane: ControlPlane) -> int:
-    """How many evictions and deletions were refused."""
+    """Return the number of refused evictions and deletions."""
     return sum(is_removal(entry) and code(entry) >= 300 for entry in control_plane.audit())
 
 

@@ -1,4 +1,4 @@
-"""Thousands of requests as fast as the server takes them, with as little of our own CPU as possible."""
+"""A client that sends thousands of requests as fast as the server answers, with little CPU of its own."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ PAGE_SIZE = 500
 
 
 class RefusedError(Exception):
-    """The server answered a request that has to succeed with something else."""
+    """The server refused a request that has to succeed."""
 
 
 class Bulk:
@@ -45,7 +45,7 @@ class Bulk:
             yield bulk
 
     async def send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> int:
-        """Send one request; the status, whatever it is."""
+        """Send one request and return its status."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type}
         async with self._session.request(method, self._server + path, data=data, headers=headers) as response:
@@ -59,18 +59,18 @@ class Bulk:
             raise RefusedError(f"{method} {path}: {status}")
 
     async def get(self, path: str) -> Any:
-        """The decoded answer. Raises RefusedError."""
+        """Return the decoded answer. Raises RefusedError."""
         return json.loads(await self.read(path, "application/json"))
 
     async def read(self, path: str, accept: str) -> bytes:
-        """The answer in one of the encodings of an Accept header. Raises RefusedError."""
+        """Return the answer in the encoding of an Accept header. Raises RefusedError."""
         async with self._session.get(self._server + path, headers={"Accept": accept}) as response:
             if response.status >= 300:
                 raise RefusedError(f"GET {path}: {response.status}")
             return await response.read()
 
     async def items(self, path: str) -> AsyncIterator[Any]:
-        """Every object of a collection, page by page. Raises RefusedError."""
+        """Yield every object of a collection, page by page. Raises RefusedError."""
         token = ""
         while True:
             page = await self.get(f"{path}?limit={PAGE_SIZE}&continue={token}")
@@ -82,7 +82,7 @@ class Bulk:
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Coroutine[Any, Any, None]], concurrency: int) -> None:
-    """Do the work on every item, in order, this many at once. The first failure ends it all."""
+    """Do the work on every item, in order, with this concurrency. The first failure ends all work."""
     source = iter(items)
 
     async def worker() -> None:

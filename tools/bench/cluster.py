@@ -1,4 +1,4 @@
-"""A control plane that is populated once, and opened again, with the same objects in it, for every subject."""
+"""A control plane that is populated once, and opened again with the same objects for every subject."""
 
 import asyncio
 import shutil
@@ -12,7 +12,7 @@ from bench import population, stored
 from bench.bulk import MERGE_PATCH, STRATEGIC_PATCH, Bulk, for_each
 from bench.population import NO_LIMITS, Json, Shape
 
-# The harness of the end-to-end tests. The one place that knows where it is.
+# The harness of the end-to-end tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from controlplane import ApiError, ControlPlane, Operator, Process, wait_until
@@ -41,21 +41,21 @@ POLICY = {
 
 
 class Reopened(ControlPlane):
-    """A control plane on data that another one left."""
+    """A control plane on the etcd data of another one."""
 
     ready_seconds = 600
-    """With 150,000 pods the API server takes more than a minute."""
+    """Maximum seconds for its start. With 150,000 pods the API server needs more than a minute."""
 
     def start(self) -> None:
         try:
             super().start()
         except ApiError as error:
-            if error.status != 409:  # the default service account is there already
+            if error.status != 409:  # the default service account exists already
                 raise
 
 
 class Store:
-    """Populated etcd data, made on first use and copied for every opening."""
+    """Populated etcd data, created on first use and copied for every opening."""
 
     def __init__(self, folder: Path, shape: Shape):
         self.shape = shape
@@ -63,7 +63,7 @@ class Store:
 
     @contextmanager
     def open(self) -> Iterator[ControlPlane]:
-        """A running control plane with its own copy of the data. What happens to it is forgotten."""
+        """Run a control plane with its own copy of the data, which is deleted afterwards."""
         if not self._data.exists():
             self._populate()
         with tempfile.TemporaryDirectory(prefix="taintwarden-bench-") as name:
@@ -88,13 +88,13 @@ class Store:
 
 
 def etcd_url(control_plane: ControlPlane) -> str:
-    """Where the control plane's etcd listens."""
+    """Return the client URL of the control plane's etcd."""
     option = "--listen-client-urls="
     return next(part for part in control_plane.etcd.command if part.startswith(option)).removeprefix(option)
 
 
 async def create(kubeconfig: Path, shape: Shape) -> list[Json]:
-    """Create nodes and ReplicaSets, and the first pod of each workload, with the status that kubelets would report."""
+    """Create nodes, ReplicaSets, and the first pod of each workload, with the status that kubelets would report."""
     async with Bulk.open(kubeconfig) as bulk:
 
         async def create_node(index: int) -> None:
@@ -104,7 +104,7 @@ async def create(kubeconfig: Path, shape: Shape) -> list[Json]:
             await set_taints(bulk, index, [])  # admission adds not-ready to a new node
 
         async def create_replica_sets(workload: int) -> str:
-            """All of a Deployment; the UID of the one whose pods run."""
+            """Create all ReplicaSets of a Deployment. Returns the UID of the one whose pods run."""
             replicas = sum(population.workload_of(index) == workload for index in range(shape.pods))
             sets = population.replica_sets(workload, replicas)
             for namespace, body in sets:

@@ -1,4 +1,4 @@
-"""The engine's cases, each in a fresh process, so that none finds the memory of another."""
+"""Measurement of the engine's cases, each in a new process, so that memory is measured for one case alone."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ LIMIT_SECONDS = 300
 
 
 def measure(case: str, scale: float) -> dict[str, float]:
-    """The numbers of one case. Raises CalledProcessError, TimeoutExpired."""
+    """Return the results of one case. Raises CalledProcessError, TimeoutExpired."""
     command = [sys.executable, "-m", "bench.engine_cases", case, str(scale)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=LIMIT_SECONDS)
     found: dict[str, float] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""The engine alone, in a process of its own so that memory can be told. Times are CPU times.
+"""Cases of the engine alone, run in separate processes so that memory can be measured. Times are CPU times.
 
 python -m bench.engine_cases CASE SCALE
 """
@@ -59,7 +59,7 @@ def node(index: int, version: int, *taints: Taint) -> Node:
 
 
 def classes(seconds: int | None = None) -> list[PodClass]:
-    """One for each workload of the population; with seconds, each tolerates the outage for so long."""
+    """Return a class for each workload. With ``seconds``, each tolerates the outage for this time."""
     interner = Interner()
     timed = () if seconds is None else (Toleration(OUTAGE.key, "Exists", toleration_seconds=seconds),)
     return [
@@ -78,7 +78,7 @@ def tolerations_of(workload: int) -> list[Toleration]:
 
 
 def machine_with(pods: int, per_node: int, seconds: int | None = None) -> Machine:
-    """A leader that knows everything."""
+    """Return the machine of a leader that knows all nodes and pods."""
     machine = Machine(max_in_flight=IN_FLIGHT)
     kinds = classes(seconds)
     machine.step(events.PoliciesChanged((POLICY,)), now())
@@ -97,7 +97,7 @@ def machine_with(pods: int, per_node: int, seconds: int | None = None) -> Machin
 
 
 def shared_verdicts(scale: float) -> Result:
-    """A wave over 30,000 pods: how often a toleration list is really compared with a taint."""
+    """Count the comparisons of toleration lists with a taint in a wave over 30,000 pods."""
     pods = round(30_000 * scale)
     machine = machine_with(pods, PODS_PER_NODE)
     before = machine.view.evaluations
@@ -111,7 +111,7 @@ def shared_verdicts(scale: float) -> Result:
 
 
 def node_change(scale: float) -> Result:
-    """One step for a node with 100 pods whose taint comes or goes."""
+    """Measure a step for a node with 100 pods whose taint is added or removed."""
     per_node, times = 100, round(2_000 * scale)
     machine = machine_with(per_node, per_node)
     began = time.process_time()
@@ -122,7 +122,7 @@ def node_change(scale: float) -> Result:
 
 
 def deadlines(scale: float) -> Result:
-    """150,000 pods tolerate a taint for five minutes, then all fall due at once."""
+    """Measure 150,000 pods that tolerate a taint for five minutes and then are due at the same time."""
     pods, wait_seconds = round(150_000 * scale), 300
     machine = machine_with(pods, PODS_PER_NODE, wait_seconds)
     gc.collect()
@@ -133,7 +133,7 @@ def deadlines(scale: float) -> Result:
     gc.collect()
     grown = memory().rss_mib - before
     at = now(11 + wait_seconds)
-    for spoke_at in (now(8 + wait_seconds), at):  # what is known of the nodes is not old
+    for spoke_at in (now(8 + wait_seconds), at):  # the view of the nodes is fresh
         machine.step(events.NodesReached(10**9), spoke_at)
     issued, longest, began = 0, 0.0, time.process_time()
     while issued < pods:
@@ -157,7 +157,7 @@ def deadlines(scale: float) -> Result:
 
 
 def token_bucket(scale: float) -> Result:
-    """One question and one token, at a rate that never refuses."""
+    """Measure an admission by a token bucket whose rate never refuses."""
     times = round(1_000_000 * scale)
     bucket = TokenBucket(1e9, 10, 0.0)
     began = time.process_time()
@@ -169,13 +169,13 @@ def token_bucket(scale: float) -> Result:
 
 
 class Pages:
-    """Stands for the client of a stream: gives lists page by page, and a watch in which nothing happens."""
+    """A fake client of a stream. It returns lists page by page, and a watch without events."""
 
     def __init__(self, pods: int):
         self.pods = pods
         self.templates = [template(workload) for workload in range(population.WORKLOADS)]
         self.cpu_seconds = 0.0
-        """What making the pages took, which is not ours."""
+        """CPU time for creating the pages, which does not count."""
 
     async def request(self, _method: str, _path: str, *, params: Mapping[str, str], accept: str, **_: int) -> bytes:
         del accept
@@ -195,7 +195,7 @@ class Pages:
 
 
 def feed(scale: float) -> Result:
-    """150,000 pods in protobuf, bound at different times, through stream, decoders and machine: time and memory."""
+    """Measure time and memory for 150,000 pods in protobuf that pass stream, decoders and machine."""
     return asyncio.run(list_pods(round(150_000 * scale)))
 
 
@@ -231,7 +231,7 @@ def node_named(index: int) -> Node:
 
 
 def template(workload: int) -> bytes:
-    """The first pod of the workload in protobuf. Names, UIDs, nodes and times of all others are as long."""
+    """Return a workload's first pod in protobuf. Names, UIDs, nodes and times of the others have the same length."""
     namespace, body, status = population.pod(workload, 0, population.node_name(0))
     uid = {"uid": str(UUID(int=0)), "namespace": namespace, "resourceVersion": "1"}
     managed = [{"manager": "kubelet", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields(body)}]
@@ -240,14 +240,14 @@ def template(workload: int) -> bytes:
 
 
 def fields(value: object) -> dict[str, object]:
-    """What the API server notes of who wrote which field: more than half of every object."""
+    """Return managed fields as the API server stores them. They are more than half of every object."""
     if isinstance(value, list):
         return {f"k:{number}": fields(each) for number, each in enumerate(value)}
     return {f"f:{name}": fields(each) for name, each in value.items()} if isinstance(value, dict) else {}
 
 
 def item(templates: list[bytes], index: int, nodes: int) -> bytes:
-    """A pod of its own name, UID, node and time."""
+    """Return a pod with its own name, UID, node and time."""
     workload = population.workload_of(index)
     return (
         templates[workload]

@@ -1,8 +1,8 @@
-"""The least that 9,000 evictions can cost: a process that has the list of pods ready and only posts evictions.
+"""A client that lists pods beforehand and then only posts evictions: the lower bound of the cost of a wave.
 
     python -m bench.floor KUBECONFIG CONCURRENCY
 
-It says "ready", waits for SIGUSR1, evicts, and stays until it is terminated.
+It prints "ready", waits for SIGUSR1, evicts, and runs until it is terminated.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ async def run(kubeconfig: Path, concurrency: int) -> None:
         print("ready", flush=True)
         await go.wait()
         await for_each(pods, evict, concurrency)
-        await asyncio.Event().wait()  # what it used is still to be read
+        await asyncio.Event().wait()  # its CPU and memory are still to be read
 
 
 if __name__ == "__main__":

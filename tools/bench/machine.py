@@ -1,4 +1,4 @@
-"""What measurements were made on: without it, figures of different days cannot be compared."""
+"""Description of the machine, necessary to compare results of different days."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def describe() -> dict[str, str | float]:
-    """The machine, its software, and how busy it is at the moment."""
+    """Return hardware, software, and present load of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""What the cluster holds: a believable mix of workloads, computed from numbers alone and so the same every time."""
+"""The objects of the cluster: a realistic mix of workloads, computed from indexes, so that every run has the same."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +9,10 @@ Json = dict[str, Any]
 NAMESPACES = 12
 WORKLOADS = 36
 OLD_REVISIONS = 10
-"""ReplicaSets with no pods that a Deployment keeps, by default."""
+"""Number of ReplicaSets without pods that a Deployment keeps by default."""
 STARTED_AT = "2026-01-01T00:00:00Z"
 TAINT = {"key": "bench.example/outage", "value": "1", "effect": "NoExecute"}
-"""Nothing tolerates it: every pod has to leave."""
+"""Taint that no pod tolerates, so that all have to leave."""
 PROBE_TAINT = {"key": "bench.example/probe", "value": "1", "effect": "NoExecute"}
 
 TOLERATION_SETS: tuple[list[Json], ...] = (
@@ -42,18 +42,18 @@ NO_LIMITS: Json = {
     "guard": {"maxPercent": 100},
     "bounce": {"maxBackoffSeconds": 0},
 }
-"""Each limit is switched off by its own value."""
+"""Settings that switch every limit off."""
 EXTENDED = '[{"key":"sla.example/hours","operator":"Gt","value":"950","effect":"NoExecute","tolerationSeconds":30}]'
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large the cluster is."""
+    """Size of the cluster."""
 
     nodes: int
     pods: int
     has_small_pods: bool = False
-    """Pods without what most have: environment, probes, volumes, resources."""
+    """True for pods without environment, probes, volumes and resources."""
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ def namespace_name(index: int) -> str:
 
 
 def node(index: int) -> Json:
-    """A node as a kubelet registers it, except for what needs a kubelet."""
+    """Return a node as a kubelet registers it."""
     name = node_name(index)
     labels = {"os": "linux", "arch": "amd64"}
     return {
@@ -88,7 +88,7 @@ def node(index: int) -> Json:
 
 
 def node_status() -> Json:
-    """Ready, with room."""
+    """Return the status of a Ready node."""
     capacity = {"cpu": "64", "memory": "256Gi", "pods": "250"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     times = {"lastHeartbeatTime": STARTED_AT, "lastTransitionTime": STARTED_AT}
@@ -96,12 +96,12 @@ def node_status() -> Json:
 
 
 def workload_of(index: int) -> int:
-    """Which workload the pod with this number belongs to: neighbours belong to different ones."""
+    """Return the workload of a pod. Pods with successive indexes have different workloads."""
     return index * 7 % WORKLOADS
 
 
 def pod_name(workload: int, index: int) -> str:
-    """As long for every pod, which `stored` relies on."""
+    """Return the name of a pod. All names have the same length, on which `stored` relies."""
     return f"{owner_name(workload)}-{index:06d}"
 
 
@@ -110,7 +110,7 @@ def owner_name(workload: int) -> str:
 
 
 def replica_sets(workload: int, replicas: int) -> list[tuple[str, Json]]:
-    """Namespace and body of all that a Deployment keeps: first the ReplicaSet whose pods run, then older ones."""
+    """Return namespace and body of a Deployment's ReplicaSets: first the one whose pods run, then older ones."""
     namespace, body, _ = pod(workload, 0, "")
     owner, labels = owner_name(workload), body["metadata"]["labels"]
     del body["spec"]["nodeName"]
@@ -128,7 +128,7 @@ def replica_sets(workload: int, replicas: int) -> list[tuple[str, Json]]:
 
 
 def small_pod(workload: int, index: int, on_node: str, owner_uid: str) -> tuple[str, Json, Json]:
-    """The same pod with as little in it as the API server accepts."""
+    """Return a pod with as few fields as the API server accepts."""
     namespace, body, _ = pod(workload, index, on_node, owner_uid)
     containers = [{field: one[field] for field in ("name", "image")} for one in body["spec"]["containers"][:1]]
     body["spec"] = body["spec"] | {"containers": containers, "enableServiceLinks": False}
@@ -138,7 +138,7 @@ def small_pod(workload: int, index: int, on_node: str, owner_uid: str) -> tuple[
 
 
 def pod(workload: int, index: int, on_node: str, owner_uid: str = "") -> tuple[str, Json, Json]:
-    """Namespace, body and status of one pod of a Deployment. Grace 0: an eviction then removes it at once."""
+    """Return namespace, body and status of a pod of a Deployment. With grace 0, an eviction removes it at once."""
     owner = owner_name(workload)
     app, digest = owner[:6], owner[7:]
     containers = [container(app, number) for number in range(1 + workload % 2)]
@@ -180,7 +180,7 @@ def pod(workload: int, index: int, on_node: str, owner_uid: str = "") -> tuple[s
 
 
 def container(app: str, number: int) -> Json:
-    """A container with what most have: environment, resources, probes, a volume."""
+    """Return a container with environment, resources, probes and a volume."""
     probe = {"httpGet": {"path": "/healthz", "port": 8080 + number}, "periodSeconds": 10}
     return {
         "name": ("main", "sidecar")[number],
@@ -195,7 +195,7 @@ def container(app: str, number: int) -> Json:
 
 
 def pod_status(containers: list[Json]) -> Json:
-    """Running and Ready, as a kubelet reports it."""
+    """Return the status of a Running and Ready pod as a kubelet reports it."""
     kinds = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
     return {
         "phase": "Running",

@@ -1,4 +1,4 @@
-"""How each bench is told: which columns, and which ratios answer the question that it asks."""
+"""Reports of the benchmarks: columns and ratios."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ OURS, BUILT_IN, DEFAULTS = "taintwarden", "built-in, 1000 qps", "built-in, defau
 
 
 def wave(found: Medians) -> str:
-    """Subjects by name; those whose name begins with "bare" are the same client with different concurrency."""
+    """Return the report of waves. Subjects whose name begins with "bare" are one client with different concurrency."""
     headings = [
         "subject", "seconds", "gone", "lost", "10%", "50%", "90%", "CPU s", "API server CPU s", "etcd CPU s",
         "others CPU s", "peak MiB",
@@ -31,7 +31,7 @@ def wave(found: Medians) -> str:
 
 
 def wave_ratios(found: Medians) -> list[str]:
-    """Ours to each of the others. CPU is that of subject, API server and etcd together."""
+    """Return the ratios of Taintwarden to each other subject. CPU is the sum of subject, API server and etcd."""
     ours = found.get(OURS)
     bare = [name for name in found if name.startswith("bare")]
     best = sorted(bare, key=lambda name: found[name]["seconds"])[:1]

@@ -1,4 +1,4 @@
-"""A start in a large cluster: until everything is known, what it costs, and until the first eviction it leads to."""
+"""Measurement of a start in a large cluster: until all objects are known, and until the first eviction."""
 
 import asyncio
 import sys
@@ -20,21 +20,21 @@ LIMIT_SECONDS = 300
 
 @dataclass(frozen=True)
 class Start:
-    """One start. CPU is told at the moment of readiness; memory then, at its peak, and once all is quiet."""
+    """Result of one start. CPU and RSS are those at readiness; further memory once settled, and at the peak."""
 
     subject: str
     pods: int
     seconds: float
     cpu_seconds: float
     api_server_cpu_seconds: float
-    """What the start cost the API server."""
+    """CPU time of the API server during the start."""
     others_cpu_seconds: float
-    """What etcd and the rest of the machine used meanwhile: a noisy run shows here."""
+    """CPU time of etcd and all other processes in the meantime, which shows a noisy run."""
     rss_mib: float
     settled_mib: float
     peak_mib: float
     reaction_seconds: float | None
-    """From a taint on one node, afterwards, to the first of its pods gone: that it was ready indeed."""
+    """Seconds from a taint on one node after the start to the first eviction, as proof of readiness."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Started:
     process: Process
     is_ready: Callable[[], bool]
     acts: bool = True
-    """Whether it evicts pods."""
+    """True if the subject evicts pods."""
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def taintwarden(control_plane: ControlPlane) -> Iterator[Started]:
 
 @contextmanager
 def built_in(control_plane: ControlPlane) -> Iterator[Started]:
-    """With a fast client: its default one would only be slower."""
+    """Start kube-controller-manager with a fast client, since its default client is slower."""
     process = control_plane.start_controller_manager(CONTROLLERS, [*HEARTBEATS, *FAST_CLIENT])
     try:
         yield Started(process, lambda: has_synced(process))
@@ -69,7 +69,7 @@ def built_in(control_plane: ControlPlane) -> Iterator[Started]:
 
 @contextmanager
 def transfer(control_plane: ControlPlane) -> Iterator[Started]:
-    """It lists the same and forgets it: the least that a start can cost."""
+    """Start a process that only transfers the same lists: the lower bound of the cost of a start."""
     command = [sys.executable, "-m", "bench.transfer", control_plane.operator_kubeconfig()]
     process = Process("transfer", command, control_plane.folder / "transfer.log")
     process.start()
@@ -112,7 +112,7 @@ def measure(store: Store, subject: str) -> Start:
 
 
 async def react(control_plane: ControlPlane) -> float:
-    """Taint the first node and wait for the first of its pods to go."""
+    """Taint the first node and wait for the first eviction. Returns the seconds."""
     began_at = time.time()
     async with Bulk.open(control_plane.admin_kubeconfig) as bulk:
         await set_taints(bulk, 0, [population.PROBE_TAINT])
@@ -121,7 +121,7 @@ async def react(control_plane: ControlPlane) -> float:
 
 
 def wait_for(is_done: Callable[[], bool]) -> None:
-    """More often than the tests do, since the time is what is asked for."""
+    """Wait with a shorter interval than tests do, since the time is the result."""
     give_up_at = time.monotonic() + LIMIT_SECONDS
     while not is_done():
         if time.monotonic() > give_up_at:

@@ -1,4 +1,4 @@
-"""The longest step of the event loop where many claims make no call: by a paused policy, and on removed nodes."""
+"""Cases of the longest step of the event loop if many claims cause no call: a paused policy, and removed nodes."""
 
 import gc
 import time
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Longest:
-    """Makes steps, and keeps the longest of each kind."""
+    """Runs steps of a machine, and records the longest of each kind."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -61,7 +61,7 @@ class Longest:
             pass
 
     def run(self, begins: float, ends: float) -> None:
-        """Let time pass: every call is answered, each pod is gone at once, and reports are made at times."""
+        """Let time pass. Every call is answered, evicted pods are gone at once, and reports are made regularly."""
         for turn in range(int((ends - begins) / WAKE_SECONDS)):
             at = instant(begins + turn * WAKE_SECONDS)
             while self.machine.wake_after(at) == 0:
@@ -87,7 +87,7 @@ def node(index: int, version: int, *taints: Taint) -> Node:
 
 
 def filled(pods: int, *policies: Policy, rate: float | None = None) -> Machine:
-    """A leader that knows everything, with the garbage collector of the operator."""
+    """Return the machine of a leader that knows all nodes and pods, with the operator's garbage collection."""
     machine, interner = Machine(overall_rate=rate), Interner()
     kinds = [
         interner.pod_class("bench", {"app": f"app-{number}"}, Tolerations(), grace_seconds=GRACE_SECONDS)
@@ -112,7 +112,7 @@ def filled(pods: int, *policies: Policy, rate: float | None = None) -> Machine:
 
 
 def paused(scale: float) -> Result:
-    """All of 150,000 pods have to leave by a paused policy, which changes, while another policy evicts some."""
+    """Measure 150,000 pods that a paused policy selects, while another policy evicts some and the first one changes."""
     pods = round(150_000 * scale)
     policy = Policy(name="paused", taints=(TaintSelector(PAUSED.key),), limits=NONE, mode=Mode.PAUSED)
     other = Policy(name="other", taints=(TaintSelector(OTHER.key),), limits=NONE)
@@ -129,7 +129,7 @@ def paused(scale: float) -> Result:
 
 
 def reclaims(scale: float) -> Result:
-    """The nodes of 90,000 pods will all be removed, and at 100 evictions a second most of them miss their deadline."""
+    """Measure the removal of all nodes of 90,000 pods, most of which miss their deadline at 100 evictions a second."""
     pods = round(90_000 * scale)
     policy = Policy(name="bench", taints=(TaintSelector("*"),), limits=NONE, reclaim=Reclaim(DEADLINE_SECONDS))
     longest = Longest(filled(pods, policy, rate=RATE))

@@ -1,8 +1,8 @@
-"""Many pods from few: copies of what the API server itself stored, written to etcd beside the originals.
+"""Creation of many pods in etcd, as copies of few pods that the API server stored.
 
-Creating 50,000 pods with their status through the API server takes it seven CPU minutes. One pod of each workload is
-created that way; its stored bytes are copied with another name, UID and node. All three are as long as those they
-replace, so the lengths inside the encoding stay right.
+The API server would need seven CPU minutes to create 50,000 pods with their status. One pod of each workload is
+created that way. Its stored bytes are copied with another name, UID and node of the same length, so that the lengths
+inside the encoding stay correct.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ CONCURRENCY = 16
 
 
 class Etcd:
-    """etcd's JSON gateway."""
+    """A client of etcd's JSON gateway."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str):
         self._session = session
@@ -39,7 +39,7 @@ class Etcd:
 
 
 async def multiply(url: str, originals: list[Json], shape: Shape) -> None:
-    """Write the shape's pods, given one created pod of each workload, which are the first pods."""
+    """Write all pods, given the first pod of each workload as created."""
     async with aiohttp.ClientSession() as session:
         etcd = Etcd(session, url)
         values = await asyncio.gather(*(etcd.get(key(original)) for original in originals))
@@ -66,7 +66,7 @@ def key(pod: Json) -> str:
 
 
 def copy(original: Json, value: bytes, index: int, node: str) -> tuple[str, bytes]:
-    """Key and value of pod number `index`."""
+    """Return key and value of the pod with this index."""
     old = original["metadata"]
     workload = population.workload_of(index)
     name = population.pod_name(workload, index)

@@ -1,4 +1,4 @@
-"""Who is measured: each is started as its users would start it, and ready when it would act at once."""
+"""The measured subjects. Each is started as users would start it, and is ready when it could evict at once."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ FAST_CLIENT = ["--kube-api-qps=1000", "--kube-api-burst=1000"]
 
 @dataclass
 class Running:
-    """A subject at work. `begin` tells one that does not watch taints to start."""
+    """A running subject. `begin` starts the evictions of a subject that does not watch taints."""
 
     process: Process
     begin: Callable[[], None] = lambda: None
@@ -35,7 +35,7 @@ class Subject:
 
 @contextmanager
 def taintwarden(control_plane: ControlPlane) -> Iterator[Running]:
-    """Limits off, with the role that is shipped."""
+    """Run Taintwarden without limits, with the shipped ClusterRole."""
     control_plane.client.apply(POLICY)
     with Operator(
         control_plane.operator_kubeconfig(), control_plane.folder, args=["--max-evictions-per-second=0"]
@@ -45,7 +45,7 @@ def taintwarden(control_plane: ControlPlane) -> Iterator[Running]:
 
 
 def built_in(*client: str) -> Start:
-    """kube-controller-manager with nothing but what taint eviction needs."""
+    """Return a function that runs kube-controller-manager with the controllers for taint eviction only."""
 
     @contextmanager
     def start(control_plane: ControlPlane) -> Iterator[Running]:
@@ -60,14 +60,14 @@ def built_in(*client: str) -> Start:
 
 
 def has_synced(process: Process) -> bool:
-    """It logs when an informer is waited for and when that holds everything; node-lifecycle waits last."""
+    """True if the log reports that all caches are synced. The node lifecycle controller waits last."""
     log = process.log.read_text()
     waiting, synced = (log.count(words) for words in ("Waiting for caches to sync", "Caches are synced"))
     return "Starting node controller" in log and waiting == synced
 
 
 def floor(concurrency: int) -> Start:
-    """A client that only posts evictions, of pods that it knows beforehand, with the same rights."""
+    """Return a function that runs a client which only posts evictions of pods listed beforehand."""
 
     @contextmanager
     def start(control_plane: ControlPlane) -> Iterator[Running]:

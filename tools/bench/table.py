@@ -1,4 +1,4 @@
-"""Medians, ratios, and a table that reads well in a terminal and in Markdown."""
+"""Medians, ratios, and tables that are readable in a terminal and in Markdown."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -8,7 +8,7 @@ Row = Mapping[str, Any]
 
 
 def medians(rows: Sequence[Row]) -> dict[str, Any]:
-    """Field by field: the median of numbers, also one level down; of what is no number, the first."""
+    """Return the median of each field, also in nested mappings. A field that is no number has its first value."""
     first = rows[0]
     found: dict[str, Any] = {}
     for name, value in first.items():
@@ -41,7 +41,7 @@ def shown(value: Any) -> str:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A Markdown table, its columns aligned."""
+    """Return a Markdown table with aligned columns."""
     texts = [list(headings), *([shown(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in texts) for column in range(len(headings))]
 

@@ -1,8 +1,8 @@
-"""The least that a start can cost: a process that transfers all lists, page by page.
+"""A client that only transfers all lists, page by page: the lower bound of the cost of a start.
 
     python -m bench.transfer KUBECONFIG
 
-It writes its CPU seconds as JSON, and stays until it is terminated.
+It prints its CPU seconds as JSON, and runs until it is terminated.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from pathlib import Path
 from bench.bulk import Bulk
 
 PATHS = ("/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces", "/apis/apps/v1/replicasets")
-"""Of what the operator lists, the collections that are not empty."""
+"""The non-empty collections that the operator lists."""
 ACCEPT = "application/vnd.kubernetes.protobuf"
 LIMIT = 2_000
-"""The API server serves few large pages faster than many small ones; with more objects than this it gets slower."""
+"""Number of objects per page, with which the API server was fastest."""
 HEAD_BYTES = 500
 CONTINUE = re.compile(rb"\x12.\d+\x1a[\x80-\xff]?.([\w.=-]+)", re.DOTALL)
-"""The token in the head of a list, after the resourceVersion."""
+"""The continue token in the head of a list, after the resourceVersion."""
 
 
 async def transfer(bulk: Bulk, path: str) -> None:

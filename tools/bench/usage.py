@@ -1,4 +1,4 @@
-"""What a process used so far, as the kernel counts it (Linux)."""
+"""CPU and memory of processes, from Linux's /proc."""
 
 import os
 import time
@@ -10,14 +10,14 @@ MIB = 2**20
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads."""
+    """Return user and system time of all threads of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident now, and at most so far."""
+    """Resident memory of a process, now and at its peak."""
 
     rss_mib: float
     peak_mib: float
@@ -30,13 +30,13 @@ def memory(pid: int | str = "self") -> Memory:
 
 
 def machine_cpu_seconds() -> float:
-    """What all processes of the machine used since it started, waiting and idling left out."""
+    """Return the CPU time of all processes since the machine started, without idle and I/O wait."""
     user, nice, system, _, _, irq, soft_irq, *_ = Path("/proc/stat").read_text().split("\n")[0].split()[1:]
     return sum(map(int, (user, nice, system, irq, soft_irq))) / TICKS_PER_SECOND
 
 
 class CpuMeter:
-    """CPU seconds of some processes, and of all "others" of the machine but this one, since it was made."""
+    """A meter of the CPU seconds of some processes, and of all "others" except this one, since its creation."""
 
     def __init__(self, pids: dict[str, int]):
         self._pids = pids
@@ -51,7 +51,7 @@ class CpuMeter:
 
 
 def settle(pids: dict[str, int], timeout_seconds: float = 30) -> None:
-    """Wait until these processes have nothing left to do: a start must not count as the work measured after it."""
+    """Wait until these processes are idle, so that the work of their start is not measured."""
     give_up_at = time.monotonic() + timeout_seconds
     while time.monotonic() < give_up_at:
         before = sum(map(cpu_seconds, pids.values()))

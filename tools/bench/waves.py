@@ -1,4 +1,4 @@
-"""A NoExecute taint on every node at once: from the first write until the last pod is gone."""
+"""Measurement of a wave: a NoExecute taint on every node, from the first write until the last pod is gone."""
 
 import asyncio
 import time
@@ -15,19 +15,19 @@ TAINT_CONCURRENCY = 32
 POLL_SECONDS = 0.5
 LIMIT_SECONDS = 900
 STALLED_SECONDS = 60
-"""No pod was gone for so long: the subject has lost those that are left."""
+"""Seconds without an eviction after which the remaining pods count as lost."""
 FLUSH_SECONDS = 1.0
-"""The audit log's line is written after the answer."""
+"""Seconds until the audit log contains the last answers."""
 SHARES = (0.1, 0.5, 0.9, 1.0)
 
 
 @dataclass(frozen=True)
 class Wave:
-    """One subject's wave.
+    """Result of one subject's wave.
 
-    `seconds` is until the last pod was gone, of those that went; `lost` had to leave and stayed. `curve` has the
-    seconds until each of SHARES was gone. `others_cpu_seconds` is what the rest of the machine used meanwhile: a noisy
-    run shows here.
+    `seconds` is the time until the last eviction. `lost` is the number of pods that had to leave and stayed. `curve`
+    has the seconds until each of SHARES was gone. `others_cpu_seconds` is the CPU time of all other processes in the
+    meantime, which shows a noisy run.
     """
 
     subject: str
@@ -47,7 +47,7 @@ class Wave:
 
 
 def measure(store: Store, subject: Subject) -> Wave:
-    """Run one wave on fresh data; after the time limit, tell how far it got."""
+    """Run one wave on a new copy of the data. After the time limit, the result shows how far it got."""
     with store.open() as control_plane, subject.start(control_plane) as running:
         processes = {"api": control_plane.api_server, "etcd": control_plane.etcd, "subject": running.process}
         pids = {name: process.pid or 0 for name, process in processes.items()}
@@ -77,7 +77,7 @@ def measure(store: Store, subject: Subject) -> Wave:
 
 
 async def taint_and_wait(control_plane: ControlPlane, running: Running, nodes: int) -> float:
-    """Taint every node, then wait until no pod is left or none goes any more. Returns how long the tainting took."""
+    """Taint every node, then wait until no pod is left or no more pods leave. Returns the seconds for the taints."""
     began_at = moved_at = time.monotonic()
     left = -1
     async with Bulk.open(control_plane.admin_kubeconfig) as bulk:
@@ -96,6 +96,6 @@ async def taint_and_wait(control_plane: ControlPlane, running: Running, nodes: i
 
 
 def curve(gone: list[float], pods: int) -> dict[str, float]:
-    """Seconds until each share of the pods was gone, as far as it got."""
+    """Return the seconds until each share of the pods was gone, for the shares that were reached."""
     counts = [(share, int(share * pods)) for share in SHARES]
     return {f"{share:.0%}": gone[count - 1] for share, count in counts if count <= len(gone)}

@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures: what real commands draw on a terminal, against the cluster of the demo.
+"""The pictures in docs/pictures: terminal output of real commands, with the cluster of the demo.
 
-Nothing in them is written by hand. Names of pods and times differ from run to run, so the pictures are not compared.
+No text in them is written by hand. Names of pods and times differ between runs, so no test compares the pictures.
 """

@@ -1,4 +1,4 @@
-"""Draw all pictures, or those of some scenes: ``python -m pictures [demo] [plan] [status] [incident] [slo]``."""
+"""The command that draws all pictures, or those of some scenes: ``python -m pictures [demo] [plan] ...``."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 
 def main() -> None:
-    """One after the other: the machine should be quiet."""
+    """Draw the pictures one after the other, since each scene needs a quiet machine."""
     wanted = sys.argv[1:] or list(SCENES)
     for name in wanted:
         for picture, svg in asyncio.run(SCENES[name]()):

@@ -1,11 +1,11 @@
-"""Panels of the dashboard as SVG: lines over time, and bars of states, as Grafana arranges them."""
+"""Panels of the dashboard as SVG: lines over time and bars of states, arranged as in Grafana."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 560, 190
-"""Of one panel, in pixels."""
+"""Size of one panel in pixels."""
 COLUMNS = 2
 HEAD, LEFT, RIGHT, BOTTOM = 34, 46, 12, 40
 GAP, TOP = 10, 44
@@ -18,7 +18,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Series:
-    """What one line or bar is called, and its points."""
+    """Name and points of one line or bar."""
 
     name: str
     points: Points
@@ -26,19 +26,19 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """One panel. ``states``: text and colour of each value, if it shows states."""
+    """One panel. ``states``: value -> text and colour; empty if the panel shows lines."""
 
     title: str
     series: Sequence[Series]
     states: dict[float, tuple[str, str]]
     least: float = 0.0
-    """The value at the bottom, if it shows lines."""
+    """Value at the bottom of a panel with lines."""
 
 
 def draw_dashboard(
     title: str, note: str, charts: Sequence[Chart], begin: float, end: float, columns: int = COLUMNS
 ) -> str:
-    """All panels, from ``begin`` to ``end``; ``note`` states where the data are from."""
+    """Return all panels from ``begin`` to ``end`` as SVG. ``note`` names the source of the data."""
     rows = (len(charts) + columns - 1) // columns
     width = columns * (WIDTH + GAP) + GAP
     height = TOP + rows * (HEIGHT + GAP)
@@ -82,7 +82,7 @@ def _lines(chart: Chart, begin: float, end: float) -> Iterable[str]:
 
 
 def _states(chart: Chart, begin: float, end: float) -> Iterable[str]:
-    """A bar for each series, with its name on it. The value of a point holds until the next one."""
+    """Yield a bar with its name for each series. The value of a point holds until the next one."""
     height = min(26.0, (HEIGHT - BOTTOM - HEAD) / max(len(chart.series), 1) - 4)
     for number, one in enumerate(chart.series):
         y = HEAD + number * (height + 4)
@@ -99,7 +99,7 @@ def _states(chart: Chart, begin: float, end: float) -> Iterable[str]:
 
 
 def _stretches(points: Points, end: float) -> Iterable[tuple[float, float, float]]:
-    """From when until when there was which value."""
+    """Yield begin, end and value of each period with a constant value."""
     changes = [(at, value) for number, (at, value) in enumerate(points) if not number or points[number - 1][1] != value]
     for (at, value), (until, _) in zip(changes, [*changes[1:], (end, 0.0)], strict=True):
         yield at, until, value

@@ -1,4 +1,4 @@
-"""A picture of a terminal as SVG, which needs nothing from elsewhere: no script, no font that has to be fetched."""
+"""A picture of a terminal as SVG without scripts and without fonts from other servers."""
 
 import io
 import re
@@ -14,7 +14,7 @@ _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
 
 
 def draw(title: str, command: str, screen: str) -> str:
-    """The terminal after ``command``, with the colours that ``screen`` asks for in escape sequences."""
+    """Return the terminal after ``command``, with the colours in the escape sequences of ``screen``."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), highlight=False, markup=False)
     console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
     for line in screen.splitlines():

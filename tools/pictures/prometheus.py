@@ -1,4 +1,4 @@
-"""A Prometheus that scrapes one operator, and what the panels of the dashboard show of it."""
+"""A Prometheus that scrapes one operator, and its data for the panels of the dashboard."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,10 @@ READY_SECONDS = 30
 
 @contextlib.asynccontextmanager
 async def prometheus(folder: Path, target: str) -> AsyncIterator[str]:
-    """Scrape ``target``, a host and port, every second, with the shipped alerts; yields the server's URL.
+    """Scrape ``target``, a host and port, every second, with the shipped alerts. Yields the server's URL.
 
     Raises:
-        RuntimeError: it is not built, or does not start.
+        RuntimeError: Prometheus is not built, or does not start.
 
     """
     if not BINARY.exists():
@@ -49,7 +49,7 @@ async def prometheus(folder: Path, target: str) -> AsyncIterator[str]:
 
 
 def free_port() -> int:
-    """A port that is free now."""
+    """Return a free port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -57,7 +57,7 @@ def free_port() -> int:
 
 
 async def charts(server: str, titles: list[str], begin: float, end: float) -> list[Chart]:
-    """What panels of the dashboard show of a time, by the queries that Grafana would send."""
+    """Return the panels with these titles from ``begin`` to ``end``, with the queries that Grafana would send."""
     panels = {panel.title: panel for row in ROWS.values() for panel in row}
     async with aiohttp.ClientSession(server) as session:
         return [await _chart(session, panels[title], begin, end) for title in titles]

@@ -1,6 +1,4 @@
-"""What is shown: the demo in its middle and its verdict, a plan, the status of a policy whose pods have to wait, an
-incident on the dashboard and as a timeline, and the timeline of the tutorial about SLOs.
-"""
+"""The scenes of the pictures, each a function that runs commands and returns pictures by name."""
 
 import asyncio
 import contextlib
@@ -23,9 +21,9 @@ from taintwarden_demo.world import set_value
 
 TAINTWARDEN = Path(sys.executable).with_name("taintwarden")
 PERSON = 10
-"""The exit code that asks for a person; a plan in which pods wait at its end has it."""
+"""Exit code of a plan in which pods still wait at its end, so that a user has to act."""
 FIRST_SECONDS = 8
-"""Until Prometheus has what a rate needs."""
+"""Seconds until Prometheus has enough samples for a rate."""
 QUIET_SECONDS, INCIDENT_SECONDS = 8, 22
 SHOWN = (
     "Pods that have to leave, by policy",
@@ -43,7 +41,7 @@ Pictures = Iterator[tuple[str, str]]
 
 
 async def demo() -> Pictures:
-    """While pods of zone a wait for their budget, and at the end."""
+    """Draw the demo while pods of zone a wait for their budget, and at the end."""
     *frames, last = await record([str(TAINTWARDEN), "demo"], {})
     middle = max(frames, key=lambda frame: (frame.count("blocked"), frame.count("evicted")))
     verdict = last[last.index("┏") :] if "┏" in last else last
@@ -51,7 +49,7 @@ async def demo() -> Pictures:
 
 
 async def plan() -> Pictures:
-    """Who leaves when a zone degrades."""
+    """Draw a plan for a degraded zone."""
     arguments = ["plan", "--zone", "zone-a", "--taint", "sla=890:NoExecute"]
     async with _cluster() as (kubeconfig, _):
         screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PERSON))[-1]
@@ -59,7 +57,7 @@ async def plan() -> Pictures:
 
 
 async def sweep() -> Pictures:
-    """How many pods leave at each value: where the cliff is."""
+    """Draw the number of pods that would leave at each value."""
     arguments = ["plan", "--sweep", "sla=990..880"]
     async with _cluster() as (kubeconfig, _):
         screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PERSON))[-1]
@@ -67,7 +65,7 @@ async def sweep() -> Pictures:
 
 
 async def status() -> Pictures:
-    """The same zone, degraded in earnest: pods wait for their deadlines, for a budget and for their workload."""
+    """Draw the status of a policy while pods wait for their deadlines, a budget and their workload."""
     arguments = ["status", POLICY]
     async with _cluster(seconds=180) as (kubeconfig, cluster):
         await _degrade(cluster, "a1", "c1", "c2")
@@ -78,7 +76,7 @@ async def status() -> Pictures:
 
 
 async def incident() -> Pictures:
-    """Wrong values on all nodes trip the guard; they are corrected, and one node is really bad. And its timeline."""
+    """Draw dashboard and history of an incident: wrong values trip the guard, are corrected, and one node degrades."""
     arguments = ["history", "--since", "5m"]
     port = free_port()
     async with _cluster(port, seconds=180) as (kubeconfig, cluster), _scraped(port) as server:
@@ -102,7 +100,7 @@ async def incident() -> Pictures:
 
 
 async def slo() -> Pictures:
-    """What the tutorial about SLOs does, as a timeline."""
+    """Draw the timeline of the tutorial about SLOs."""
     return iter([("slo", timeline())])
 
 
@@ -114,7 +112,7 @@ async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tuple[str, LocalCluster]]:
-    """The demo's cluster before its story begins, with the operator enforcing; for some seconds at most."""
+    """Run the demo's cluster before its scenario starts, with an enforced policy, for ``seconds`` at most."""
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
         async with set_stage(tell_story(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
             while not stage.observer.enforcing:

@@ -1,4 +1,4 @@
-"""The timeline of docs/slo-tutorial.md: its commands, on the cluster of `make cluster ARGS=--slo`."""
+"""The timeline of docs/slo-tutorial.md, drawn from its commands on the cluster of `make cluster ARGS=--slo`."""
 
 import sys
 import tempfile
@@ -21,7 +21,7 @@ SOURCE = "Drawn from a run of the tutorial, by data of its Prometheus and API se
 QUERY = "1000 * avg_over_time(node_availability[20s])"
 FALLEN = ("node-zone-a-0", "node-zone-b-0")
 OTHER = "node-zone-a-1"
-"""One of those that stay good."""
+"""A node whose availability does not fall."""
 STEP_SECONDS, AVERAGED_SECONDS = 0.5, 20
 LEAST = 930.0
 STATES = {
@@ -32,7 +32,7 @@ STATES = {
 
 
 class _Recorder:
-    """Looks at the API server twice a second; moments are in seconds since 1970."""
+    """Records the state of the cluster twice a second. Moments are in seconds since 1970."""
 
     def __init__(self, client: Cluster) -> None:
         self.moments: list[tuple[float, State]] = []
@@ -54,10 +54,10 @@ class _Recorder:
 
 
 def timeline() -> str:
-    """Play the tutorial, and draw values, taints and pods from the fall of two nodes until all are good again."""
+    """Play the tutorial, and draw values, taints and pods from the fall of two nodes until their recovery."""
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder, opened(slo=True) as found:
         desk = Desk(Path(folder) / "clone", found.cluster.admin_kubeconfig, found.variables)
-        time.sleep(AVERAGED_SECONDS)  # before that it would be the average of a shorter time
+        time.sleep(AVERAGED_SECONDS)  # until then it would be the average of a shorter time
         with _Recorder(found.cluster.client) as recorder:
             played = play(found, desk)
         past = time.time() - time.monotonic()

@@ -1,4 +1,4 @@
-"""Commands on a terminal of their own, and what they draw there."""
+"""Recording of the terminal output of commands."""
 
 import asyncio
 import fcntl
@@ -9,17 +9,17 @@ import termios
 from collections.abc import Mapping, Sequence
 
 WIDTH, HEIGHT = 100, 44
-# rich draws a live picture by going back to its first line and erasing each line on the way; on a screen of its own by
-# going back to the corner.
+# Sequences with which rich redraws a live view: it moves up to the first line and erases each line on the way, or
+# moves to the corner of an alternate screen.
 _REDRAW = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*|\x1b\[H")
 _CURSOR = re.compile(r"\x1b\[\?(?:25|1049)[lh]")
 
 
 async def record(command: Sequence[str], environment: Mapping[str, str], expected: int = 0) -> list[str]:
-    """Run ``command`` and return what it drew, one text for each time it drew anew.
+    """Run ``command`` and return its output, one text for each redrawing.
 
     Raises:
-        RuntimeError: it ended with another exit code than ``expected`` or 0.
+        RuntimeError: the exit code was neither ``expected`` nor 0.
 
     """
     ours, theirs = os.openpty()
@@ -39,7 +39,7 @@ async def record(command: Sequence[str], environment: Mapping[str, str], expecte
 
 
 def _read_all(terminal: int) -> str:
-    """Until the other end is closed, which Linux tells as an error."""
+    """Read until the other end is closed, which Linux reports as an error."""
     parts: list[bytes] = []
     while True:
         try:

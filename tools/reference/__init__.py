@@ -1,4 +1,4 @@
-"""Pages made from what they describe: definitions, metrics, commands, values of the chart. ``make reference``.
+"""Reference pages made by ``make reference`` from definitions, metrics, commands and values of the chart.
 
-The pages are in the repository, so that they can be read there; tests/docs/test_made_pages.py compares.
+The pages are in the repository, so that users can read them there. tests/docs/test_made_pages.py compares them.
 """

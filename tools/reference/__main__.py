@@ -1,4 +1,4 @@
-"""Write the pages and files, and say which of them changed."""
+"""The command that writes all pages and files, and prints which of them changed."""
 
 import sys
 
@@ -6,7 +6,7 @@ from reference.pages import ROOT, made_files
 
 
 def main() -> None:
-    """Leave a file as it is if it is up to date."""
+    """Write every file that is not up to date."""
     for name, text in made_files().items():
         path = ROOT / name
         if not path.exists() or path.read_text("utf-8") != text:

@@ -1,4 +1,4 @@
-"""README of the Helm chart: how it is used, and every value with what values.yaml says of it."""
+"""The README of the Helm chart: its use, and every value with its comment in values.yaml."""
 
 import json
 import re
@@ -30,9 +30,9 @@ SHIPPED = {
     "webhook-trust.yaml": "deploy/base/webhook-trust.yaml",
     "webhooks.yaml": "deploy/base/webhooks.yaml",
 }
-"""Files of the chart's ``source``, each a copy of a file that is also shipped without the chart."""
+"""Files in the chart's ``source``, each a copy of a file that is also shipped without the chart."""
 LONGEST_DEFAULT = 60
-"""Characters; what is longer is for values.yaml alone."""
+"""Maximum number of characters of a default. A longer one is only in values.yaml."""
 HEAD = """# The chart taintwarden
 
 {description}
@@ -63,7 +63,7 @@ the chart cannot do without it, it says so.
 
 @dataclass(frozen=True)
 class Value:
-    """One row: the path that `--set` takes, the default as YAML, and the comments above and beside it."""
+    """One value: its path for `--set`, its default, and the comments above and beside it."""
 
     path: str
     default: Any
@@ -72,13 +72,13 @@ class Value:
 
 
 def chart_sources() -> dict[str, str]:
-    """The files of the chart's ``source``, by path in the repository. Of links, Helm prints a line for each."""
+    """Return the files in the chart's ``source`` by path. They are copies, since Helm prints a line for each link."""
     root, folder = FOLDER.parents[2], FOLDER.relative_to(FOLDER.parents[2])
     return {f"{folder}/source/{name}": (root / path).read_text("utf-8") for name, path in SHIPPED.items()}
 
 
 def chart_readme() -> str:
-    """The whole page."""
+    """Return the whole page."""
     chart = yaml.safe_load((FOLDER / "Chart.yaml").read_text("utf-8"))
     kubernetes = re.search(r"\d+\.\d+", chart["kubeVersion"])
     head = HEAD.format(description=chart["description"], kubernetes=kubernetes[0] if kubernetes else "")
@@ -87,7 +87,7 @@ def chart_readme() -> str:
 
 
 def values() -> Iterator[Value]:
-    """Every value in the order of the file. Groups come before what is in them."""
+    """Yield every value in the order of the file. A group comes before its values."""
     text = (FOLDER / "values.yaml").read_text("utf-8")
     root: Any = yaml.compose(text, yaml.SafeLoader)
     schema = json.loads((FOLDER / "values.schema.json").read_text("utf-8"))
@@ -106,7 +106,7 @@ def _values(group: Any, schema: Any, definitions: Any, lines: list[str], prefix:
 
 
 def _comment(lines: list[str], number: int, column: int) -> str:
-    """What stands above the key, as far as the lines are one block, and then what stands beside it."""
+    """Return the block of comments above a key, followed by the comment beside it."""
     above = number
     while above and lines[above - 1].startswith(" " * column + "#"):
         above -= 1

@@ -1,4 +1,4 @@
-"""The page of the command line: the help of each command, and the flags of processes as variables."""
+"""The page about the command line: the help of each command, and the flags of processes with their variables."""
 
 import copy
 import re
@@ -24,11 +24,11 @@ A flag goes before its variable, the variable before the default. Policies are o
 """
 PROCESSES: dict[str, CommonSettings] = {"run": Settings(), "webhook": WebhookSettings()}
 COMMON = {"--kubeconfig", "--context", "--operator-namespace", "--output"}
-"""Options that most commands have. The head of the page has them once."""
+"""Options of most commands. Only the head of the page describes them."""
 
 
 def commands_page() -> str:
-    """The body of the page, below its title and note."""
+    """Return the body of the page, without title and note."""
     parts = [HEAD]
     whole = click.Context(main, info_name="taintwarden", terminal_width=WIDTH, **main.context_settings)
     paths: dict[str, str] = {}
@@ -44,7 +44,7 @@ def commands_page() -> str:
 
 
 def _help(context: click.Context) -> str:
-    """What ``--help`` prints, without options that stand elsewhere: those of most commands, and those of a table."""
+    """Return the output of ``--help``, without options that the page's head or a table describes."""
     if context.parent is None:
         return context.get_help()
     command = copy.copy(context.command)
@@ -56,7 +56,7 @@ def _help(context: click.Context) -> str:
 
 
 def _kind(context: click.Context, text: str) -> str:
-    """The same for commands whose help differs by their name alone."""
+    """Return a text that is equal for commands whose help differs only by their name."""
     return " ".join(text.lower().replace(context.command.name or "", "").replace("-", "").split())
 
 
@@ -70,7 +70,7 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
 
 
 def _setting(option: click.Option, settings: CommonSettings) -> tuple[str, str, str, str]:
-    """A flag of a process, which is a field of its settings under the same name."""
+    """Return the row of a process's flag, which is a field with the same name in its settings."""
     name = str(option.name)
     value = getattr(settings, name)
     meaning, default = option.help or "", ""

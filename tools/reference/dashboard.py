@@ -1,6 +1,6 @@
 """The dashboard for Grafana: policies, the operator, the webhooks and the scheduler extender, as JSON.
 
-Gauges of policies are reported by every replica, so the greatest value counts; counters are added up.
+Every replica reports the gauges of policies, so queries use the greatest value. They add counters up.
 """
 
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ OF_POLICIES = '{policy=~"$policy"}'
 STEP = "$__rate_interval"
 LIST = options.LegendDisplayMode.LIST
 HALF = 12
-"""Of the 24 columns."""
+"""Half of Grafana's 24 columns."""
 RED, AMBER, GREEN = "red", "orange", "green"
 Built = timeseries.Panel | stat.Panel | statetimeline.Panel
 Query = tuple[str, str]
-"""An expression, and what its series are called."""
+"""An expression, and the legend of its series."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: its title, what it means, its queries, and the unit of its axis in Grafana's words."""
+    """One panel: title, description, queries, and the unit of its axis as Grafana names it."""
 
     title: str
     meaning: str
@@ -33,13 +33,13 @@ class Panel:
     unit: str = "short"
     width: int = HALF
     states: tuple[tuple[int, str, str], ...] = ()
-    """Values with a name and a colour, for a panel that shows states over time."""
+    """Values with name and colour, for a panel that shows states over time."""
     limit: float | None = None
-    """For a single number: from here on it is red."""
+    """Value from which a single number is red; None for never."""
 
 
 def _half_and_most(histogram: str) -> tuple[Query, ...]:
-    """Within which time half and 99 % are."""
+    """Return the queries for the median and the 99th percentile of a histogram."""
     rate = f"sum by (le) (rate({histogram}_bucket[{STEP}]))"
     return tuple((f"histogram_quantile({share}, {rate})", name) for share, name in ((0.5, "half"), (0.99, "99 %")))
 
@@ -267,7 +267,7 @@ ROWS = {"Now": NOW, "Policies": POLICIES, "Operator": OPERATOR, "Webhooks": WEBH
 
 
 def dashboard_json() -> str:
-    """The whole dashboard, as Grafana imports it."""
+    """Return the whole dashboard as JSON for Grafana."""
     made = (
         dashboard.Dashboard("Taintwarden")
         .uid("taintwarden")
@@ -298,7 +298,7 @@ def dashboard_json() -> str:
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Every query as it is written, with the title of its panel."""
+    """Yield every query with the title of its panel."""
     for panels in ROWS.values():
         for panel in panels:
             yield from ((panel.title, expression) for expression, _ in panel.queries)

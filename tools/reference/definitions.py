@@ -1,4 +1,4 @@
-"""The page of a CustomResourceDefinition: every field, and what the API server refuses beside types and bounds."""
+"""The page about a CustomResourceDefinition: every field, and the rules beside types and bounds."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ STATUS_COLUMNS = ("field", "values", "meaning")
 
 
 def definition_page(definition: Schema) -> str:
-    """The body of the page, below its title and note."""
+    """Return the body of the page, without title and note."""
     spec = definition["spec"]
     (version,) = spec["versions"]
     schema = version["schema"]["openAPIV3Schema"]
@@ -31,7 +31,7 @@ def definition_page(definition: Schema) -> str:
 
 
 def _sections(title: str, schema: Schema, columns: tuple[str, ...]) -> list[str]:
-    """Single fields in one table, then each group of fields with a heading of its own."""
+    """Return a table of single fields, then a heading and a table for each group of fields."""
     required = schema.get("required", ())
     single = [
         _row(name, inner, columns, required=name in required)
@@ -50,7 +50,7 @@ def _sections(title: str, schema: Schema, columns: tuple[str, ...]) -> list[str]
 
 
 def _rows(schema: Schema, path: str, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every field below, groups included, since a group has a meaning of its own."""
+    """Yield a row for every field and group below a schema."""
     for name, inner in schema["properties"].items():
         here = f"{path}.{name}" if path else name
         yield _row(_path(here, inner), inner, columns, required=name in schema.get("required", ()))
@@ -88,7 +88,7 @@ def _schemas(schema: Schema) -> Iterator[Schema]:
 
 
 def _refusals(schema: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """The messages of rules in CEL, each once for a field; those of selectors once for all."""
+    """Yield field and message of each CEL rule. Rules of selectors are left out."""
     for rule in schema.get("x-kubernetes-validations", ()):
         message = rule.get("message") or rule.get("messageExpression")
         yield code(path + rule.get("fieldPath", "")), plain(message)

@@ -1,7 +1,7 @@
-"""The diagrams of the documents: Mermaid in the Markdown, drawn as SVG for the web site.
+"""Drawing of the documents' Mermaid diagrams as SVG for the web site.
 
 Git hosts draw Mermaid themselves. The site loads nothing from other servers and runs no large script, so it shows
-pictures: ``make diagrams`` draws one for each diagram and colour mode into ``docs/pictures/diagrams``. Their names have
+pictures: ``make diagrams`` draws one for each diagram and colour mode into ``docs/pictures/diagrams``. Names contain
 the hash of the source, and a test compares them.
 """
 
@@ -40,18 +40,18 @@ const wanted = {wanted};
 
 
 def name_of(source: str, mode: str) -> str:
-    """The file of a diagram."""
+    """Return the file name of a diagram."""
     return f"{hashlib.sha256(source.strip().encode()).hexdigest()[:12]}-{mode}.svg"
 
 
 def sources() -> list[str]:
-    """The diagrams of all pages, each once."""
+    """Return the diagrams of all pages, without duplicates."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return list(dict.fromkeys(text for page in pages for text in BLOCK.findall(page.read_text("utf-8"))))
 
 
 def draw() -> dict[str, str]:
-    """The SVG of each file, by Mermaid in a headless Chromium."""
+    """Return the SVG of each file, drawn by Mermaid in a headless Chromium."""
     wanted = {name_of(text, mode): (theme, text) for text in sources() for mode, theme in THEMES.items()}
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
@@ -76,7 +76,7 @@ def draw() -> dict[str, str]:
 
 
 def main() -> int:
-    """Draw all, and remove those whose source is gone."""
+    """Draw all diagrams, and remove those whose source is gone."""
     FOLDER.mkdir(exist_ok=True)
     found = draw()
     for path in FOLDER.glob("*.svg"):

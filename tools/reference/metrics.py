@@ -1,4 +1,4 @@
-"""The page of the metrics: each with type, labels and the text that Prometheus gets."""
+"""The page about metrics: each with type, labels and help text."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ leader. No label holds the name of a pod or node. The usual `process_*` and `pyt
 
 
 def metrics_page() -> str:
-    """The body of the page, below its title and note."""
+    """Return the body of the page, without title and note."""
     rows = [
         (
             code(name),
@@ -31,7 +31,7 @@ def metrics_page() -> str:
 
 
 def _of(name: str) -> str:
-    """The processes that expose a metric."""
+    """Return the processes that expose a metric."""
     having = [process.value for process in Process if any(name == one for one, _ in _exposed(Metrics(process)))]
     return "all" if len(having) == len(Process) else ", ".join(having)
 
@@ -42,7 +42,7 @@ def _exposed(metrics: Metrics) -> Iterator[tuple[str, MetricWrapperBase]]:
 
 
 def named_metrics() -> dict[str, MetricWrapperBase]:
-    """Every metric by the name under which it is queried, in the order of the source."""
+    """Return every metric by the name for queries, in the order of the source."""
     return dict(_named(vars(Metrics())))
 
 

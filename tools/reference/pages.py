@@ -1,4 +1,4 @@
-"""Which pages and files there are, and what each is made from."""
+"""The list of all pages and files, with their sources."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,17 +20,17 @@ PAGES: dict[str, tuple[str, str, Callable[[], str]]] = {
     "metrics": ("Metrics", "operator/taintwarden/telemetry/metrics.py", metrics_page),
     "command-line": ("Command line", "packages/cli/src/taintwarden_cli/main.py", commands_page),
 }
-"""Name of the page, its title, the source that a reader may change, and what makes the body."""
+"""Name of a page -> its title, its source in the repository, and a function that returns its body."""
 
 
 def made_pages() -> dict[str, str]:
-    """Every page, by its path in the repository."""
+    """Return every page by its path in the repository."""
     pages = {f"docs/reference/{name}.md": _page(*facts) for name, facts in PAGES.items()}
     return {**pages, "deploy/chart/taintwarden/README.md": chart_readme()}
 
 
 def made_files() -> dict[str, str]:
-    """Everything that is written: the pages, the dashboard, and the chart's copies of what is shipped without it."""
+    """Return every made file by its path: pages, dashboard, and the chart's copies of shipped files."""
     dashboard = dict.fromkeys((DASHBOARD, "deploy/chart/taintwarden/source/dashboard.json"), dashboard_json())
     return {**made_pages(), **dashboard, **chart_sources()}
 

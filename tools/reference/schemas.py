@@ -1,4 +1,4 @@
-"""What a field of a definition may hold, in words: type, choices, bounds, default."""
+"""Descriptions of a field's schema in words: type, choices, bounds, default."""
 
 import json
 from typing import Any
@@ -9,12 +9,12 @@ Schema = dict[str, Any]
 
 
 def is_selector(schema: Schema) -> bool:
-    """A label selector of Kubernetes, which is described once."""
+    """True for a label selector of Kubernetes, which a page describes only once."""
     return set(schema.get("properties", {})) == {"matchLabels", "matchExpressions"}
 
 
 def values(schema: Schema) -> str:
-    """Such as ``integer, 0 to 3600`` or ``list of `Evict`, `Delete`, 1 to 2 entries``."""
+    """Return the possible values, such as ``integer, 0 to 3600`` or ``list of `Evict`, `Delete`, 1 to 2 entries``."""
     if is_selector(schema):
         return "[selector](#selectors)"
     if "enum" in schema:
@@ -35,7 +35,7 @@ def values(schema: Schema) -> str:
 
 
 def default(schema: Schema, *, required: bool) -> str:
-    """``required``, the default as YAML, or nothing where the definition sets none."""
+    """Return ``required``, the default as YAML, or an empty text without a default."""
     if required:
         return "required"
     if "default" not in schema or schema["default"] == {}:
@@ -51,7 +51,7 @@ def _array(schema: Schema) -> str:
 
 
 def _nested(schema: Schema) -> str:
-    """What stands inside something with bounds of its own: its bounds in brackets."""
+    """Return the values of an inner schema, with its bounds in brackets."""
     name, comma, bounds = values(schema).partition(", ")
     return values(schema) if "enum" in schema or not comma else f"{name} ({bounds})"
 

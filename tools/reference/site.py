@@ -1,7 +1,7 @@
 """Hooks of ProperDocs: navigation by the index in ``docs/README.md``, and files outside ``docs`` that pages link to.
 
-Pages link to each other as they lie in the repository, so that they also read well there. A file outside ``docs``, such
-as the changelog or a sample, is part of the site under ``project/``, and links are rewritten accordingly.
+Pages use links within the repository, so that they also work there. A file outside ``docs``, such as the changelog or
+a sample, is part of the site below ``project/``. Links are rewritten accordingly.
 """
 
 import posixpath
@@ -25,7 +25,7 @@ ROW = re.compile(r"^\| \[(?P<title>[^\]]+)\]\((?P<link>[^)]+)\)")
 
 
 def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
-    """Make a section of each heading of the index, and an entry of each row of its table."""
+    """Add a section for each heading of the index, and an entry for each row of its table."""
     nav: list[dict[str, object]] = [{"Overview": "README.md"}]
     entries: list[dict[str, str]] = []
     for line in (ROOT / INDEX).read_text("utf-8").splitlines():
@@ -39,7 +39,7 @@ def on_config(config: ProperDocsConfig) -> ProperDocsConfig:
 
 
 def on_files(files: Files, *, config: ProperDocsConfig) -> Files:
-    """Add the files outside ``docs`` that pages link to, and those that these link to; and our style and script."""
+    """Add style, script, and all files outside ``docs`` that pages link to, directly or indirectly."""
     for path in sorted(ASSETS.iterdir()):
         files.append(File.generated(config, path.name, abs_src_path=str(path)))
     files.append(File.generated(config, "colours.css", content=_colours()))
@@ -58,9 +58,9 @@ def on_files(files: Files, *, config: ProperDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: ProperDocsConfig, files: Files) -> str:
-    """Make links of the repository links of the site, pictures of diagrams, and leave out a list of the sections.
+    """Rewrite links for the site, replace diagrams by pictures, and remove a page's list of its sections.
 
-    The theme has a table of contents beside the page, and the list is for readers of the repository.
+    The theme shows a table of contents beside the page. The list is for readers of the repository.
     """
     markdown = CONTENTS.sub("", BLOCK.sub(lambda block: _diagram(block[1], page), markdown), count=1)
     here = posixpath.dirname(page.file.src_uri)
@@ -69,7 +69,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: ProperDocsConfig, fil
 
 
 def _diagram(source: str, page: Page) -> str:
-    """Its picture in both colour modes."""
+    """Return the picture of a diagram in both colour modes."""
     folder = posixpath.relpath("pictures/diagrams", posixpath.dirname(page.file.src_uri) or ".")
     pictures = [
         f'<img class="{mode}-mode" src="{folder}/{name_of(source, mode)}" alt="Diagram">' for mode in ("light", "dark")
@@ -78,13 +78,13 @@ def _diagram(source: str, page: Page) -> str:
 
 
 def _colours() -> str:
-    """Colours of code in both modes."""
+    """Return the colours of code in both colour modes."""
     light, dark = HtmlFormatter(style="default"), HtmlFormatter(style="github-dark")
     return "\n".join([light.get_style_defs(".highlight"), dark.get_style_defs('[data-bs-theme="dark"] .highlight'), ""])
 
 
 def _target(origin: str, link: str) -> str:
-    """The path of a link's target from the top of the repository."""
+    """Return the path of a link's target, relative to the repository."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
 
 

@@ -20,7 +20,7 @@ from taintwarden_cli.rehearsal.manifests import Document
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import wanted_labels
-from taintwarden_placement.node_labels.names import LabelSubject, label_subjects
+from taintwarden_placement.node_labels.names import LabelSubject, subjects_of
 from taintwarden_placement.webhook_process import admission_webhooks
 
 NAMESPACE = "default"
@@ -141,7 +141,7 @@ class SimulatedTown:
             return False
         for name in list(self.sim.nodes):
             labels = self.sim.nodes[name]["metadata"]["labels"]
-            rest = {one: text for one, text in labels.items() if kept not in label_subjects([one])}
+            rest = {one: text for one, text in labels.items() if kept not in subjects_of([one])}
             if rest != labels:
                 self.sim.set_labels(name, rest)
                 self.sim.run(self.sim.at + 0.02)
@@ -244,7 +244,7 @@ class SimulatedTown:
 def _named(pod: Json) -> set[LabelSubject]:
     required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
     keys = [one["key"] for term in required.get("nodeSelectorTerms", ()) for one in term.get("matchExpressions", ())]
-    return set(label_subjects(keys))
+    return set(subjects_of(keys))
 
 
 def _suits(pod: Json, node: Json) -> bool:

@@ -11,8 +11,7 @@ from taintwarden.engine.model import DeviceId, PodClass, Policy, Taint
 MAX_ABSENT = 256
 """Maximum number of kept histories of absent taints. A kubelet may write any number into the annotation."""
 SETTLE_SECONDS = 2.0
-"""Seconds before a taint acts on a new pod. The scheduler may use a device just after its taint was removed, and the
-pod may become known before the removal does."""
+"""Seconds before a taint acts on a new pod, which may become known before the removal of the taint does."""
 
 
 class DeviceTaints:

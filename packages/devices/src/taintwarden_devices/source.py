@@ -165,10 +165,7 @@ class Devices:
             self._nodes_with.pop(place, None)
 
     def _is_removed(self, node: str, devices: Collection[DeviceId], name: str) -> bool:
-        """True if a taint of one of these devices was removed, rather than the device or the claim.
-
-        The time of a removed taint begins again if it comes back.
-        """
+        """True if a taint of these devices was removed, not only device or claim. Its time then begins again."""
         device = device_of(name)
         if device is None or device not in devices or not (is_rule_history(name) or self._inventory.has(device, node)):
             return False
@@ -203,10 +200,7 @@ class Devices:
         return self.refresh(self._host.nodes.get(node) or NodeState(node))
 
     def _equip_again(self, state: NodeState) -> None:
-        """Give all pods of a node their present devices, before any of its taints is looked up.
-
-        The lookup drops stored histories of devices that no pod of the node uses.
-        """
+        """Give a node's pods their present devices before its taints are looked up, which drops unused histories."""
         self._unequipped.discard(state.name)
         for pod in list(state.pods.values()):
             if self.equip(pod).shared is not pod.shared:

@@ -76,7 +76,7 @@ class LocalCluster:
         )
         self._writer = Writer(self.store)
         self._deleter = Deleter(self.store)
-        self._evictor = Evictor(self.store, self._deleter, self.registry.named("pods"))
+        self._evictor = Evictor(self.store, self._deleter, self.registry.by_plural("pods"))
         self._streams = Streams(self.store, self.faults, bookmark_seconds=bookmark_seconds)
         handlers = Handlers(self.store, self.registry)
         self._application = Application(self.registry, handlers, self._streams, self.faults)
@@ -106,7 +106,7 @@ class LocalCluster:
 
     def create(self, resource: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST an object of the resource with this plural. The namespace is `default` unless the body names one."""
-        known = self.registry.named(resource)
+        known = self.registry.by_plural(resource)
         namespace = (body.get("metadata") or {}).get("namespace") or "default"
         body = {"kind": known.kind, "apiVersion": known.api_version, **body}
         target = Target(known, namespace if known.namespaced else "")
@@ -114,7 +114,7 @@ class LocalCluster:
 
     def delete(self, resource: str, name: str, namespace: str = "", *, grace_seconds: int | None = None) -> None:
         """DELETE an object."""
-        known = self.registry.named(resource)
+        known = self.registry.by_plural(resource)
         self._deleter.delete(known, namespace, name, DeleteOptions(grace_seconds=grace_seconds))
 
     def evict(self, name: str, namespace: str = "default") -> dict[str, Any]:
@@ -123,7 +123,7 @@ class LocalCluster:
 
     def _remove_pod(self, namespace: str, name: str, uid: str) -> None:
         options = DeleteOptions(uid=uid, grace_seconds=0)
-        self._deleter.delete(self.registry.named("pods"), namespace, name, options)
+        self._deleter.delete(self.registry.by_plural("pods"), namespace, name, options)
 
     # Faults of the whole server
 

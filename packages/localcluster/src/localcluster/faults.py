@@ -52,7 +52,7 @@ class Fault:
     error: ApiError | None = None
     cut: bool = False
     hang: bool = False
-    struck: int = 0
+    occurrences: int = 0
     lifted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def matches(self, method: str, path: str) -> bool:
@@ -142,15 +142,15 @@ class Faults:
 
     # Called by the server
 
-    def strike(self, method: str, path: str) -> list[Fault]:
+    def take_faults(self, method: str, path: str) -> list[Fault]:
         """Return the faults of this request, and count the occurrence."""
         met = [fault for fault in self._faults if fault.matches(method, path)]
         for fault in met:
             fault.times -= 1
-            fault.struck += 1
+            fault.occurrences += 1
         return met
 
-    def strike_watch(self, resource: str) -> WatchFault | None:
+    def take_watch_fault(self, resource: str) -> WatchFault | None:
         """Return the fault of the next line of a watch, and count the occurrence."""
         for fault in self._watch_faults:
             if fault.times > 0 and fault.resource in {"*", resource}:

@@ -58,9 +58,9 @@ class WebhookApp(ServedApp):
         """Create the server for the reviews of API servers."""
         gates = self.settings.gates
         webhook = admission_webhooks(self.known, self._clock, gates, by_extender=self._by_extender)
-        reviewers = {"validate": webhook.validate, "mutate": webhook.mutate}
-        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, reviewers, RESULTS)
-        make_app = partial(review_app, reviewers, observe)
+        webhooks = {"validate": webhook.validate, "mutate": webhook.mutate}
+        observe = observer(self.metrics.admission_requests, self.metrics.admission_duration, webhooks, RESULTS)
+        make_app = partial(review_app, webhooks, observe)
         return HttpsServer(
             self.settings,
             self.client,

@@ -23,7 +23,7 @@ from taintwarden_cli.rendering import Lines, render
 from taintwarden_placement.admission.annotated_objects import pod_in
 from taintwarden_placement.admission.checking import mapping, value_at
 from taintwarden_placement.node_labels import neutral_labels, node_labels
-from taintwarden_placement.node_labels.names import LabelSubject, label_subjects
+from taintwarden_placement.node_labels.names import LabelSubject, subjects_of
 
 FIELD_MANAGER = "taintwarden-placement"
 MAX_ROUNDS = 5
@@ -106,7 +106,7 @@ class Uses:
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
     def _are_in(self, labels: Iterable[str]) -> bool:
-        return any(one in self.keys for one in label_subjects(labels))
+        return any(one in self.keys for one in subjects_of(labels))
 
 
 async def read_uses(session: Session, key: str) -> Uses:
@@ -189,9 +189,7 @@ async def _carrying(session: Session, keys: Sequence[LabelSubject]) -> dict[str,
     found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
-            if ours := [
-                label for label in node.metadata.labels if any(one in keys for one in label_subjects((label,)))
-            ]:
+            if ours := [label for label in node.metadata.labels if any(one in keys for one in subjects_of((label,)))]:
                 found[node.metadata.name] = ours
     return found
 

@@ -13,7 +13,7 @@ from taintwarden.engine.operators import Operator
 from taintwarden_cli.rehearsal.places import Place, labels_of
 from taintwarden_placement.admission.own_objects import INJECT
 from taintwarden_placement.node_labels import wanted_labels
-from taintwarden_placement.node_labels.names import LabelSubject, label_subjects
+from taintwarden_placement.node_labels.names import LabelSubject, subjects_of
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, NodeFilter
 
 REMEDY = (
@@ -93,5 +93,5 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
 
 def _names_labels(place: Place, key: str) -> bool:
     """Whether each of the pod's terms requires something of the labels that repeat the taint."""
-    named = [label_subjects(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
+    named = [subjects_of(requirement.key for requirement in term.match_expressions) for term in place.terms or ()]
     return bool(named) and all(LabelSubject(key) in keys for keys in named)

@@ -25,7 +25,7 @@ class DisruptionController:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         for resource in ("pods", "poddisruptionbudgets", "replicasets"):
-            store.subscribe(resource, self._changed)
+            store.subscribe(resource, self._on_change)
 
     def start(self) -> None:
         """Start on the running event loop."""
@@ -40,7 +40,7 @@ class DisruptionController:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    def _changed(self, _change: Change) -> None:
+    def _on_change(self, _change: Change) -> None:
         self._wake.set()
 
     async def _run(self) -> None:

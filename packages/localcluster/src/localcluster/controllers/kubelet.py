@@ -27,13 +27,13 @@ class Kubelet:
         self._cap = termination_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timers: dict[Key, asyncio.TimerHandle] = {}
-        store.subscribe("pods", self._changed)
+        store.subscribe("pods", self._on_change)
 
     def start(self) -> None:
         """Start on the running event loop, with the existing pods."""
         self._loop = asyncio.get_running_loop()
         for pod in self._store.list("pods"):
-            self._look((pod["metadata"]["namespace"], pod["metadata"]["name"]))
+            self._handle_pod((pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     async def stop(self) -> None:
         """Stop the kubelet. Terminations in progress are not completed."""
@@ -42,12 +42,12 @@ class Kubelet:
         self._timers.clear()
         self._loop = None
 
-    def _changed(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         """Schedule the handling of a changed pod. A listener must not write itself."""
         if self._loop is not None and change.after is not None:
-            self._loop.call_soon(self._look, change.key)
+            self._loop.call_soon(self._handle_pod, change.key)
 
-    def _look(self, key: Key) -> None:
+    def _handle_pod(self, key: Key) -> None:
         namespace, name = key
         if self._loop is None:
             return

@@ -14,7 +14,7 @@ from localcluster.faults import Fault, Faults, Request
 from localcluster.http import media
 from localcluster.http.documents import document
 from localcluster.http.handlers import Handlers, method_not_allowed
-from localcluster.http.paths import parse
+from localcluster.http.paths import parse_path
 from localcluster.http.streams import Streams
 from localcluster.kinds.registry import Registry
 
@@ -40,16 +40,16 @@ class Application:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         record = Request(request.method, request.path, request.query_string, token=token)
         self.faults.requests.append(record)
-        response = await self._guarded(request)
+        response = await self._respond(request)
         record.status = 0 if response is None else response.status
         record.completed = time.time()
         return web.Response() if response is None else response
 
-    async def _guarded(self, request: web.Request) -> web.StreamResponse | None:
+    async def _respond(self, request: web.Request) -> web.StreamResponse | None:
         """Return the response; None if a fault cut the connection."""
         try:
-            for fault in self.faults.strike(request.method, request.path):
-                if not await _suffer(fault, request):
+            for fault in self.faults.take_faults(request.method, request.path):
+                if not await _apply_fault(fault, request):
                     return None
             return await self._route(request)
         except ApiError as error:
@@ -59,7 +59,7 @@ class Application:
         path = request.path.rstrip("/")
         top = path.split("/")[1] if path else ""
         if top in {"api", "apis"} and len(path.split("/")) > (3 if top == "api" else 4):
-            target = parse(path, self.registry)
+            target = parse_path(path, self.registry)
             if request.method == "GET" and not target.name and request.query.get("watch") in {"true", "1"}:
                 return await self.streams.handle(request, target)
             return await self.handlers.handle(request, target)
@@ -68,7 +68,7 @@ class Application:
         return media.respond(document(path, self.registry))
 
 
-async def _suffer(fault: Fault, request: web.Request) -> bool:
+async def _apply_fault(fault: Fault, request: web.Request) -> bool:
     """Apply a fault. Returns False if it closed the connection; raises the error of the response."""
     if fault.seconds:
         await asyncio.sleep(fault.seconds)

@@ -30,7 +30,7 @@ class Handlers:
         self._store = store
         self._writer = Writer(store)
         self._deleter = Deleter(store)
-        self._evictor = Evictor(store, self._deleter, registry.named("pods"))
+        self._evictor = Evictor(store, self._deleter, registry.by_plural("pods"))
 
     async def handle(self, request: web.Request, target: Target) -> web.Response:
         """Return the response to a request that is not a watch."""
@@ -115,7 +115,7 @@ class Handlers:
             options = options._replace(grace_seconds=_integer(query, "gracePeriodSeconds"))
         resource = target.resource
         value = self._deleter.delete(resource, target.namespace, target.name, options)
-        return media.respond(resource.shown(value) if resource.plural == "pods" else _deletion_status(resource, value))
+        return media.respond(resource.render(value) if resource.plural == "pods" else _deletion_status(resource, value))
 
 
 def _deletion_status(resource: Resource, value: Object) -> Object:
@@ -127,7 +127,7 @@ def _deletion_status(resource: Resource, value: Object) -> Object:
 
 def body_of(resource: Resource, entry: Entry) -> bytes:
     """Return an object in the form of the requested version."""
-    return encode(resource.shown(entry.decoded())) if resource.renamed else resource.prefix + entry.body[1:]
+    return encode(resource.render(entry.decoded())) if resource.renamed else resource.prefix + entry.body[1:]
 
 
 def selection_of(query: Mapping[str, str], target: Target, fields: Mapping[str, Any]) -> Selection:

@@ -10,7 +10,7 @@ from localcluster.kinds.registry import Registry
 from localcluster.kinds.resource import Target
 
 
-def parse(path: str, registry: Registry) -> Target:
+def parse_path(path: str, registry: Registry) -> Target:
     """Return the target of a path below `/api/VERSION` or `/apis/GROUP/VERSION`. Raises a 404."""
     api, *parts = [unquote(part) for part in path.strip("/").split("/")]
     group, version, *rest = ["", *parts] if api == "api" else parts

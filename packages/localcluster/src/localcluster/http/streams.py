@@ -118,7 +118,7 @@ class _Stream:
     async def _send(self, lines: list[bytes]) -> bool:
         good = []
         for line in lines:
-            fault = self._faults.strike_watch(self._resource.plural)
+            fault = self._faults.take_watch_fault(self._resource.plural)
             if fault is None:
                 good.append(line)
             elif fault.kind == "garble":

@@ -75,17 +75,17 @@ class CustomStrategy(Strategy):
 
     def prepare_create(self, value: Object) -> None:
         """Set defaults."""
-        schemas.fill(value, self._whole)
+        schemas.set_defaults(value, self._whole)
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
         """Set defaults."""
         super().prepare_update(value, old, has_status=has_status)
-        schemas.fill(value, self._whole)
+        schemas.set_defaults(value, self._whole)
 
     def prepare_status(self, value: Object, old: Object) -> None:
         """Set defaults, which also apply to the status."""
         super().prepare_status(value, old)
-        schemas.fill(value, self._whole)
+        schemas.set_defaults(value, self._whole)
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
         """Return all violations of the schema."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from localcluster.errors import Cause, forbidden, not_served, required, unsupported, wrong
 from localcluster.kinds.names import label_problems
-from localcluster.kinds.resource import Object, Strategy, keep
+from localcluster.kinds.resource import Object, Strategy, restore
 from localcluster.kinds.tolerations import add_defaults, check_tolerations
 
 SELECTABLE: Mapping[str, tuple[str, ...]] = {
@@ -62,7 +62,7 @@ class PodStrategy(Strategy):
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
         """Allow changes of metadata only. The rules for changes of the spec are not implemented."""
-        keep(value, old, "status")
+        restore(value, old, "status")
         if value.get("spec") != old["spec"]:
             raise not_served("changes of the spec of a pod")
 

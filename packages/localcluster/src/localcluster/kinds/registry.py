@@ -36,7 +36,7 @@ class Registry:
             raise no_such_path()
         return resource
 
-    def named(self, name: str) -> Resource:
+    def by_plural(self, name: str) -> Resource:
         """Return a resource by its plural. Raises a 404."""
         for resource in self:
             if name == resource.plural:

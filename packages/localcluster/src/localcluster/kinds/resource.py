@@ -26,12 +26,12 @@ class Strategy:
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
         """Apply defaults and admission to a write that is not to /status, and keep the old status."""
         if has_status:
-            keep(value, old, "status")
+            restore(value, old, "status")
 
     def prepare_status(self, value: Object, old: Object) -> None:
         """Restore everything except the status after a write to /status."""
         for name in {*value, *old} - {"status", "metadata"}:
-            keep(value, old, name)
+            restore(value, old, name)
         if self.status_keeps_metadata:
             return
         value["metadata"] = {**old["metadata"], "resourceVersion": value["metadata"].get("resourceVersion")}
@@ -75,7 +75,7 @@ class Resource:
         """Bytes that replace the opening brace of a stored object, to add kind and apiVersion."""
         return encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
 
-    def shown(self, value: Object) -> Object:
+    def render(self, value: Object) -> Object:
         """Return the object of this version for a stored value."""
         names = {stored: name for name, stored in self.renamed.items()}
         body = {names.get(name, name): item for name, item in value.items()}
@@ -91,7 +91,7 @@ class Target(NamedTuple):
     subresource: str = ""
 
 
-def keep(value: Object, old: Object, name: str) -> None:
+def restore(value: Object, old: Object, name: str) -> None:
     """Restore the old value of a top-level field."""
     if name in old:
         value[name] = old[name]

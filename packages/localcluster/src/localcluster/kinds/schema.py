@@ -25,11 +25,11 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", r
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def unknown(value: Any, schema: Schema, path: str = "") -> list[str]:
+def unknown_fields(value: Any, schema: Schema, path: str = "") -> list[str]:
     """Return the paths of fields that the schema does not define."""
     if isinstance(value, list):
         items = schema.get("items", {})
-        return [one for index, item in enumerate(value) for one in unknown(item, items, f"{path}[{index}]")]
+        return [one for index, item in enumerate(value) for one in unknown_fields(item, items, f"{path}[{index}]")]
     if not isinstance(value, dict) or not schema or schema.get("x-kubernetes-preserve-unknown-fields"):
         return []
     properties, additional = schema.get("properties", {}), schema.get("additionalProperties")
@@ -37,27 +37,27 @@ def unknown(value: Any, schema: Schema, path: str = "") -> list[str]:
     for key, item in value.items():
         below = f"{path}.{key}" if path else key
         if key in properties or isinstance(additional, dict):
-            found += unknown(item, properties.get(key, additional), below)
+            found += unknown_fields(item, properties.get(key, additional), below)
         else:
             found.append(below)
     return found
 
 
-def fill(value: Any, schema: Schema) -> None:
+def set_defaults(value: Any, schema: Schema) -> None:
     """Apply defaults in place, top down. A null that the schema does not allow is replaced by the default, if any."""
     if isinstance(value, list):
         for item in value:
-            fill(item, schema.get("items", {}))
+            set_defaults(item, schema.get("items", {}))
     elif isinstance(value, dict):
         for key, below in schema.get("properties", {}).items():
             if "default" in below and (key not in value or (value[key] is None and not below.get("nullable"))):
                 value[key] = _copy(below["default"])
             if key in value:
-                fill(value[key], below)
+                set_defaults(value[key], below)
         additional = schema.get("additionalProperties")
         if isinstance(additional, dict):
             for item in value.values():
-                fill(item, additional)
+                set_defaults(item, additional)
 
 
 def _copy(value: Any) -> Any:

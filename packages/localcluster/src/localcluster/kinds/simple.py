@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from localcluster.errors import Cause, refused, unsupported, wrong
-from localcluster.kinds.resource import Object, Strategy, keep
+from localcluster.kinds.resource import Object, Strategy, restore
 
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
@@ -94,5 +94,5 @@ class NamespaceStrategy(Strategy):
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
         """Allow changes of metadata only."""
-        keep(value, old, "spec")
-        keep(value, old, "status")
+        restore(value, old, "spec")
+        restore(value, old, "status")

@@ -84,12 +84,12 @@ def check_taints(taints: Sequence[Object], path: str) -> list[Cause]:
         causes += [wrong(f"{at}.value", taint.get("value", ""), ";".join(problems))] if problems else []
         causes += _check_effect(effect, f"{at}.effect") if effect else [required(f"{at}.effect")]
         if (key, effect) in seen:
-            causes.append(duplicate(at, _spelt(taint), "taints must be unique by key and effect pair"))
+            causes.append(duplicate(at, _go_syntax(taint), "taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return causes
 
 
-def _spelt(taint: Object) -> str:
+def _go_syntax(taint: Object) -> str:
     pairs = (("Key", "key"), ("Value", "value"), ("Effect", "effect"))
     return "{" + ", ".join(f'{name}:"{taint.get(field, "")}"' for name, field in pairs) + ", TimeAdded:<nil>}"
 

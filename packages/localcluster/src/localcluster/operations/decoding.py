@@ -19,7 +19,7 @@ def decode(resource: Resource, body: Any, *, patched: str | None = None) -> Obje
         raise bad_request(f"couldn't decode the request body as a {resource.kind}")
     _check_type(resource, body)
     value = {name: item for name, item in body.items() if name not in {"kind", "apiVersion"}}
-    unknown = schemas.unknown(value, resource.schema)
+    unknown = schemas.unknown_fields(value, resource.schema)
     if unknown:
         text = "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
         raise _undecodable(resource, text, patched)

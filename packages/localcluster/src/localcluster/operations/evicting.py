@@ -42,7 +42,7 @@ class Evictor:
             if len(budgets) > 1:
                 raise ApiError(500, "", _TWO_BUDGETS)
             for budget in budgets:
-                self._spend(budget, pod)
+                self._use_budget(budget, pod)
         self._delete(entry, options)
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -51,9 +51,9 @@ class Evictor:
         found = self._store.list("poddisruptionbudgets", pod["metadata"]["namespace"])
         return [one for one in found if selectors.matches(selectors.from_object(one["spec"].get("selector")), labels)]
 
-    def _spend(self, budget: Object, pod: Object) -> None:
+    def _use_budget(self, budget: Object, pod: Object) -> None:
         status = budget.get("status") or {}
-        if not is_ready(pod) and _unhealthy_may_go(budget, status):
+        if not is_ready(pod) and _may_evict_unhealthy(budget, status):
             return
         name = budget["metadata"]["name"]
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
@@ -106,7 +106,7 @@ def _options(name: str, body: Any) -> DeleteOptions:
     return DeleteOptions.parse(value.get("deleteOptions"))
 
 
-def _unhealthy_may_go(budget: Object, status: Object) -> bool:
+def _may_evict_unhealthy(budget: Object, status: Object) -> bool:
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     desired = status.get("desiredHealthy", 0)

@@ -70,7 +70,7 @@ class Writer:
             track({}, meta, (manager, "Update"))
         resource.strategy.prepare_create(value)
         self._validate(resource, value, None)
-        return resource.shown(self._store.create(resource.plural, value))
+        return resource.render(self._store.create(resource.plural, value))
 
     def update(self, target: Target, body: Any, manager: str) -> Object:
         """Replace the newest version of an object (PUT). Raises 400, 404, 409, 422."""
@@ -90,7 +90,7 @@ class Writer:
     def patch(self, target: Target, form: str, patch: Any, manager: str) -> Object:
         """Apply a JSON merge patch or a strategic merge patch (PATCH). Raises 404, 409, 415, 422, 501."""
         old = self._read(target)
-        body = _patched(target.resource, form, target.resource.shown(old), patch)
+        body = _patched(target.resource, form, target.resource.render(old), patch)
         value = decode(target.resource, body, patched=encode(patch).decode())
         _match_url(value["metadata"], target)
         return self._finish(target, old, value, manager)
@@ -144,7 +144,7 @@ class Writer:
             value["metadata"]["managedFields"] = managed
         elif resource.plural == "nodes":
             track(old_meta, value["metadata"], (manager, "Update"))
-        return resource.shown(self._store.update(resource.plural, value))
+        return resource.render(self._store.update(resource.plural, value))
 
     def _validate(self, resource: Resource, value: Object, old: Object | None) -> None:
         meta = value["metadata"]

@@ -43,14 +43,14 @@ class Entry(msgspec.Struct, frozen=True):
 class Change:
     """One write. `before` is None for a creation, `after` for a deletion."""
 
-    __slots__ = ("_frames", "_left", "after", "before", "revision")
+    __slots__ = ("_departed", "_frames", "after", "before", "revision")
 
     def __init__(self, revision: int, before: Entry | None, after: Entry | None) -> None:
         self.revision = revision
         self.before = before
         self.after = after
         self._frames: dict[tuple[str, bytes], bytes] = {}
-        self._left: Entry | None = None
+        self._departed: Entry | None = None
 
     @property
     def key(self) -> Key:
@@ -65,11 +65,11 @@ class Change:
             raise ValueError("a change has a state before or after it")
         return entry
 
-    def left(self) -> Entry:
+    def departed_state(self) -> Entry:
         """Return the last state of an object that leaves a watcher's selection, with this change's revision."""
-        if self._left is None:
-            self._left = (self.before or self.last).at_revision(self.revision)
-        return self._left
+        if self._departed is None:
+            self._departed = (self.before or self.last).at_revision(self.revision)
+        return self._departed
 
     def frame(self, kind: str, prefix: bytes) -> bytes:
         """Return the watch line of this change, encoded once for all watchers of a version.
@@ -78,7 +78,7 @@ class Change:
         """
         known = self._frames.get((kind, prefix))
         if known is None:
-            entry = self.left() if kind == "DELETED" or self.after is None else self.after
+            entry = self.departed_state() if kind == "DELETED" or self.after is None else self.after
             known = b'{"type":"' + kind.encode() + b'","object":' + prefix + entry.body[1:] + b"}\n"
             self._frames[kind, prefix] = known
         return known
@@ -91,15 +91,15 @@ class Selection(NamedTuple):
     labels: Selector = ()
     fields: Selector = ()
 
-    def passes(self, entry: Entry | None) -> bool:
+    def includes(self, entry: Entry | None) -> bool:
         """True if the selection includes this state."""
         if entry is None or (self.namespace and entry.key[0] != self.namespace):
             return False
         return matches(self.labels, entry.labels) and matches(self.fields, entry.fields)
 
-    def sees(self, change: Change) -> str | None:
+    def event_type(self, change: Change) -> str | None:
         """Return the type of the watch event for this change. Entering the selection is ADDED, leaving it DELETED."""
-        now, was = self.passes(change.after), self.passes(change.before)
+        now, was = self.includes(change.after), self.includes(change.before)
         if now:
             return "MODIFIED" if was else "ADDED"
         return "DELETED" if was else None

@@ -41,7 +41,7 @@ def page(
             raise gone(_EXPIRED)
     entries = collection.state_at(newest)
     start = bisect_right(entries, after, key=_key_of) if after else 0
-    chosen = [entry for entry in entries[start:] if selection.passes(entry)]
+    chosen = [entry for entry in entries[start:] if selection.includes(entry)]
     if revision == "0" or not 0 < limit < len(chosen):  # upstream's watch cache, which serves 0, ignores the limit
         return Page(chosen, newest)
     return Page(chosen[:limit], newest, _token(newest, chosen[limit - 1].key))

@@ -199,7 +199,7 @@ class Store:
         self.revision += 1
         change = Change(self.revision, collection.entries[key], None)
         collection.record(change)
-        return change.left()
+        return change.departed_state()
 
 
 def _without_kind(value: Object) -> Object:

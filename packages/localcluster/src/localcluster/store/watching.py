@@ -35,17 +35,17 @@ class Watcher:
         self._wake = asyncio.Event()
         self.ended = False
         self.resource = collection.name
-        collection.listeners.append(self._offer)
+        collection.listeners.append(self._on_change)
 
     def start(self, revision: int) -> None:
         """Start after a revision. Raises a 410 if it is too old."""
         if revision < self._collection.oldest:
             raise gone(f"too old resource version: {revision} ({self._collection.oldest})")
         for change in self._collection.since(revision):
-            self._offer(change)
+            self._on_change(change)
 
-    def _offer(self, change: Change) -> None:
-        kind = self._selection.sees(change)
+    def _on_change(self, change: Change) -> None:
+        kind = self._selection.event_type(change)
         if kind is None or self.ended:
             return
         if len(self._lines) >= self._most:
@@ -72,8 +72,8 @@ class Watcher:
     def close(self) -> None:
         """Unsubscribe from the collection."""
         self.end()
-        if self._offer in self._collection.listeners:
-            self._collection.listeners.remove(self._offer)
+        if self._on_change in self._collection.listeners:
+            self._collection.listeners.remove(self._on_change)
 
     def take(self, limit: int = 256) -> list[bytes]:
         """Return and remove up to `limit` lines, in order."""

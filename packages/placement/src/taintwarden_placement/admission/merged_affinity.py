@@ -115,10 +115,7 @@ def prefer(
 
 
 def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Alternatives]:
-    """Return the restrictions that a term does not have.
-
-    ``may_be_empty``: True if the pod has no required affinity, so that the empty ``term`` means every node.
-    """
+    """Return the restrictions that a term lacks. ``may_be_empty``: True if an empty term means every node."""
     expressions = term.get("matchExpressions") or []
     if not (may_be_empty or expressions or term.get("matchFields")):
         return []

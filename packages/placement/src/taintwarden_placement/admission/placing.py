@@ -59,10 +59,7 @@ class Restrictions(msgspec.Struct):
 
 
 def restrictions(demand: Demand, policies: Sequence[Policy], published: Collection[str], gates: Gates) -> Restrictions:
-    """Return the restrictions for a pod.
-
-    ``policies`` are those that place it. ``published`` are the node labels whose versions are repeated as numbers.
-    """
+    """Return the restrictions for a pod. ``policies`` place it; ``published`` labels are repeated as numbers."""
     found = Restrictions()
     for key in placed_keys(policies):
         entered = [one for one in REQUIRED_EFFECTS if _may_enter(key, one, demand.tolerations)]

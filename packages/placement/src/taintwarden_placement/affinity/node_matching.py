@@ -1,8 +1,7 @@
 """Comparison of node affinity with the labels of a node.
 
-The rules are those of ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity`` and
-``k8s.io/apimachinery/pkg/labels``, and of KEP-5721 for versions: the label is the left operand, and a label that
-cannot be compared does not match.
+Rules: ``k8s.io/component-helpers/scheduling/corev1/nodeaffinity``, ``k8s.io/apimachinery/pkg/labels``, and KEP-5721
+for versions. The label is the left operand. A label that cannot be compared does not match.
 """
 
 import re

@@ -136,10 +136,7 @@ class Translation:
         )
 
     def _terms_except(self, excluded: Sequence[str]) -> Iterator[Term]:
-        """Yield terms for every value except ``excluded``.
-
-        The labels of a value that cannot be expressed are empty. It may be an excluded value, so it does not match.
-        """
+        """Yield terms for every value except ``excluded``. A value that cannot be expressed does not match."""
         label, others = self._labels.high_value, tuple(dict.fromkeys((*excluded, "")))
         yield NodeRequirement(label, NodeOperator.EXISTS), NodeRequirement(label, NodeOperator.NOT_IN, others)
         if "" not in excluded:
@@ -188,10 +185,7 @@ class Translation:
 def _comparisons(
     high: str, low: str, above: int | None, below: int | None, values: Iterable[object], absent: Sequence[str] = ()
 ) -> Iterator[Term]:
-    """Yield terms for numbers greater than ``above``, less than ``below``, or in ``values``.
-
-    ``absent`` are the label values of a node without the taint.
-    """
+    """Yield terms for numbers above ``above``, below ``below``, or in ``values`` or ``absent`` (no such taint)."""
     if above is not None:
         yield (NodeRequirement(high, NodeOperator.GT, (str(above),)),)
     if below is not None:

@@ -114,7 +114,7 @@ def is_mirror_label(label: str) -> bool:
     return label_subject(label) is not None
 
 
-def label_subjects(labels: Iterable[str]) -> list[LabelSubject]:
+def subjects_of(labels: Iterable[str]) -> list[LabelSubject]:
     """Return the subjects of the labels of placement in ``labels``, without duplicates."""
     return list(dict.fromkeys(about for label in labels if (about := label_subject(label)) is not None))
 

@@ -120,10 +120,7 @@ class NodeFilter:
         )
 
     def untolerated(self, taint: Taint) -> str:
-        """Return why a taint of any effect is not tolerated; empty if it is.
-
-        Extended tolerations that name its key replace the native ones.
-        """
+        """Return why a taint is not tolerated; empty if it is. Extended tolerations for its key replace native ones."""
         answer = self._taints.get(taint)
         if answer is None:
             _clear_if_full(self._taints, self._max_remembered)

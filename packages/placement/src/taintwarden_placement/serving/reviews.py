@@ -36,7 +36,7 @@ RESULTS = (
     "malformed",
 )
 """Results of reviews as metrics count them."""
-Reviewer = Callable[[AdmissionRequest], AdmissionResponse]
+Decide = Callable[[AdmissionRequest], AdmissionResponse]
 
 log = structlog.get_logger()
 
@@ -53,40 +53,35 @@ _DECODER = msgspec.json.Decoder(Review)
 
 
 def review_app(
-    reviewers: Mapping[str, Reviewer],
-    observe: Observe,
-    refuse: Refuse = lambda _: "",
-    answered: Answered = lambda _: None,
+    webhooks: Mapping[str, Decide], observe: Observe, refuse: Refuse = lambda _: "", answered: Answered = lambda _: None
 ) -> web.Application:
     """Build the web application.
 
     Args:
-        reviewers: path name -> function that decides on the objects sent to ``/<name>``.
+        webhooks: path name -> function that decides on the objects sent to ``/<name>``.
         observe: called with name, result and seconds of each review.
         refuse: returns why a caller gets no answer.
         answered: called with each request that got status 200.
 
     """
     is_logged = Seldom()
-    answers = {name: partial(_answer, name, reviewer, is_logged) for name, reviewer in reviewers.items()}
+    answers = {name: partial(_answer, name, decide, is_logged) for name, decide in webhooks.items()}
     return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
-async def _answer(name: str, reviewer: Reviewer, is_logged: Seldom, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, decide: Decide, is_logged: Seldom, body: bytearray) -> tuple[web.Response, str]:
     try:
         request = _DECODER.decode(body).request
     except NOT_JSON as error:
         words = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=words), "malformed"
-    response, result = _review(name, reviewer, is_logged, request)
+    response, result = _review(name, decide, is_logged, request)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _review(
-    name: str, reviewer: Reviewer, is_logged: Seldom, request: AdmissionRequest
-) -> tuple[AdmissionResponse, str]:
+def _review(name: str, decide: Decide, is_logged: Seldom, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
     try:
-        response = reviewer(request)
+        response = decide(request)
     except Exception as error:
         # An internal error must not block a request.
         if is_logged((name, type(error))):
