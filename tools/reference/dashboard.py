@@ -1,6 +1,6 @@
 """The dashboard for Grafana: policies, the operator, the webhooks and the scheduler extender, as JSON.
 
-Every replica reports the gauges of policies, so queries use the greatest value. They add counters up.
+Every replica reports the gauges of policies, so queries use the greatest value. Counters are summed.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,7 @@ from taintwarden_devices.inventory import DeviceClaim, Slice, TaintRule
 
 
 class SliceChanged(SourceEvent, frozen=True):
-    """A ResourceSlice was added, changed or deleted (None). ``listed``: True if changes before may be missing."""
+    """A ResourceSlice was added, changed or deleted (None). ``listed``: True if earlier changes may be missing."""
 
     name: str
     found: Slice | None

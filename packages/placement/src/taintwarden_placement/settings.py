@@ -31,7 +31,7 @@ class WebhookSettings(ServedSettings, frozen=True, kw_only=True):
 
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)] = "taintwarden-webhook"
     placement: Placement = "labels"
-    """What keeps pods off nodes that do not suit: node affinity that the webhook adds, or the scheduler extender."""
+    """Mechanism that keeps pods off unsuitable nodes: node affinity added by the webhook, or the scheduler extender."""
 
 
 class ExtenderSettings(ServedSettings, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ Taint = Mapping[str, Any]
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """Of a node."""
+    """``metadata`` of a node."""
 
     name: str
     resource_version: str = ""

@@ -47,7 +47,7 @@ RETRY_SECONDS = {
     WriteOutcome.REFUSED: TIMINGS.write_refused,
     WriteOutcome.GONE: TIMINGS.write_refused,
 }
-"""First and longest delay after a failed write, those of the machine. A deletion of the node ends the delay."""
+"""First and longest delay after a failed write, as in the machine. A deletion of the node ends the delay."""
 
 log = structlog.get_logger()
 
@@ -75,7 +75,7 @@ class _Labelled(msgspec.Struct, eq=False):
     """The labels of the last write; ``written_at`` is its time on the event loop's clock, in seconds."""
     written_at: float = 0.0
     reverts: int = 0
-    """How often in a row another client has reverted them."""
+    """Number of times in a row that another client has reverted them."""
 
     @property
     def labels(self) -> dict[str, str]:

@@ -69,7 +69,7 @@ def taint_labels(key: str) -> TaintLabels | None:
 
 
 def plain_labels(value: str, version: str) -> TaintLabels:
-    """Return the labels for another label and its version. A node without that label has neither."""
+    """Return the names for terms about a label and its version label. Without the label, a node has neither."""
     return TaintLabels(value, value, value, version, version)
 
 

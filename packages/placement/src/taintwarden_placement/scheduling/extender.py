@@ -46,7 +46,7 @@ class FilterResult(msgspec.Struct, rename="pascal", omit_defaults=True):
 
 
 class HostPriority(msgspec.Struct, rename="pascal"):
-    """Score of a node, 0 to 10, the best."""
+    """Score of a node: 0 to 10, where 10 is best."""
 
     host: str
     score: int

@@ -65,7 +65,7 @@ class NodeRefusal(msgspec.Struct, frozen=True):
 
 
 class Preferences(msgspec.Struct, frozen=True):
-    """How well a node suits a pod."""
+    """The preference of a pod for a node."""
 
     taints: int
     """Number of ``PreferNoSchedule`` taints that the pod does not tolerate. Fewer are better."""

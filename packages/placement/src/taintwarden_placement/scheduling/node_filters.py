@@ -1,4 +1,4 @@
-"""Facts about nodes, and a cache of comparisons by demand."""
+"""Facts about nodes, and a cache of node filters by demand."""
 
 from collections.abc import Iterable
 
@@ -64,7 +64,7 @@ def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...],
 
 
 class NodeFilters:
-    """A cache of one object per demand, which compares nodes and caches the results.
+    """A cache of ``NodeFilter`` objects, one for each demand.
 
     Args:
         gates: which operators are switched on.
@@ -89,7 +89,7 @@ class NodeFilters:
         return sum(map(len, self._filters.values()))
 
     def for_demand(self, demand: Demand) -> NodeFilter:
-        """Return the object that compares nodes with a demand."""
+        """Return the filter for a demand."""
         found = self._filters.get(demand)
         if found is None:
             if len(self) >= self._max_demands or self.comparisons > self._max_comparisons:
