@@ -28,7 +28,7 @@ async def observer(cluster: LocalCluster, story: Story) -> AsyncIterator[Observe
     async with cluster.serve():
         observer = Observer(cluster.store, story, hold_seconds=0.0)
         replicas = Replicas(cluster, story, start_seconds=0.01)
-        await until(lambda: observer.calm)
+        await until(lambda: observer.is_calm)
         observer.begin()
         yield observer
         replicas.stop()
@@ -68,7 +68,7 @@ async def test_who_is_evicted_is_replaced_where_it_may_stay(cluster: LocalCluste
     set_value(cluster, "a1", "890")
     name = pod_of(cluster, "payments", "a1")
     cluster.evict(name, "shop")
-    await until(lambda: observer.calm and name not in {pod.name for pod in observer.pods.values()})
+    await until(lambda: observer.is_calm and name not in {pod.name for pod in observer.pods.values()})
     payments = [pod for pod in observer.pods.values() if pod.workload == "payments"]
     (new,) = [pod for pod in payments if pod.replaces]
     assert len(payments) == 6
@@ -88,7 +88,7 @@ async def test_the_fewest_ready_pods_are_remembered(cluster: LocalCluster, obser
     assert observer.facts.fewest_ready == {"checkout": 6}
     cluster.delete("pods", pod_of(cluster, "checkout", "a1"), "shop")
     cluster.delete("pods", pod_of(cluster, "checkout", "b2"), "shop")
-    await until(lambda: observer.calm)
+    await until(lambda: observer.is_calm)
     assert observer.facts.fewest_ready == {"checkout": 4}
 
 
@@ -109,7 +109,7 @@ async def test_events_tell_the_fate_of_a_pod(cluster: LocalCluster, observer: Ob
 async def test_the_same_of_several_pods_is_one_line(cluster: LocalCluster, observer: Observer) -> None:
     for _ in range(2):
         cluster.evict(pod_of(cluster, "payments", "b1"), "shop")
-        await until(lambda: observer.calm)
+        await until(lambda: observer.is_calm)
     (line,) = [line for line in observer.drain() if line.kind == "left"]
     assert (line.pods, line.workload, line.node, line.text) == (2, "payments", "b1", "evicted")
 

@@ -46,7 +46,7 @@ async def test_a_slow_watcher_is_ended(cluster: LocalCluster) -> None:
     watcher.start(cluster.store.revision)
     for number in range(5):
         cluster.store.create("pods", {"metadata": {"name": f"pod-{number}"}})
-    assert watcher.ended
+    assert watcher.has_ended
     assert len(watcher.take()) == 3
     watcher.close()
     assert pods.listeners == []

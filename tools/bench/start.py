@@ -20,7 +20,7 @@ LIMIT_SECONDS = 300
 
 @dataclass(frozen=True)
 class Start:
-    """Result of one start. CPU and RSS are those at readiness; further memory once settled, and at the peak."""
+    """Result of one start. CPU and ``rss_mib`` are measured at readiness, ``settled_mib`` once the process is idle."""
 
     subject: str
     pods: int

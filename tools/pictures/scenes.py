@@ -115,7 +115,7 @@ async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tup
     """Run the demo's cluster before its scenario starts, with an enforced policy, for ``seconds`` at most."""
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
         async with set_stage(tell_story(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
-            while not stage.observer.enforcing:
+            while not stage.observer.is_enforcing:
                 await stage.tick(Nothing())
             yield str(stage.kubeconfig), stage.cluster
 

@@ -167,7 +167,7 @@ class SimulatedTown:
             if self._labelled.get(name) == state:
                 continue
             taints = tuple((Taint(one["key"], one["value"], one["effect"]), None) for one in node["spec"]["taints"])
-            wanted = wanted_labels(Node(name, name, labels, taints, 1), self.sim.policies).on(labels)
+            wanted = wanted_labels(Node(name, name, labels, taints, 1), self.sim.policies).applied_to(labels)
             if wanted != labels:
                 self.sim.set_labels(name, wanted)
             else:

@@ -56,13 +56,13 @@ class Observer:
         return 0.0 if self._began_at is None else time.monotonic() - self._began_at
 
     @property
-    def enforcing(self) -> bool:
+    def is_enforcing(self) -> bool:
         """True if the status of the policy reports that it is enforced."""
         conditions = self.facts.policy_status.get("conditions", ())
         return any((one["type"], one["status"]) == ("Enforcing", "True") for one in conditions)
 
     @property
-    def calm(self) -> bool:
+    def is_calm(self) -> bool:
         """True if every pod is Ready and none is terminating."""
         return all(pod.ready and not pod.leaving for pod in self.pods.values())
 

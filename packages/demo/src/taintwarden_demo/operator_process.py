@@ -19,7 +19,7 @@ class OperatorProcess:
         self._log = log
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if the process has ended."""
         return self._process.returncode is not None
 

@@ -46,7 +46,7 @@ class Stage(msgspec.Struct):
         """
         await asyncio.sleep(TICK_SECONDS)
         show.refresh(self.observer)
-        if self.operator.ended:
+        if self.operator.has_ended:
             msg = f"the operator ended; its last lines:\n{self.operator.tail()}"
             raise DemoFailedError(msg)
 
@@ -93,7 +93,7 @@ async def play(stage: Stage, show: Show) -> Report:
     while True:
         await stage.tick(show)
         checks = judge(story, facts)
-        done = stage.observer.seconds >= story.ends_at and stage.observer.calm and all(check.ok for check in checks)
+        done = stage.observer.seconds >= story.ends_at and stage.observer.is_calm and all(check.ok for check in checks)
         if done or stage.observer.seconds >= story.gives_up_at:
             await asyncio.sleep(HOLD_SECONDS)
             show.refresh(stage.observer)
@@ -110,7 +110,7 @@ async def _wait_for_operator(stage: Stage, show: Show) -> None:
     show.say(f"Starting `taintwarden run`; waiting until policy {POLICY} is enforced.")
     try:
         async with asyncio.timeout(START_SECONDS):
-            while not stage.observer.enforcing:
+            while not stage.observer.is_enforcing:
                 await stage.tick(show)
     except TimeoutError:
         msg = f"policy {POLICY} was not enforced within {START_SECONDS:.0f} s; the operator's last lines:\n"

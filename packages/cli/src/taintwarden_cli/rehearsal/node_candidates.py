@@ -124,7 +124,7 @@ class Candidate:
             words = f"{mismatch}: what restricts it to nodes could not be written when it was created"
             return Obstacle(ObstacleKind.IMPOSSIBLE, words)
         wanted = self._candidates.wanted(node)
-        if self._place.refusal((), wanted.on(labels_of(node))) is None:
+        if self._place.refusal((), wanted.applied_to(labels_of(node))) is None:
             differing = ", ".join(
                 f"{label} is {node.labels.get(label, 'not there')} and should be {value}"
                 for label, value in wanted.labels.items()

@@ -50,7 +50,7 @@ class Returning:
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
             # As they are once the operator has written them.
-            labels = wanted_labels(node.node, self._view.policies).on(labels_of(node.node))
+            labels = wanted_labels(node.node, self._view.policies).applied_to(labels_of(node.node))
             taints = [taint for taint, _ in node.taints if not taint.source]
             if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
                 yield name

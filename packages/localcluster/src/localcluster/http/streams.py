@@ -113,7 +113,7 @@ class _Stream:
             sent = await self._send(lines)
             if not sent:
                 return False
-        return not self._watcher.ended
+        return not self._watcher.has_ended
 
     async def _send(self, lines: list[bytes]) -> bool:
         good = []

@@ -33,7 +33,7 @@ class Watcher:
         self._most = most
         self._lines: deque[bytes] = deque()
         self._wake = asyncio.Event()
-        self.ended = False
+        self.has_ended = False
         self.resource = collection.name
         collection.listeners.append(self._on_change)
 
@@ -46,7 +46,7 @@ class Watcher:
 
     def _on_change(self, change: Change) -> None:
         kind = self._selection.event_type(change)
-        if kind is None or self.ended:
+        if kind is None or self.has_ended:
             return
         if len(self._lines) >= self._most:
             self.end()
@@ -66,7 +66,7 @@ class Watcher:
 
     def end(self) -> None:
         """End the watch after the buffered lines."""
-        self.ended = True
+        self.has_ended = True
         self._wake.set()
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Watcher:
     def take(self, limit: int = 256) -> list[bytes]:
         """Return and remove up to `limit` lines, in order."""
         lines = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
-        if not self._lines and not self.ended:
+        if not self._lines and not self.has_ended:
             self._wake.clear()
         return lines
 

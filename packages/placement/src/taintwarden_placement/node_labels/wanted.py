@@ -49,7 +49,7 @@ class NodeLabels(msgspec.Struct, frozen=True):
     owned: tuple[str, ...] = ()
     """Names of all labels about the keys that policies name. Labels about other keys are not changed."""
 
-    def on(self, labels: Mapping[str, str]) -> dict[str, str]:
+    def applied_to(self, labels: Mapping[str, str]) -> dict[str, str]:
         """Return the ``labels`` of a node with the wanted ones in place of the owned ones."""
         return {**{label: value for label, value in labels.items() if label not in self.owned}, **self.labels}
 
