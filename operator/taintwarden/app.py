@@ -164,7 +164,7 @@ class App:
             clock,
             self.policies.observed,
             self.profiles.observed,
-            lambda: self.lease.held and self.machine.view.is_leading,
+            lambda: self.lease.is_held and self.machine.view.is_leading,
             self.loop,
             dry_run=settings.dry_run,
             refresh_seconds=timings.refresh_seconds,
@@ -185,7 +185,9 @@ class App:
         if source is not None:
             self._source = source.new_following(self.client, *parts, timings.streams, self._task)
         if labeller is not None:
-            self._labeller = labeller.Labeller(self.client, lambda: self.lease.held, self.notifier.report, self._task)
+            self._labeller = labeller.Labeller(
+                self.client, lambda: self.lease.is_held, self.notifier.report, self._task
+            )
         self._servers = (
             ProbeServer(settings, unready=self.unready, dead=self.dead, metrics=self.exposition),
             MetricsServer(settings, self.client, self.exposition, clock),
@@ -349,9 +351,9 @@ class App:
             return "the cluster is not fully known yet"
         if view.is_blind:
             return f"disconnected from the API server, so no pod is evicted: {', '.join(self.following.cut_off)}"
-        if self.lease.held and not view.is_leading:
+        if self.lease.is_held and not view.is_leading:
             return "leading, but not deciding yet"
-        return "" if self.lease.is_led else "no replica leads, so no pod is evicted"
+        return "" if self.lease.has_leader else "no replica leads, so no pod is evicted"
 
     def dead(self) -> str:
         """Why the process has to be started again; empty if it works."""

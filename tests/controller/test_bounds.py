@@ -15,7 +15,7 @@ from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, TolerationSecondsMode
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
-from taintwarden.kube.wire.kinds import MAX_OF_A_POD, MAX_SPREAD_CONSTRAINTS
+from taintwarden.kube.wire.kinds import MAX_POD_ENTRIES, MAX_SPREAD_CONSTRAINTS
 from taintwarden.kube.wire.resources import PODS
 
 MANY = 3_000
@@ -35,7 +35,7 @@ def told(issues: list[PodIssue]) -> list[str]:
     return [str(error) for issue in issues for error in issue.ignored]
 
 
-MANY_KEYS = [f"k{number:04}" for number in range(MAX_OF_A_POD + 1)]
+MANY_KEYS = [f"k{number:04}" for number in range(MAX_POD_ENTRIES + 1)]
 SELECTOR: dict[str, Any] = {"matchExpressions": [{"key": "a", "operator": "In", "values": MANY_KEYS}]}
 LONG = json.dumps(
     [{"key": f"example.com/{'k' * 60}{n}", "operator": "In", "values": ["v" * 63] * 3} for n in range(64)]
@@ -78,7 +78,7 @@ def test_no_profile_narrows_a_pod_that_is_too_large():
 
 
 def test_the_size_of_all_fields_counts_together(decoder):
-    half = dict.fromkeys(MANY_KEYS[: MAX_OF_A_POD // 2], "")
+    half = dict.fromkeys(MANY_KEYS[: MAX_POD_ENTRIES // 2], "")
     constraints = [{"topologyKey": f"key-{number}", "labelSelector": {"matchLabels": half}} for number in range(3)]
     assert decoder.pod(pod_object(metadata={"labels": half})).shared.labels == half
     pod = decoder.pod(pod_object(metadata={"labels": half}, spec={"topologySpreadConstraints": constraints}))
@@ -86,7 +86,7 @@ def test_the_size_of_all_fields_counts_together(decoder):
 
 
 def test_what_is_not_too_much_is_as_it_was(decoder, issues):
-    many = {f"k{number:04}": "" for number in range(MAX_OF_A_POD)}
+    many = {f"k{number:04}": "" for number in range(MAX_POD_ENTRIES)}
     assert decoder.pod(pod_object(metadata={"labels": many})).shared.labels == many
     assert issues == []
 
@@ -107,7 +107,7 @@ LARGE: dict[str, Any] = {"matchExpressions": [{"key": "a", "operator": "In", "va
 
 
 def test_a_label_that_has_to_exist_counts_once(decoder):
-    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MAX_OF_A_POD - 1)]
+    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MAX_POD_ENTRIES - 1)]
     constraint = {"topologyKey": "zone", "labelSelector": {"matchExpressions": many}}
     pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": [constraint]}))
     assert [one.topology_key for one in pod.shared.spread] == ["zone"]
@@ -121,7 +121,7 @@ def test_a_budget_with_a_large_selector_cannot_be_read():
 SELECTS_MANY: dict[int, Any] = {2: "In", 3: [f"value-{n}-{'x' * 20}" for n in range(999)]}
 HEAVY: dict[str, dict[int, Any]] = {
     "labels": {1: {11: labels(**{f"example.com/{n}": "v" * 40 for n in range(MANY)})}},
-    "tolerations that are kept": {2: {22: [{1: f"example.com/{n}", 2: "Exists"} for n in range(MAX_OF_A_POD)]}},
+    "tolerations that are kept": {2: {22: [{1: f"example.com/{n}", 2: "Exists"} for n in range(MAX_POD_ENTRIES)]}},
     "tolerations": {2: {22: [{1: f"example.com/{n}", 2: "Exists"} for n in range(MANY)]}},
     "owners": {1: {13: [{1: "Pod", 3: "n" * 40, 4: f"uid-{n}", 5: "v1"} for n in range(MANY)]}},
     "an annotation": {1: {12: labels(**{"taintwarden.io/tolerations": "x" * 250_000})}},

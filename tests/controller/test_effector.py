@@ -26,7 +26,7 @@ BLOCKED = refusal(429, "disruption budget", retry_after=10.0)
 
 
 class Held:
-    held = True
+    is_held = True
     confirmed = True
 
     async def is_confirmed(self) -> bool:
@@ -87,7 +87,7 @@ async def test_what_the_server_says_comes_back():
 @pytest.mark.parametrize("is_held", [False, True], ids=["without the lease", "it no longer stands"])
 async def test_an_eviction_is_not_sent(is_held):
     stage = Stage()
-    stage.lease.held = is_held
+    stage.lease.is_held = is_held
     stage.fallen += [EVICT] * is_held
     assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.NOT_SENT)]
     assert stage.client.calls == []
@@ -292,7 +292,7 @@ async def test_a_write_to_a_node_is_answered_with_the_version_that_it_made():
 @pytest.mark.parametrize("is_held", [False, True], ids=["without the lease", "it no longer stands"])
 async def test_nothing_is_written(order, is_held):
     stage = Stage(default=lambda _: STORED)
-    stage.lease.held = is_held
+    stage.lease.is_held = is_held
     stage.fallen += [order] * is_held
     assert await stage.carry_out(order) == [failed(order)]
     assert stage.client.paths("PATCH") == []
@@ -390,7 +390,7 @@ async def test_a_write_that_fails_for_long_is_complained_about_once_for_each_rea
 
 async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
     def lose(_: Call) -> Any:
-        stage.lease.held = False
+        stage.lease.is_held = False
         return SAVED
 
     stage = Stage(default=lose)
@@ -425,7 +425,7 @@ async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
     stage = Stage(STORED, default=lambda _: STORED)
 
     def lose(_: Call) -> Exception:
-        stage.lease.held = False
+        stage.lease.is_held = False
         return CONFLICT
 
     stage.client.answers.append(lose)

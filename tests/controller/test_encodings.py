@@ -125,7 +125,7 @@ def test_a_pod_is_the_same_in_each_encoding(found: list[dict[str, Any]]) -> None
     in_json = read(frames.page(json.dumps({"metadata": {"resourceVersion": "9"}, "items": found}).encode()))
     on_a_page = read(frames.page(enveloped(message({1: {2: "9"}, 2: encoded}))))
     watch = b"".join(framed("MODIFIED", one) for one in encoded)
-    encoding = frames.of_watch(watch)
+    encoding = frames.watch_format(watch)
     as_changes = [encoding.change(one).found for one in encoding.split(watch)[0]]
     assert in_json[1] == on_a_page[1] == []
     assert seen_by_the_engine(in_json[0]) == seen_by_the_engine(on_a_page[0]) == seen_by_the_engine(as_changes)

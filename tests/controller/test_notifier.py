@@ -47,7 +47,7 @@ class Events:
     """Stands in for the recorder, which writes complete messages."""
 
     def __init__(self, events: list[Message]) -> None:
-        self.record = lambda message: events.append(message.complete())
+        self.record = lambda message: events.append(message.with_text())
 
 
 class Told:

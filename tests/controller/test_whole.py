@@ -118,11 +118,11 @@ async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Who
 
 
 async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Whole) -> None:
-    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=2, renew_deadline=1.0))
+    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, duration=2, renew_deadline=1.0))
     await leads(scene)
     [app] = scene.apps
     hanging = scene.faults.hang(path=".*", times=1_000_000)
-    await scene.until(lambda: not app.lease.held)
+    await scene.until(lambda: not app.lease.is_held)
     await scene.until(lambda: not app.machine.view.is_leading)
     drop(scene)
     hanging.times = 0
@@ -132,7 +132,7 @@ async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Who
 
 async def test_without_a_leader_no_replica_is_ready(scene: Whole) -> None:
     """A right that is missing, or a Lease that the API server does not take from any replica."""
-    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, lasts=1, renew_deadline=1.0))
+    scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, duration=1, renew_deadline=1.0))
     refused = scene.faults.answer(400, method="POST", path="/leases", times=1_000_000)
     app = await scene.start()
     await scene.until(lambda: app.unready() == "no replica leads, so no pod is evicted")

@@ -137,7 +137,7 @@ async def test_nobody_leads_before_it_has_read_what_the_one_before_wrote(guarded
     await guarded.until(lambda: app.machine.view.is_synced)
     away = guarded.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
     refused.times = 0
-    await guarded.until(lambda: app.lease.held and away.struck)
+    await guarded.until(lambda: app.lease.is_held and away.struck)
     await asyncio.sleep(0.3)
     assert not app.machine.view.is_leading
     away.times = 0

@@ -37,7 +37,7 @@ TIMINGS = AppTimings(
     machine=Timings(
         write_failed=(0.1, 0.1), write_refused=(0.1, 0.1), shortest_pause=0.05, back_off={**Timings().back_off, **SOON}
     ),
-    lease=LeaseTimings(lasts=4, renew_deadline=3.0, retry=0.1),  # a machine that is busy with a wave renews it
+    lease=LeaseTimings(duration=4, renew_deadline=3.0, retry=0.1),  # a machine that is busy with a wave renews it
     refresh_seconds=0.1,
     stop_seconds=1.0,
 )

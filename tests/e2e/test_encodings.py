@@ -160,7 +160,7 @@ async def watched(
         client.stream(resource.path, params, 20.0, accept=accept) as chunks,
     ):
         async for chunk in chunks:
-            encoding = decoder.of_watch(buffer + chunk)
+            encoding = decoder.watch_format(buffer + chunk)
             frames, buffer = encoding.split(buffer + chunk)
             changes += [(one.type, one.found) for one in map(encoding.change, frames)]
             if last and any(kind == "DELETED" and each.uid == last for kind, each in changes):

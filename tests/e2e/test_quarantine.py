@@ -9,7 +9,7 @@ import pytest
 from api.policy_cases import policy
 from controlplane import ControlPlane, Json, Operator, wait_until
 from e2e.tenants import Tenant
-from taintwarden.kube.wire.kinds import MAX_OF_A_POD
+from taintwarden.kube.wire.kinds import MAX_POD_ENTRIES
 
 NAMESPACE, NODE, POLICY = "answering", "quarantined", "quarantine"
 TAINT = {"key": "example.com/quarantine", "effect": "NoExecute"}
@@ -30,7 +30,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "not safe to evict": {
         "metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
     },
-    "too large a pod": {"metadata": {"labels": {f"key-{number}": "" for number in range(MAX_OF_A_POD + 1)}}},
+    "too large a pod": {"metadata": {"labels": {f"key-{number}": "" for number in range(MAX_POD_ENTRIES + 1)}}},
     "a priority": {"spec": {"priorityClassName": "system-cluster-critical"}},
     "a DaemonSet": {"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet"}]}},
     "a foreign DaemonSet": {"metadata": {"ownerReferences": [{"apiVersion": "example.com/v1", "kind": "DaemonSet"}]}},

@@ -128,7 +128,7 @@ def watches(data: bytes) -> None:
             found += map(page.read, page.items)
         except KubeError as error:
             told([error])
-        encoding = reader.of_watch(data)
+        encoding = reader.watch_format(data)
         for frame in encoding.split(data)[0]:
             try:
                 found.append(encoding.change(frame).found)

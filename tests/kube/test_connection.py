@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from patience import until
 from taintwarden.kube.auth.connection import FILES_SECONDS, RETRY_SECONDS, Connection
-from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError, read
+from taintwarden.kube.auth.credentials import TOKEN_FILE_SECONDS, CredentialsError, read_credentials
 from taintwarden.kube.auth.kubeconfig import ClusterSource, from_files
 from taintwarden.kube.auth.proxies import proxy_for
 from taintwarden.kube.errors import ConfigError
@@ -194,17 +194,17 @@ def test_a_401_reads_the_token_file_again(tmp_path, clock):
     file.write_text("first")
     used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(file)}))
     assert shown(used) == "Bearer first"
-    assert not asyncio.run(used.refused("Bearer first"))
+    assert not asyncio.run(used.renew_refused("Bearer first"))
     file.write_text("second")
-    assert asyncio.run(used.refused("Bearer first"))
+    assert asyncio.run(used.renew_refused("Bearer first"))
     assert shown(used) == "Bearer second"
-    assert asyncio.run(used.refused("Bearer first"))  # somebody else was refused at the same time
+    assert asyncio.run(used.renew_refused("Bearer first"))  # somebody else was refused at the same time
 
 
 def test_a_token_that_stands_in_the_file_does_not_change_by_a_401(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, {"token": "secret"}))
     shown(used)
-    assert not asyncio.run(used.refused("Bearer secret"))
+    assert not asyncio.run(used.renew_refused("Bearer secret"))
 
 
 def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path, clock):
@@ -218,7 +218,7 @@ def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path
     clock[0] += 601
     shown(used)
     assert asked.read_text() == "xx"
-    asyncio.run(used.refused("Bearer t"))
+    asyncio.run(used.renew_refused("Bearer t"))
     assert asked.read_text() == "xxx"
 
 
@@ -549,7 +549,7 @@ def test_the_arguments_of_a_plugin_that_hangs_are_not_shown(tmp_path):
     plugin = PLUGIN | {"command": "sleep", "args": ["5.0000001"]}
     source = from_files([Path(kubeconfig(tmp_path, {"exec": plugin}))], None, {})
     with pytest.raises(CredentialsError, match=r"sleep gives no credentials: it did not end within 0.05 s$") as caught:
-        read(source, plugin_seconds=0.05)
+        read_credentials(source, plugin_seconds=0.05)
     assert "5.0000001" not in str(caught.value)
 
 

@@ -84,7 +84,7 @@ def test_retry_after_comes_from_the_header_or_the_status(header, body, expected)
 )
 def test_only_the_api_server_knows_that_an_object_is_gone(body, expected):
     error = read_refusal(404, body)
-    assert (error.is_not_found, error.is_about_another) == (expected, expected)
+    assert (error.is_not_found, error.is_object_gone) == (expected, expected)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_only_the_api_server_knows_that_an_object_is_gone(body, expected):
 )
 def test_whether_it_is_about_another_object(code, field, expected):
     body = f'{{"details":{{"causes":[{{"field":"{field}"}}]}}}}'.encode()
-    assert read_refusal(code, body).is_about_another is expected
+    assert read_refusal(code, body).is_object_gone is expected
 
 
 def test_control_characters_of_a_servers_message_are_written_out():
@@ -124,7 +124,7 @@ def test_control_characters_of_a_servers_message_are_written_out():
 )
 def test_a_conflict_is_about_another_object_or_another_version(message, expected):
     error = ApiError(409, ApiStatus(message))
-    assert (error.is_about_another, error.is_conflict) == (expected, not expected)
+    assert (error.is_object_gone, error.is_conflict) == (expected, not expected)
 
 
 def test_a_refusal_in_protobuf_is_read() -> None:

@@ -43,7 +43,7 @@ async def leader(one: Candidate) -> Candidate:
 async def test_a_lease_that_nobody_has_is_created(store: LeaseStore, one: Candidate) -> None:
     one.start()
     await asyncio.sleep(0.1)
-    assert one.lease.held
+    assert one.lease.is_held
     assert store.holder == "a"
     assert one.changes == [(0.02, True)]
 
@@ -84,17 +84,17 @@ async def test_a_lease_without_a_holder_is_taken_at_once(store: LeaseStore, one:
     store.lease = foreign("") | {"spec": spec}
     one.start()
     await asyncio.sleep(0.1)
-    assert one.lease.held
+    assert one.lease.is_held
 
 
 async def test_a_lease_that_another_holds_is_watched_for_its_whole_time(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign()
     one.start()
     await asyncio.sleep(LEASE_SECONDS - 0.5)
-    assert not one.lease.held
+    assert not one.lease.is_held
     assert store.holder == "other"
     await asyncio.sleep(RETRY_SECONDS + 1)
-    assert one.lease.held
+    assert one.lease.is_held
     assert store.lease["spec"]["leaseTransitions"] == 1
 
 
@@ -114,7 +114,7 @@ async def test_a_holder_that_starts_again_is_not_kept_waiting(store: LeaseStore,
     store.lease = foreign("a", leaseTransitions=4)
     one.start()
     await asyncio.sleep(0.1)
-    assert one.lease.held
+    assert one.lease.is_held
     assert store.lease["spec"]["leaseTransitions"] == 4
 
 
@@ -122,9 +122,9 @@ async def test_a_duration_below_our_own_counts(store: LeaseStore, one: Candidate
     store.lease = foreign(leaseDurationSeconds=5)
     one.start()
     await asyncio.sleep(4)
-    assert not one.lease.held
+    assert not one.lease.is_held
     await asyncio.sleep(RETRY_SECONDS)
-    assert one.lease.held
+    assert one.lease.is_held
 
 
 @pytest.mark.parametrize("seconds", [LEASE_SECONDS + 1, 2**31 - 1])
@@ -132,7 +132,7 @@ async def test_a_duration_beyond_our_own_does_not_count(store: LeaseStore, one: 
     store.lease = foreign(leaseDurationSeconds=seconds)
     one.start()
     await asyncio.sleep(LEASE_SECONDS + RETRY_SECONDS)
-    assert one.lease.held
+    assert one.lease.is_held
 
 
 async def test_the_count_of_terms_begins_again_where_the_server_takes_no_more(
@@ -142,7 +142,7 @@ async def test_the_count_of_terms_begins_again_where_the_server_takes_no_more(
     one.start()
     await asyncio.sleep(0.1)
     assert store.lease["spec"]["leaseTransitions"] == 0
-    assert one.lease.held
+    assert one.lease.is_held
     assert one.lease.term == 0
     assert await one.lease.is_confirmed()
 
@@ -154,7 +154,7 @@ async def test_a_lease_of_a_later_term_is_not_confirmed(store: LeaseStore, one: 
     assert store.lease is not None
     store.lease["spec"]["leaseTransitions"] += 1
     for _ in range(2):
-        assert one.lease.held
+        assert one.lease.is_held
         assert not await one.lease.is_confirmed()
         await asyncio.sleep(RETRY_SECONDS + 1)  # it renews that one
 
@@ -172,7 +172,7 @@ async def test_a_lease_is_confirmed_while_the_server_says_that_it_is_ours(store:
 
 
 async def test_before_it_looks_nobody_leads(one: Candidate) -> None:
-    assert (one.lease.is_led, one.lease.held, one.lease.term) == (False, False, 0)
+    assert (one.lease.has_leader, one.lease.is_held, one.lease.term) == (False, False, 0)
 
 
 # -- whether any candidate leads --------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ UNLED_SECONDS = LEASE_SECONDS + RENEW_DEADLINE_SECONDS
 async def test_a_lease_that_we_hold_is_led(one: Candidate) -> None:
     one.start()
     await asyncio.sleep(10 * UNLED_SECONDS)
-    assert one.lease.is_led
+    assert one.lease.has_leader
 
 
 async def test_a_lease_that_another_renews_is_led(store: LeaseStore, one: Candidate) -> None:
@@ -193,7 +193,7 @@ async def test_a_lease_that_another_renews_is_led(store: LeaseStore, one: Candid
     for second in range(10):
         await asyncio.sleep(10)
         store.lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second + 1:02}.000000Z"
-        assert one.lease.is_led
+        assert one.lease.has_leader
     assert one.changes == []
 
 
@@ -203,9 +203,9 @@ async def test_a_lease_that_cannot_be_renewed_is_not_led(store: LeaseStore, one:
     one.network.refuses_writes = True
     one.start()
     await asyncio.sleep(UNLED_SECONDS - 1)
-    assert one.lease.is_led
+    assert one.lease.has_leader
     await asyncio.sleep(2)
-    assert not one.lease.is_led
+    assert not one.lease.has_leader
 
 
 async def test_a_leader_that_may_no_longer_renew_is_none_soon(one: Candidate) -> None:
@@ -213,7 +213,7 @@ async def test_a_leader_that_may_no_longer_renew_is_none_soon(one: Candidate) ->
     await asyncio.sleep(10 * UNLED_SECONDS)
     one.network.refuses_writes = True
     await asyncio.sleep(UNLED_SECONDS)
-    assert not one.lease.is_led
+    assert not one.lease.has_leader
 
 
 async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, leader: Candidate) -> None:
@@ -244,7 +244,7 @@ async def test_a_lease_that_is_deleted_after_a_conflict_is_made_anew(store: Leas
     await asyncio.sleep(0.5)  # its write has failed
     store.lease = None
     await asyncio.sleep(RETRY_SECONDS + 2)
-    assert one.lease.held
+    assert one.lease.is_held
     assert one.errors == []
 
 
@@ -255,21 +255,21 @@ async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
     await asyncio.sleep(0.7)  # it has read that there is none
     store.lease = foreign()
     await asyncio.sleep(1)
-    assert not one.lease.held
+    assert not one.lease.is_held
     assert one.errors == []
 
 
 async def test_a_lease_that_is_taken_away_is_not_held(store: LeaseStore, leader: Candidate) -> None:
     store.lease = foreign()
     await asyncio.sleep(2)
-    assert not leader.lease.held
+    assert not leader.lease.is_held
     assert [held for _, held in leader.changes] == [True, False]
 
 
 async def test_a_lease_that_is_deleted_is_made_anew(store: LeaseStore, leader: Candidate) -> None:
     store.lease = None
     await asyncio.sleep(3)
-    assert leader.lease.held
+    assert leader.lease.is_held
     assert store.holder == "a"
 
 
@@ -284,7 +284,7 @@ async def test_a_lease_that_is_deleted_is_its_holders_until_it_would_have_run_ou
     await asyncio.sleep(LEASE_SECONDS - 2)
     assert store.lease is None
     await asyncio.sleep(2.5)
-    assert one.lease.held
+    assert one.lease.is_held
 
 
 async def test_a_lease_that_is_deleted_continues_to_count_its_terms(store: LeaseStore, one: Candidate) -> None:
@@ -305,7 +305,7 @@ async def test_a_failure_now_and_then_costs_nothing(leader: Candidate, error: Ex
     await asyncio.sleep(6)
     leader.network.fails = None
     await asyncio.sleep(6)
-    assert leader.lease.held
+    assert leader.lease.is_held
     assert [held for _, held in leader.changes] == [True]
     assert set(leader.errors) == {str(error)}
 
@@ -314,7 +314,7 @@ async def test_a_failure_now_and_then_costs_nothing(leader: Candidate, error: Ex
 async def test_failures_beyond_the_deadline_end_it_in_time(leader: Candidate, error: Exception) -> None:
     leader.network.fails = error
     await asyncio.sleep(RENEW_DEADLINE_SECONDS)
-    assert not leader.lease.held
+    assert not leader.lease.is_held
     assert leader.changes[-1][1] is False
     assert leader.changes[-1][0] <= RENEW_DEADLINE_SECONDS + 0.05
 
@@ -325,7 +325,7 @@ async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -
     one.start()
     await asyncio.sleep(since)
     one.network.hangs = True
-    while one.lease.held:
+    while one.lease.is_held:
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.1)
     assert [held for _, held in one.changes] == [True, False]
@@ -352,9 +352,9 @@ async def test_a_renewal_counts_from_when_it_was_begun(one: Candidate) -> None:
     await asyncio.sleep(4.5)  # read and write took 4 s
     one.network.hangs = True
     await asyncio.sleep(RENEW_DEADLINE_SECONDS - 4.5 - 0.1)
-    assert one.lease.held
+    assert one.lease.is_held
     await asyncio.sleep(0.2)
-    assert not one.lease.held
+    assert not one.lease.is_held
 
 
 async def test_an_api_that_hangs_is_asked_again_after_half_the_deadline(one: Candidate) -> None:
@@ -372,7 +372,7 @@ async def test_an_answer_that_comes_too_late_is_not_waited_for(one: Candidate) -
     one.network.delay = RENEW_DEADLINE_SECONDS
     one.start()
     await asyncio.sleep(60)
-    assert not one.lease.held
+    assert not one.lease.is_held
     assert one.errors
 
 
@@ -383,7 +383,7 @@ async def test_a_released_lease_is_free_at_once(store: LeaseStore, leader: Candi
     await leader.kill()
     acquired = store.lease["spec"]["renewTime"]
     await leader.lease.release()
-    assert not leader.lease.held
+    assert not leader.lease.is_held
     assert store.holder == ""
     assert [held for _, held in leader.changes] == [True, False]
     assert store.lease is not None
@@ -397,7 +397,7 @@ async def test_a_lease_that_another_releases_is_taken_at_the_next_try(store: Lea
     await asyncio.sleep(1)
     store.lease = foreign("")
     await asyncio.sleep(RETRY_SECONDS)
-    assert one.lease.held
+    assert one.lease.is_held
 
 
 async def test_what_was_lost_to_another_is_not_asked_about_at_the_end(store: LeaseStore, leader: Candidate) -> None:
@@ -418,7 +418,7 @@ async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_releas
     while store.lease is None:
         await asyncio.sleep(0.1)
     await one.kill()
-    assert (store.holder, one.lease.held) == ("a", False)
+    assert (store.holder, one.lease.is_held) == ("a", False)
     await one.lease.release()
     assert store.holder == ""
     assert one.changes == []
@@ -428,7 +428,7 @@ async def test_a_lease_that_was_not_got_in_time_is_released_too(store: LeaseStor
     one.network.delay_back = RENEW_DEADLINE_SECONDS
     one.start()
     await asyncio.sleep(RENEW_DEADLINE_SECONDS)
-    assert (store.holder, one.lease.held) == ("a", False)
+    assert (store.holder, one.lease.is_held) == ("a", False)
     await one.kill()
     one.network.delay_back = 0.0
     await one.lease.release()
@@ -466,7 +466,7 @@ async def test_a_release_that_fails_is_told_and_no_error(leader: Candidate, erro
     await leader.kill()
     leader.network.fails = error
     await leader.lease.release()
-    assert not leader.lease.held
+    assert not leader.lease.is_held
     assert leader.errors == [str(error)]
 
 
@@ -504,7 +504,7 @@ async def test_an_answer_that_is_no_lease_is_a_failure_like_any_other(leader: Ca
     await asyncio.sleep(3)
     assert leader.task is not None
     assert not leader.task.done()
-    assert leader.lease.held
+    assert leader.lease.is_held
 
 
 @pytest.mark.parametrize("turns", range(8))

@@ -63,7 +63,7 @@ def begin(store: LeaseStore, candidates: dict[str, Candidate], name: str) -> Can
 
 def holders(candidates: dict[str, Candidate]) -> list[str]:
     """Who may act at this moment. A killed process does not."""
-    return [name for name, one in candidates.items() if one.lease.held and not one.task.done()]
+    return [name for name, one in candidates.items() if one.lease.is_held and not one.task.done()]
 
 
 async def story(steps: list[tuple[float, str, str]]) -> None:

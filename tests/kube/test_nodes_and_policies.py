@@ -123,7 +123,7 @@ async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> N
     async with cluster.serve() as server, wire.client(server.url) as client:
         with pytest.raises(ApiError) as caught:
             await save_history(client, history("uid-of-another", "text"), standing)
-    assert caught.value.is_about_another
+    assert caught.value.is_object_gone
     assert HISTORY_ANNOTATION not in stored(cluster)["metadata"]["annotations"]
 
 

@@ -12,7 +12,7 @@ LIMITS = st.integers(1, LARGEST_LIMIT)
 @given(LIMITS, st.integers(0, 2**31))
 def test_a_page_has_about_so_many_bytes_if_its_objects_are_like_the_last_ones(limit, size):
     following = PageLimit(limit)
-    following.came(size)
+    following.adapt(size)
     assert 1 <= following.objects <= min(LARGEST_LIMIT, limit * GROWTH)
     assert following.objects == 1 or following.objects * size / limit <= PAGE_BYTES
 

@@ -375,7 +375,7 @@ def test_what_is_no_list(body: bytes) -> None:
 
 
 def changes(buffer: bytes, resource: Any = PODS) -> tuple[list[tuple[str, Any]], bytes]:
-    encoding = FrameDecoder(resource).of_watch(buffer)
+    encoding = FrameDecoder(resource).watch_format(buffer)
     frames, rest = encoding.split(buffer)
     found = map(encoding.change, frames)
     return [(one.type, one.found) for one in found], rest

@@ -432,7 +432,7 @@ async def test_a_410_answer_lists_again():
 
 @pytest.mark.looptime
 async def test_an_expired_frame_lists_again_at_once():
-    old = [Silence(TIMINGS.forgiven + 1), error(410)]
+    old = [Silence(TIMINGS.stable_after + 1), error(410)]
     followed = await follow(page(obj("a")), old, page(obj("b"), version="20"))
     assert followed.of("restarted")[0] == ("restarted", "expired")
     assert followed.watched_from == ["10", "20"]
@@ -465,7 +465,9 @@ async def test_error_frames_again_and_again_are_no_hot_loop():
 @pytest.mark.looptime
 async def test_after_an_outage_an_expired_watch_lists_at_once():
     outage = [Unreachable("refused")] * 6
-    followed = await follow(page(), [Silence(TIMINGS.forgiven + 1), Unreachable("cut")], *outage, [error(410)], page())
+    followed = await follow(
+        page(), [Silence(TIMINGS.stable_after + 1), Unreachable("cut")], *outage, [error(410)], page()
+    )
     assert len(followed.sleeps) == 1 + len(outage)
     assert len(followed.lists) == 2
 
@@ -478,7 +480,7 @@ async def test_lists_that_expire_again_and_again_are_no_hot_loop():
 @pytest.mark.looptime
 async def test_a_watch_that_works_for_a_while_forgives_what_was_before():
     bad = [error(410)]
-    works = [Silence(TIMINGS.forgiven + 1), bookmark(11), Unreachable("cut")]
+    works = [Silence(TIMINGS.stable_after + 1), bookmark(11), Unreachable("cut")]
     followed = await follow(page(), bad, page(), bad, page(), works)
     assert followed.sleeps == [0.25, 0.5, TIMINGS.back_off[0]]
 
@@ -509,7 +511,7 @@ async def test_what_the_server_asks_to_wait_is_waited():
 async def test_what_a_maintenance_page_asks_to_wait_is_not():
     """No pod is evicted meanwhile, and the API server may be back long before."""
     followed = await follow(refusal(503, retry_after=3600.0), page(), refusal(503, retry_after=3600.0))
-    assert followed.sleeps[:2] == [TIMINGS.longest_asked] * 2
+    assert followed.sleeps[:2] == [TIMINGS.max_retry_after] * 2
 
 
 async def test_a_server_that_asks_for_less_than_our_pause_gets_our_pause():

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from taintwarden.kube.auth.connection import Connection
-from taintwarden.kube.auth.kubeconfig import ClusterSource, Material
+from taintwarden.kube.auth.kubeconfig import ClusterSource, PemSource
 from taintwarden.kube.http.client import Client
 from taintwarden.serving.pairs import make_pair
 
@@ -30,7 +30,7 @@ class Tls:
         (folder / "both").write_bytes(pair.certificate + pair.key)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(folder / "both")
-        self._authority = Material(content=pair.certificate)
+        self._authority = PemSource(content=pair.certificate)
 
     def connection(self, port: int, name: str | None = "localhost", proxy: str | None = None) -> Connection:
         server = f"https://127.0.0.1:{port}"

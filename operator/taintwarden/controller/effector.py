@@ -16,7 +16,7 @@ from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
-from taintwarden.kube.calls.evictor import ask_replacement, delete_pod, evict_pod, runs_still
+from taintwarden.kube.calls.evictor import ask_replacement, delete_pod, evict_pod, is_running
 from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.node_calls import last_writer, read_node, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_record
@@ -104,7 +104,7 @@ class Effector:
 
     def _fence(self, order: commands.Order) -> Callable[[], bool]:
         """Asked immediately before a request is sent: whether this replica leads, and the decision still stands."""
-        return lambda: self._lease.held and self._stands(order)
+        return lambda: self._lease.is_held and self._stands(order)
 
     async def _check(self, command: commands.CheckNode) -> None:
         async with self._reads:
@@ -121,7 +121,7 @@ class Effector:
     async def _check_pod(self, command: commands.CheckPod) -> None:
         async with self._reads:
             try:
-                runs = await runs_still(self._client, command.pod)
+                runs = await is_running(self._client, command.pod)
             except KubeError as error:
                 log.warning("pod-check-failed", pod=str(command.pod), reason=str(error))
                 runs = None
@@ -213,7 +213,7 @@ def outcome_of(error: KubeError) -> WriteOutcome:
     """What an error means for the next try."""
     if not isinstance(error, ApiError):
         return WriteOutcome.FAILED
-    if error.is_about_another:
+    if error.is_object_gone:
         return WriteOutcome.GONE
     if error.is_conflict:  # another write was faster
         return WriteOutcome.OUTDATED

@@ -1,5 +1,5 @@
-"""The only package that talks to the cluster: who asks (``auth``), requests and answers (``http``), what objects look
-like when they arrive (``wire``), how kinds are followed (``watch``), and what is asked or written besides (``calls``).
+"""The only package that calls the API server: credentials (``auth``), HTTP (``http``), encodings (``wire``), lists and
+watches (``watch``), and single calls (``calls``).
 
-Forbidden here: deciding anything. Errors of the transport leave this package only as :mod:`~taintwarden.kube.errors`.
+Forbidden here: making decisions. Transport errors leave this package only as :mod:`~taintwarden.kube.errors`.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server, in three kinds a caller can act on."""
+"""Errors of calls to the API server, by what a caller can do about them."""
 
 import msgspec
 
@@ -6,18 +6,16 @@ from taintwarden.engine.model import Int64
 from taintwarden.fields.text import printable
 
 MAX_MESSAGE_LENGTH = 1_024
-"""Messages of the server are shortened to this, so that no payload ends up in logs and Events. Nor do control
-characters: a webhook or a gateway may have written the message, and people read it in a terminal.
-"""
+"""Maximum characters of a message from the API server. A webhook or a gateway may have written it."""
 MAX_CAUSES = 10
 
-LONGEST_RETRY_AFTER_SECONDS = 300.0
-"""The longest wait, whatever a server or a proxy requests: after that it may answer differently."""
+MAX_RETRY_AFTER_SECONDS = 300.0
+"""Maximum wait that a server or a proxy can request. After that its answer may be different."""
 
 UID_CONFLICTS = ("the UID in the precondition", "UID in precondition", "uid mismatch")
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are not the JSON they should be; ValidationError is a DecodeError."""
+"""Errors that msgspec raises for invalid JSON. ValidationError is a DecodeError."""
 
 
 class KubeError(Exception):
@@ -25,19 +23,19 @@ class KubeError(Exception):
 
 
 class ConfigError(KubeError):
-    """The kubeconfig or the service account cannot be used: it has to be corrected."""
+    """The kubeconfig or the service account cannot be used. A person has to correct it."""
 
 
 class MissingDefinitionError(KubeError):
-    """The cluster does not know our kinds."""
+    """The API server does not serve our custom resources: a CustomResourceDefinition is missing."""
 
 
 class Unreachable(KubeError):  # noqa: N818 - reads as what it says
-    """No answer: the connection failed, broke or timed out. The request may or may not have been carried out."""
+    """The API server did not answer: the connection failed, broke or timed out. It may have carried out the request."""
 
 
 class Fenced(KubeError):  # noqa: N818 - reads as what it says
-    """The reason of the request was gone when it was to be sent, so it was not sent."""
+    """The fence of the request declined, so the request was not sent."""
 
 
 class Untrusted(Unreachable):
@@ -45,15 +43,15 @@ class Untrusted(Unreachable):
 
 
 class TooLong(Unreachable):
-    """The answer is longer than it may be, and was not read to its end."""
+    """The answer exceeds its maximum length, and was not read to its end."""
 
 
-UNSERVED = "404 page not found"
-"""An API server about a kind that it does not serve: it has no Status then."""
+UNSERVED_MESSAGE = "404 page not found"
+"""The API server's answer for a resource that it does not serve. It has no Status."""
 
 
 class StatusCause(msgspec.Struct, frozen=True):
-    """One of ``Status.details.causes``."""
+    """An entry of ``Status.details.causes``."""
 
     reason: str = ""
     message: str = ""
@@ -61,14 +59,14 @@ class StatusCause(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True):
-    """``Status.details``, as far as it is used."""
+    """The fields of ``Status.details`` that are used."""
 
     causes: tuple[StatusCause, ...] = ()
     retry_after_seconds: Int64 | None = msgspec.field(default=None, name="retryAfterSeconds")
 
 
 class ApiStatus(msgspec.Struct, frozen=True):
-    """The API server's ``Status`` object. The class has defaults for everything, so that any JSON object decodes."""
+    """The API server's ``Status`` object. Every field has a default, so that any JSON object decodes."""
 
     message: str = ""
     reason: str = ""
@@ -77,12 +75,12 @@ class ApiStatus(msgspec.Struct, frozen=True):
 
 
 class ApiError(KubeError):
-    """The API server refused.
+    """A refusal by the API server.
 
     Attributes:
         code: the HTTP status.
         reason: ``Status.reason``, for example ``Conflict``.
-        retry_after: seconds that the server asks to wait, if it does; five minutes at most.
+        retry_after: seconds that the server asks to wait, at most five minutes; None if it does not ask.
         causes: ``Status.details.causes``.
 
     """
@@ -97,26 +95,26 @@ class ApiError(KubeError):
             for one in details.causes[:MAX_CAUSES]
         )
         asked = details.retry_after_seconds if retry_after is None else retry_after
-        self.retry_after = None if asked is None else max(0.0, min(float(asked), LONGEST_RETRY_AFTER_SECONDS))
+        self.retry_after = None if asked is None else max(0.0, min(float(asked), MAX_RETRY_AFTER_SECONDS))
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
 
     @property
     def is_not_found(self) -> bool:
-        """Whether the API server says that the object does not exist. A load balancer answers 404, too, by itself."""
+        """True if the API server says that the object does not exist. A 404 of a load balancer lacks this reason."""
         return self.code == 404 and self.reason == "NotFound"
 
     @property
     def is_unserved(self) -> bool:
-        """Whether the API server does not serve what is asked for. What a load balancer says is no answer to that."""
-        return self.is_not_found or (self.code == 404 and self.message == UNSERVED)
+        """True if the API server does not serve the resource. A 404 of a load balancer does not count."""
+        return self.is_not_found or (self.code == 404 and self.message == UNSERVED_MESSAGE)
 
     @property
-    def is_about_another(self) -> bool:
-        """Whether the object is gone, or another one bears its name.
+    def is_object_gone(self) -> bool:
+        """True if the object is gone. Another object may have its name.
 
-        A precondition on the UID fails with 409, but in the body of a patch or an apply it is an immutable field: 422.
-        Other 409 are conflicts of versions, which only the message tells apart (``registry/rest/delete.go``,
-        ``storage/interfaces.go``): the Eviction API gives one when it could not update the budget of the pod.
+        A failed UID precondition is a 409. In the body of a patch or an apply the UID is an immutable field, so it is a
+        422. Other 409 are conflicts of versions, which only the message distinguishes (``registry/rest/delete.go``,
+        ``storage/interfaces.go``): the Eviction API returns one when it could not update the budget of the pod.
         """
         if self.code == 422:
             return any(cause.field == "metadata.uid" for cause in self.causes)
@@ -125,12 +123,12 @@ class ApiError(KubeError):
         return self.is_not_found
 
     @property
-    def is_of_gone_namespace(self) -> bool:
-        """Whether nothing can be created in the namespace, because it is being deleted or is gone."""
+    def is_namespace_gone(self) -> bool:
+        """True if nothing can be created in the namespace, because it is being deleted or is gone."""
         is_gone = self.is_not_found and self.message.startswith("namespaces ")
         return is_gone or any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
     @property
     def is_conflict(self) -> bool:
-        """Whether another write was faster: the object has another version, and a retry may succeed."""
-        return self.code == 409 and not self.is_about_another
+        """True if another write was faster: the object has another version, and a retry may succeed."""
+        return self.code == 409 and not self.is_object_gone

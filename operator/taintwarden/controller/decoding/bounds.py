@@ -8,7 +8,7 @@ from taintwarden.api.tolerations import PATH
 from taintwarden.engine.model import Owner, Toleration, Tolerations
 from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.wire.kinds import (
-    MAX_OF_A_POD,
+    MAX_POD_ENTRIES,
     OwnerReference,
     PodObject,
     SelectorObject,
@@ -18,7 +18,7 @@ MAX_NAME = 317
 """Of a kind with its group, a name or a UID: longer than those of any object that exists."""
 MIN_TEXT = 64
 """What a short text counts for: it takes as much memory of its own."""
-MAX_CHARACTERS = MAX_OF_A_POD * MIN_TEXT
+MAX_CHARACTERS = MAX_POD_ENTRIES * MIN_TEXT
 """Maximum size of what is kept of one pod, more than pods that are meant to run have."""
 TOLERATES_ALL: Final = Tolerations(annotated=(Toleration(operator="Exists"),))
 """The tolerations of a pod that is too large. So no taint evicts it on data that were cut, but a quarantine does, which
@@ -37,7 +37,7 @@ def claims(obj: PodObject) -> list[str]:
 def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
     """Why a pod is too large, in its largest field; None if it is not. ``extended``: the tolerations it annotates."""
     sizes = {
-        path: sum(max(len(text), MIN_TEXT) for text in islice(texts, MAX_OF_A_POD + 1))
+        path: sum(max(len(text), MIN_TEXT) for text in islice(texts, MAX_POD_ENTRIES + 1))
         for path, texts in _texts(obj, extended).items()
     }
     if sum(sizes.values()) <= MAX_CHARACTERS:

@@ -1,1 +1,1 @@
-"""Where the API server is, and as whom it is asked: kubeconfigs, credentials and proxies, as client-go reads them."""
+"""Address and credentials of the API server, as in client-go: kubeconfigs, service accounts, exec plugins, proxies."""

@@ -1,4 +1,4 @@
-"""The connection to the API server: address, proxy, TLS and credentials, each as current as its files."""
+"""The connection to the API server: address, proxy, TLS and credentials. Files are read again as they change."""
 
 import asyncio
 import os
@@ -13,15 +13,15 @@ import structlog
 from yarl import URL
 
 from taintwarden.fields.text import printable, shortened, without_userinfo
-from taintwarden.kube.auth.credentials import CredentialsError, Proof, read
+from taintwarden.kube.auth.credentials import Credentials, CredentialsError, read_credentials
 from taintwarden.kube.auth.kubeconfig import SERVICE_ACCOUNT, ClusterSource, default_paths, from_files, in_cluster
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
 
 FILES_SECONDS = 10.0
-"""How often the files of certificates are read."""
+"""Seconds between reads of the files of certificates."""
 RETRY_SECONDS = 5.0
-"""After credentials could not be read, while those from before are used."""
+"""Seconds until credentials that could not be read are read again. The previous ones are used meanwhile."""
 
 log = structlog.get_logger()
 
@@ -30,7 +30,7 @@ class Connection:
     """Server address, TLS context and credentials. May be used from several threads.
 
     Args:
-        source: where everything comes from.
+        source: cluster and user, from a kubeconfig or a service account.
 
     Raises:
         ConfigError: server, TLS server name, certificates or proxy cannot be used.
@@ -46,25 +46,25 @@ class Connection:
             _checked_url("proxy", self.proxy)
         self._source = source
         self._lock = threading.Lock()
-        self._proof: Proof | None = None
+        self._credentials: Credentials | None = None
         self._is_stale = False
         self._retry_at = float("-inf")
-        self._looked_at = time.monotonic()
+        self._files_read_at = time.monotonic()
         self._pem: list[bytes] = []
-        """What ``ssl`` was made of."""
+        """The certificates and the key that ``ssl`` contains."""
         self.ssl: ssl.SSLContext | bool = False
-        self._take_certificates(Proof(None, source.certificate, source.key))
+        self._load_certificates(Credentials(None, source.certificate, source.key))
 
     @classmethod
     def load(
         cls, kubeconfig: str | None = None, context: str | None = None, service_account: Path = SERVICE_ACCOUNT
     ) -> "Connection":
-        """Use this kubeconfig, else that of ``KUBECONFIG``, else ``~/.kube/config``, else the pod's service account.
+        """Use this kubeconfig, else those of ``KUBECONFIG``, else ``~/.kube/config``, else the pod's service account.
 
-        That is kubectl's order: both talk to the same cluster. ``service_account`` is the folder of the latter.
+        The order is that of kubectl, so that both use the same cluster. ``service_account`` is a folder.
 
         Raises:
-            ConfigError: nothing usable was found; the message says where it was looked for.
+            ConfigError: nothing usable was found; the message names the places.
 
         """
         environment = os.environ
@@ -85,74 +85,74 @@ class Connection:
             raise ConfigError(msg) from error
 
     async def authorization(self) -> str | None:
-        """The ``Authorization`` header, renewed as needed; None where a client certificate or nothing is used.
+        """Return the ``Authorization`` header, renewed as needed; None for a client certificate or anonymous requests.
 
         Raises:
-            CredentialsError: there is none, and never was.
+            CredentialsError: no credentials have been read so far.
 
         """
         if self._is_due():
             await asyncio.to_thread(self.renew)
-        return None if self._proof is None else self._proof.authorization
+        return None if self._credentials is None else self._credentials.authorization
 
-    async def refused(self, authorization: str | None) -> bool:
-        """The server does not accept this header. Whether there is another one by now."""
+    async def renew_refused(self, authorization: str | None) -> bool:
+        """Read the credentials again after a 401 for this header. Return True if there is another header now."""
         if not (self._source.token_file or self._source.plugin):
-            return False  # reading again gives the same
-        if self._proof is not None and self._proof.authorization == authorization:
+            return False  # these credentials do not change
+        if self._credentials is not None and self._credentials.authorization == authorization:
             self._is_stale = True
             await asyncio.to_thread(self.renew)
-        return self._proof is not None and self._proof.authorization != authorization
+        return self._credentials is not None and self._credentials.authorization != authorization
 
-    def renew(self) -> Proof:
-        """Read credentials and certificates again where that is due. Blocks.
+    def renew(self) -> Credentials:
+        """Read credentials and certificates again if they are due. Blocks.
 
         Raises:
-            CredentialsError: there are no credentials, and never were.
+            CredentialsError: no credentials have been read so far.
 
         """
         with self._lock:
             now = time.monotonic()
-            if self._proof is None or self._is_stale or self._proof.fresh_until <= now:
+            if self._credentials is None or self._is_stale or self._credentials.fresh_until <= now:
                 try:
-                    self._proof = read(self._source)
+                    self._credentials = read_credentials(self._source)
                     self._is_stale = False
                 except CredentialsError as error:
-                    if self._proof is None:
+                    if self._credentials is None:
                         raise
                     self._retry_at = now + RETRY_SECONDS
                     log.warning("credentials-not-renewed", reason=str(error))
-            self._looked_at = now
+            self._files_read_at = now
             try:
-                self._take_certificates(self._proof)
-            except (OSError, ValueError) as error:  # half written, perhaps: those from before are used
+                self._load_certificates(self._credentials)
+            except (OSError, ValueError) as error:  # half written, perhaps: the previous ones are used
                 self._retry_at = now + RETRY_SECONDS
                 log.warning("certificates-not-renewed", reason=str(error))
-            return self._proof
+            return self._credentials
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        if self._proof is None:
+        if self._credentials is None:
             return True
         if now < self._retry_at:
             return False
-        return self._is_stale or self._proof.fresh_until <= now or now - self._looked_at > FILES_SECONDS
+        return self._is_stale or self._credentials.fresh_until <= now or now - self._files_read_at > FILES_SECONDS
 
-    def _take_certificates(self, proof: Proof) -> None:
-        """Use these certificates, and the authority, as they are now."""
+    def _load_certificates(self, credentials: Credentials) -> None:
+        """Load the authority, the certificate and the key if they have changed."""
         if not self._is_tls:
             return
-        pem = [one.read() for one in (self._source.authority, proof.certificate, proof.key)]
+        pem = [one.read() for one in (self._source.authority, credentials.certificate, credentials.key)]
         if pem != self._pem:
             self.ssl, self._pem = self._context(*pem), pem
 
     def _context(self, authority: bytes, certificate: bytes, key: bytes) -> ssl.SSLContext:
         trusted = authority.decode("ascii", "replace").strip() or None
-        if trusted is None and self._source.authority:  # not the same as none being named
+        if trusted is None and self._source.authority:  # the system's authorities must not replace it
             msg = f"the certificate authority {self._source.authority.file} is empty"
             raise ValueError(msg)
         context = ssl.create_default_context(cadata=trusted)
-        # Python 3.13 asks of certificates what many clusters' lack (key identifiers, RFC 5280) and Go does not.
+        # Python 3.13 requires key identifiers (RFC 5280), which Go does not, and which many certificates lack.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not self._source.is_verified:
             context.check_hostname = False
@@ -164,7 +164,7 @@ class Connection:
 
 def _checked_server(text: str) -> URL:
     url = _checked_url("server", text)
-    with _named("server", text):
+    with _naming("server", text):
         if url.user is not None or url.password is not None:
             msg = "it contains a user or a password, which belong to the user of the kubeconfig"
             raise ValueError(msg)
@@ -172,7 +172,7 @@ def _checked_server(text: str) -> URL:
 
 
 def _checked_url(field: str, text: str) -> URL:
-    with _named(field, text):
+    with _naming(field, text):
         try:
             url = URL(text)
         except ValueError:  # yarl's error may quote a part of a password
@@ -185,7 +185,7 @@ def _checked_url(field: str, text: str) -> URL:
 
 def _checked_name(name: str | None) -> str | None:
     if name is not None:
-        with _named("tls-server-name", name):
+        with _naming("tls-server-name", name):
             if not name.encode("idna").decode("ascii").isprintable():
                 msg = "it has control characters"
                 raise ValueError(msg)
@@ -193,8 +193,8 @@ def _checked_name(name: str | None) -> str | None:
 
 
 @contextmanager
-def _named(field: str, text: str) -> Iterator[None]:
-    """Turns a ValueError into an error that names this field of the kubeconfig."""
+def _naming(field: str, text: str) -> Iterator[None]:
+    """Turn a ValueError into a ConfigError that names this field of the kubeconfig."""
     try:
         yield
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Credentials, renewed as in client-go: token files, exec plugins, certificates.
 
-Files are read again after some seconds, plugins run again when their credentials expire, and both after a 401.
+Token files are read again after some seconds, plugins run again when their credentials expire, and both after a 401.
 """
 
 import base64
@@ -16,54 +16,54 @@ import msgspec
 import structlog
 
 from taintwarden.fields.text import printable
-from taintwarden.kube.auth.kubeconfig import ClusterSource, Material, Plugin
+from taintwarden.kube.auth.kubeconfig import ClusterSource, PemSource, Plugin
 from taintwarden.kube.errors import NOT_JSON, Unreachable
 
 TOKEN_FILE_SECONDS = 10.0
-"""How long a token that was read from a file is used; client-go's number. A kubelet writes a new one in time."""
+"""Seconds for which a token from a file is used, as in client-go. A kubelet writes a new one well before it expires."""
 PLUGIN_SECONDS = 60.0
 EXPIRY_SLACK_SECONDS = 10.0
-"""A plugin runs again this long before its credentials expire."""
+"""Seconds before the expiry of its credentials at which a plugin runs again."""
 
 log = structlog.get_logger()
 
 
 class CredentialsError(Unreachable):
-    """There are no credentials at the moment: the token file is empty, or the plugin failed."""
+    """No credentials are available now: the token file is empty, or the plugin failed."""
 
 
-class Proof(msgspec.Struct, frozen=True):
-    """What a request is sent with."""
+class Credentials(msgspec.Struct, frozen=True):
+    """The header and the client certificate that authenticate requests."""
 
     authorization: str | None = None
-    certificate: Material = Material()
-    key: Material = Material()
+    certificate: PemSource = PemSource()
+    key: PemSource = PemSource()
     fresh_until: float = float("inf")
-    """Valid until this time on the monotonic clock."""
+    """Time on the monotonic clock until which they are used without being read again."""
 
 
-def read(source: ClusterSource, plugin_seconds: float = PLUGIN_SECONDS) -> Proof:
-    """What to prove it with now. Blocks on files and programs; an exec plugin may take so long.
+def read_credentials(source: ClusterSource, plugin_seconds: float = PLUGIN_SECONDS) -> Credentials:
+    """Read the current credentials. Blocks on files and programs; an exec plugin may run for ``plugin_seconds``.
 
     Raises:
-        CredentialsError: there is nothing.
+        CredentialsError: no credentials are available.
 
     """
     now, certificate, key = time.monotonic(), source.certificate, source.key
     if source.token_file:
-        return Proof(_bearer(_token_in(source.token_file)), certificate, key, now + TOKEN_FILE_SECONDS)
+        return Credentials(_bearer(_token_in(source.token_file)), certificate, key, now + TOKEN_FILE_SECONDS)
     if source.token:
-        return Proof(_bearer(source.token), certificate, key)
+        return Credentials(_bearer(source.token), certificate, key)
     if source.basic:
-        return Proof(f"Basic {base64.b64encode(source.basic.encode()).decode()}", certificate, key)
+        return Credentials(f"Basic {base64.b64encode(source.basic.encode()).decode()}", certificate, key)
     if source.plugin is not None and not certificate:
-        return _ask(source.plugin, now, plugin_seconds)
-    return Proof(None, certificate, key)
+        return _run_plugin(source.plugin, now, plugin_seconds)
+    return Credentials(None, certificate, key)
 
 
 def _bearer(token: str) -> str:
     if not (token.isascii() and token.isprintable()):
-        msg = "the token contains a control character, or one outside ASCII"  # not which: logs are read by many
+        msg = "the token contains a control character, or one outside ASCII"  # do not quote it: many people read logs
         raise CredentialsError(msg)
     return f"Bearer {token}"
 
@@ -80,7 +80,7 @@ def _token_in(path: str) -> str:
     return token
 
 
-def _ask(plugin: Plugin, now: float, timeout_seconds: float) -> Proof:
+def _run_plugin(plugin: Plugin, now: float, timeout_seconds: float) -> Credentials:
     """Run an exec plugin (client.authentication.k8s.io)."""
     spec: dict[str, Any] = {"interactive": False}
     if plugin.cluster is not None:
@@ -93,12 +93,12 @@ def _ask(plugin: Plugin, now: float, timeout_seconds: float) -> Proof:
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # it may contain secrets, and logs are read by many
+            stderr=subprocess.DEVNULL,  # it may contain secrets, and many people read logs
             timeout=timeout_seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise _failed(plugin, f"it did not end within {timeout_seconds:g} s") from None  # the error has its arguments
+        raise _failed(plugin, f"it did not end within {timeout_seconds:g} s") from None  # it has the arguments
     except OSError as error:
         raise _failed(plugin, str(error), plugin.hint) from error
     if done.returncode:
@@ -113,10 +113,10 @@ def _ask(plugin: Plugin, now: float, timeout_seconds: float) -> Proof:
         raise _failed(plugin, f"its answer is no ExecCredential: {error}") from error
     if not status.token and not (status.certificate and status.key):
         raise _failed(plugin, "it gave neither a token nor a certificate")
-    return Proof(
+    return Credentials(
         _bearer(status.token) if status.token else None,
-        Material(content=status.certificate.encode()),
-        Material(content=status.key.encode()),
+        PemSource(content=status.certificate.encode()),
+        PemSource(content=status.key.encode()),
         now + max(left, 1.0),
     )
 

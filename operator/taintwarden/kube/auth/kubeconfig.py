@@ -1,6 +1,6 @@
 """Address and credentials of the API server, from kubeconfigs and service accounts.
 
-Read as client-go reads it: several files of ``KUBECONFIG`` are merged, and paths in a file are relative to it.
+As in client-go, several files of ``KUBECONFIG`` are merged, and paths in a file are relative to its folder.
 """
 
 import base64
@@ -21,8 +21,8 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT = Path("~/.kube/config")
 
 
-class Material(msgspec.Struct, frozen=True):
-    """PEM, as a file that may change, or as it is. Empty for none."""
+class PemSource(msgspec.Struct, frozen=True):
+    """PEM data, or the path of a file that contains it and may change. False if it is neither."""
 
     file: str = ""
     content: bytes = b""
@@ -31,36 +31,36 @@ class Material(msgspec.Struct, frozen=True):
         return bool(self.file or self.content)
 
     def read(self) -> bytes:
-        """What it is now. Raises OSError."""
+        """Return the current bytes. Raises OSError."""
         return Path(self.file).read_bytes() if self.file else self.content
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """A program that gives credentials (client-go's ``exec``)."""
+    """A program that provides credentials (client-go's ``exec``)."""
 
     command: tuple[str, ...]
     api_version: str
     environment: tuple[tuple[str, str], ...] = ()
     hint: str = ""
-    """The hint to show if the program is missing."""
+    """Hint to show if the program is missing."""
     cluster: Mapping[str, Any] | None = None
-    """The description of the cluster that the plugin receives, if it requests one."""
+    """Description of the cluster for the plugin, if the kubeconfig has ``provideClusterInfo``."""
 
 
 class ClusterSource(msgspec.Struct, frozen=True):
-    """One cluster and one user. Of token file, token, password and plugin the first that is given counts."""
+    """One cluster and one user. The first of token file, token, password and plugin that is set is used."""
 
     server: str
     origin: str = ""
-    """What chose it, for people: a context, or the service account."""
+    """Name of the context, or that of the service account, for people."""
     namespace: str = ""
-    """The default namespace; empty if none is set."""
-    authority: Material = Material()
+    """Default namespace; empty if none is set."""
+    authority: PemSource = PemSource()
     is_verified: bool = True
     tls_server_name: str | None = None
     proxy: str | None = None
-    certificate: Material = Material()
-    key: Material = Material()
+    certificate: PemSource = PemSource()
+    key: PemSource = PemSource()
     token: str = ""
     token_file: str = ""
     basic: str = ""
@@ -71,7 +71,7 @@ class ClusterSource(msgspec.Struct, frozen=True):
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterSource:
-    """The service account of the pod we run in.
+    """Return the service account of the pod in which this process runs.
 
     Raises:
         ValueError: the variables of the API server's Service are not set.
@@ -87,18 +87,18 @@ def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -
         server,
         origin="service account of the pod",
         namespace=space.read_text().strip() if space.exists() else "",
-        authority=Material(str(folder / "ca.crt")),
+        authority=PemSource(str(folder / "ca.crt")),
         token_file=str(folder / "token"),
         proxy=proxy_for(server, environment),
     )
 
 
 def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[str, str]) -> ClusterSource:
-    """What the context (the current one without a name) of these files, merged, says.
+    """Merge these files and return the cluster and the user of the context; an empty name selects the current context.
 
     Raises:
-        OSError: none of the files can be read.
-        ValueError: they hold nothing usable.
+        OSError: a file cannot be read.
+        ValueError: they contain no usable cluster and user.
 
     """
     merged = _merge([_read(path) for path in paths if len(paths) == 1 or path.exists()])
@@ -106,15 +106,15 @@ def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[
     if not name:
         msg = "it has no current context: name one"
         raise ValueError(msg)
-    chosen = _named(merged, "contexts", name, "context")
-    cluster = _named(merged, "clusters", str(chosen.get("cluster", "")), "cluster")
-    user = _named(merged, "users", str(chosen["user"]), "user") if chosen.get("user") else {}
+    chosen = _entry(merged, "contexts", name, "context")
+    cluster = _entry(merged, "clusters", str(chosen.get("cluster", "")), "cluster")
+    user = _entry(merged, "users", str(chosen["user"]), "user") if chosen.get("user") else {}
     found = _source(cluster, user, environment)
     return msgspec.structs.replace(found, origin=f"context {name}", namespace=str(chosen.get("namespace") or ""))
 
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:
-    """The files that kubectl would read. None where the user has no home, as user 65532 of the image."""
+    """Return the files that kubectl would read; none if the user has no home, such as user 65532 of the image."""
     listed = [Path(one) for one in environment.get("KUBECONFIG", "").split(os.pathsep) if one]
     try:
         return listed or [DEFAULT.expanduser()]
@@ -123,9 +123,9 @@ def default_paths(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415 - a pod has no kubeconfig, and need not wait for it
+    import yaml  # noqa: PLC0415 - a pod has no kubeconfig, and the import is slow
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # four times as fast where libyaml is there
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # four times as fast, if libyaml is there
     with path.open("rb") as file:
         try:
             content = yaml.load(file, loader)  # noqa: S506 - it is a safe loader
@@ -142,13 +142,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 _HEADER_CHARACTERS = "!#$&'*+-.^_`|~"
-"""What the name of a header may have beside letters and digits; client-go escapes the rest, and the percent sign."""
+"""Characters of header names besides letters and digits. client-go escapes all others, and the percent sign."""
 _FOLDER = "\0folder"
-"""Key under which an entry remembers where its file is; no key of YAML can be this."""
+"""Key under which an entry keeps the folder of its file. No field of a kubeconfig has this name."""
 
 
 def _merge(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of each name the first counts, and of the current context the first that is set."""
+    """Merge kubeconfigs. The first entry of each name counts, and the first current context that is set."""
     merged: dict[str, Any] = {
         kind: [entry for content in files for entry in _list(content, kind)]
         for kind in ("clusters", "users", "contexts")
@@ -165,7 +165,7 @@ def _list(content: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     return entries
 
 
-def _named(merged: Mapping[str, Any], kind: str, name: str, inner: str) -> dict[str, Any]:
+def _entry(merged: Mapping[str, Any], kind: str, name: str, inner: str) -> dict[str, Any]:
     for entry in merged[kind]:
         if entry.get("name") == name:
             found = entry.get(inner)
@@ -187,12 +187,12 @@ def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Ma
     plugin = user.get("exec")
     return ClusterSource(
         server,
-        authority=_material(cluster, "certificate-authority"),
+        authority=_pem_source(cluster, "certificate-authority"),
         is_verified=not cluster.get("insecure-skip-tls-verify"),
         tls_server_name=cluster.get("tls-server-name") or None,
         proxy=cluster.get("proxy-url") or proxy_for(server, environment),
-        certificate=_material(user, "client-certificate"),
-        key=_material(user, "client-key"),
+        certificate=_pem_source(user, "client-certificate"),
+        key=_pem_source(user, "client-key"),
         token=str(user.get("token") or ""),
         token_file=_path(user, "tokenFile"),
         basic=f"{username}:{password}" if username and password else "",
@@ -202,7 +202,7 @@ def _source(cluster: Mapping[str, Any], user: Mapping[str, Any], environment: Ma
 
 
 def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The headers for the fields ``as`` and ``as-...``, as client-go writes them (``transport/round_trippers.go``)."""
+    """Yield the headers for the fields ``as`` and ``as-...``, as client-go does (``transport/round_trippers.go``)."""
     name, uid = str(user.get("as") or ""), str(user.get("as-uid") or "")
     groups, extra = user.get("as-groups") or [], user.get("as-user-extra") or {}
     if not name and (uid or groups or extra):
@@ -230,12 +230,12 @@ def _path(entry: Mapping[str, Any], name: str) -> str:
     return str(Path(entry.get(_FOLDER, "."), str(value))) if value else ""
 
 
-def _material(entry: Mapping[str, Any], name: str) -> Material:
+def _pem_source(entry: Mapping[str, Any], name: str) -> PemSource:
     data = entry.get(f"{name}-data")
     if not data:
-        return Material(_path(entry, name))
+        return PemSource(_path(entry, name))
     try:
-        return Material(content=base64.b64decode(str(data), validate=True))
+        return PemSource(content=base64.b64decode(str(data), validate=True))
     except binascii.Error as error:
         msg = f"{name}-data is no base64"
         raise ValueError(msg) from error
@@ -250,7 +250,7 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
         msg = "exec has args that are no list, or an env without names"
         raise ValueError(msg)
     command = str(given["command"])
-    if os.sep in command:  # as client-go: a path is relative to the kubeconfig, a name is searched for
+    if os.sep in command:  # as in client-go, a path is relative to the kubeconfig; a name is found by PATH
         command = str(Path(user.get(_FOLDER, "."), command))
     described = {"server": server} | {
         name: cluster[name]

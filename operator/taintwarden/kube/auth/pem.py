@@ -1,4 +1,4 @@
-"""Certificates with their keys into a TLS context, from memory."""
+"""Loading of certificates with their keys from memory into a TLS context."""
 
 import os
 import ssl
@@ -6,19 +6,19 @@ import tempfile
 
 
 def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
-    """Load a certificate (with its chain) and its key. If they are unusable, what was loaded before stays.
+    """Load a certificate (with its chain) and its key. After an error the context keeps what it had.
 
     Raises:
-        ssl.SSLError: they are none, or not of each other.
+        ssl.SSLError: they are invalid, or the key is not that of the certificate.
 
     """
-    # OpenSSL notices that a key is another's only after it has replaced the certificate.
+    # OpenSSL replaces the certificate before it compares the key, so both are first loaded into another context.
     _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pem)
     _load(context, pem)
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    """OpenSSL reads files only; in a pod those would be on a disk."""
+    """Load from a file in memory: OpenSSL reads only files, and a pod's would be on a disk."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("certificate"), "wb") as file:
             file.write(pem)

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server, by the variables that Go and curl know (golang.org/x/net/http/httpproxy)."""
+"""Selection of the proxy for a server by the variables of Go and curl (golang.org/x/net/http/httpproxy)."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from yarl import URL
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
-    """The proxy from ``HTTPS_PROXY`` (``HTTP_PROXY`` for plain http), unless ``NO_PROXY`` excepts the server."""
+    """Return the proxy in ``HTTPS_PROXY`` (``HTTP_PROXY`` for plain http), unless ``NO_PROXY`` excludes the host."""
     url = URL(server)
     name = "HTTPS_PROXY" if url.scheme == "https" else "HTTP_PROXY"
     proxy = environment.get(name) or environment.get(name.lower())
@@ -21,7 +21,7 @@ def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _matches(entry: str, host: str, port: int | None) -> bool:
-    """Whether an entry of ``NO_PROXY`` names the host: ``*``, address, network or domain, perhaps with a port."""
+    """Return True if an entry of ``NO_PROXY`` names the host: ``*``, address, network or domain, and perhaps a port."""
     if entry in ("", "*"):
         return entry == "*"
     address = _address(host)

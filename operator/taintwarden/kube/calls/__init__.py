@@ -1,1 +1,1 @@
-"""Single calls: evictions, leader election, Events, status, labels. One module for each subject."""
+"""Single calls: evictions, the Lease, Events, status, annotations, access reviews. One module for each subject."""

@@ -1,4 +1,4 @@
-"""Who a token belongs to, and what they may do, as the API server says."""
+"""Reviews of tokens and of access by the API server."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from taintwarden.kube.http.client import Client
 from taintwarden.kube.wire.answers import decoded
 
 TIMEOUT_SECONDS = 5.0
-"""A client waits for the answer."""
+"""Maximum seconds for a review. A client waits for the result."""
 _TOKEN_REVIEW = ("authentication.k8s.io/v1", "TokenReview", "tokenreviews")
 _ACCESS_REVIEW = ("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews")
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who a token belongs to."""
+    """The user to whom a token belongs."""
 
     username: str = ""
     uid: str = ""
@@ -23,8 +23,6 @@ class User(msgspec.Struct, frozen=True):
 
 
 class _ReviewStatus(msgspec.Struct, frozen=True):
-    """What the server says of a token, or of a right."""
-
     authenticated: bool = False
     user: User = User()
     allowed: bool = False
@@ -36,7 +34,7 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 async def review_token(client: Client, token: str) -> User | None:
-    """Whose token it is; None if the API server does not know it.
+    """Return the user of a token; None if the API server does not accept it.
 
     Raises:
         ApiError: the API server refused to say.
@@ -48,7 +46,7 @@ async def review_token(client: Client, token: str) -> User | None:
 
 
 async def may_get(client: Client, user: User, path: str) -> bool:
-    """Whether the user may ``get`` the path, which is no resource.
+    """Return True if the user may ``get`` the path, which is that of no resource.
 
     Raises:
         ApiError: the API server refused to say.

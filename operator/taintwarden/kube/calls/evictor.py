@@ -1,7 +1,7 @@
-"""Evicts one pod, by the Eviction API or DELETE, and reads it: the code that decides never sees the client.
+"""Calls about one pod: evictions by the Eviction API or DELETE, and a read. Code that decides has no client.
 
-The UID of the pod is a precondition. A ``fence`` is asked immediately before each request is sent. ``as_seen`` adds the
-version of the pod: one that has changed meanwhile is not evicted.
+The UID of the pod is a precondition. A ``fence`` is called immediately before each request is sent. ``as_seen`` adds
+the version of the pod as a precondition: a pod that has changed meanwhile is not evicted.
 """
 
 from collections.abc import Awaitable
@@ -22,7 +22,7 @@ RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """How a call ended. ``message`` is the server's, and names the budget where one blocks."""
+    """Result of a call. ``message`` is the server's, and names the budget that blocks."""
 
     outcome: Outcome
     message: str = ""
@@ -32,7 +32,7 @@ class Result(msgspec.Struct, frozen=True):
 async def evict_pod(
     client: Client, pod: Pod, grace_period_seconds: int | None, fence: Fence, *, as_seen: bool = False
 ) -> Result:
-    """Ask the Eviction API, which asks the PodDisruptionBudgets."""
+    """Evict the pod by the Eviction API, which respects PodDisruptionBudgets."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -51,7 +51,7 @@ async def delete_pod(
     *,
     as_seen: bool = False,
 ) -> Result:
-    """Delete without asking any budget, after saying why in the pod's ``DisruptionTarget`` condition (KEP-3329)."""
+    """Delete the pod in spite of budgets, after writing the reason into its condition DisruptionTarget (KEP-3329)."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -65,7 +65,7 @@ async def delete_pod(
         )
     except KubeError as error:
         return _failed(error)
-    if as_seen and not newest:  # between the two calls the pod may become Ready
+    if as_seen and not newest:  # the pod may become Ready between the two calls
         return Result(Outcome.FAILED, "the answer is no pod: it has no resourceVersion")
     options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
     return await _result(client.request("DELETE", _path(pod), body=options, fence=fence))
@@ -98,10 +98,10 @@ class _PodList(msgspec.Struct):
     items: list[PodObject]
 
 
-async def runs_still(client: Client, pod: Pod) -> bool:
-    """Whether this pod exists, does not terminate and has not finished. It is read past every cache.
+async def is_running(client: Client, pod: Pod) -> bool:
+    """Return True if this pod exists, does not terminate and has not finished.
 
-    It is a list of one pod, for which the right to list is enough.
+    The read is a list of one pod, past every cache. It needs no other permission than to list.
 
     Raises:
         KubeError: the read failed.
@@ -131,37 +131,37 @@ def _failed(error: KubeError) -> Result:
 
 
 def outcome_of(error: ApiError) -> Result:
-    """What a refusal means. The order of the rows is the order of the checks.
+    """Return the outcome of a refusal. The order of the rows is the order of the checks.
 
     ===== ============================== ============= ==================================================
-    code  told apart by                  outcome       reason
+    code  recognized by                  outcome       reason
     ===== ============================== ============= ==================================================
-    2xx                                  ACCEPTED      whether the pod leaves is seen
+    2xx                                  ACCEPTED      the pod stream shows whether it leaves
     404   reason ``NotFound``            GONE          nothing to do
     404   otherwise                      FAILED        no API server answered
     409   "UID in (the) precondition"    GONE          the UID is another pod's
-    409   about pods                     NOT_SENT      there is another version of the pod: nothing was done
-    409   otherwise                      FAILED        of the budget there is another version
-    422   cause field ``metadata.uid``   GONE          the same, where a patch carries the UID
+    409   "fulfilled on pods"            NOT_SENT      the pod has another version; nothing was done
+    409   otherwise                      FAILED        the budget has another version
+    422   cause field ``metadata.uid``   GONE          the UID is another pod's, in a patch
     429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
-    403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller has to confirm evictions first
-    429   reason ``TooManyRequests`` and BLOCKED       the budget was not looked at by its controller yet
+    403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller must confirm first
+    429   reason ``TooManyRequests`` and BLOCKED       the budget is not yet observed by its controller
           "disruption budget" in it
-    429   a webhook said it              POSTPONED     not the API server's flow control
+    429   from a webhook                 POSTPONED     not the API server's flow control
     429   otherwise                      THROTTLED     the API server's flow control
     500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
           PodDisruptionBudget"
     403   cause ``NamespaceTerminating`` NAMESPACE_    its controller deletes the pod
                                          TERMINATING
-    4xx                                  REFUSED       a right is missing, or an admission policy says no
-    500   "request is too large"         REFUSED       the pod has reached the store's limit, and cannot be changed
+    4xx                                  REFUSED       no permission, or an admission policy refused
+    500   "request is too large"         REFUSED       the pod is too large to be changed
     else                                 FAILED        try again
     ===== ============================== ============= ==================================================
     """
     message = error.message
-    if by_admission := _of_admission(error.code, message):
+    if by_admission := _admission_outcome(error.code, message):
         return Result(by_admission, message, error.retry_after)
-    if error.is_about_another:
+    if error.is_object_gone:
         return Result(Outcome.GONE, message)
     if error.code == 409 and any(f"cannot be fulfilled on {kind} " in message for kind in ("Pod", "pods")):
         return Result(Outcome.NOT_SENT, message)
@@ -173,7 +173,7 @@ def outcome_of(error: ApiError) -> Result:
         return Result(Outcome.THROTTLED, message, error.retry_after)
     if error.code == 500 and "more than one PodDisruptionBudget" in message:
         return Result(Outcome.MISCONFIGURED, message)
-    if error.is_of_gone_namespace:
+    if error.is_namespace_gone:
         return Result(Outcome.NAMESPACE_TERMINATING, message, error.retry_after)
     is_client_error = 400 <= error.code < 500 and error.code not in (404, 408, 409)
     if is_client_error or "request is too large" in message:
@@ -181,10 +181,10 @@ def outcome_of(error: ApiError) -> Result:
     return Result(Outcome.FAILED, message, error.retry_after)
 
 
-def _of_admission(code: int, message: str) -> Outcome | None:
-    """Whether an admission webhook or policy is the cause (apiserver's ``webhook/errors`` and ``policy/validating``).
+def _admission_outcome(code: int, message: str) -> Outcome | None:
+    """Return the outcome of a refusal by an admission webhook or policy (``webhook/errors``, ``policy/validating``).
 
-    It chooses the code: a webhook that answers 429 or 404 must not be taken for the API server.
+    A webhook chooses the code: its 429 or 404 must not be taken for that of the API server.
     """
     if "failed calling webhook" in message:
         return Outcome.WEBHOOK_FAILED

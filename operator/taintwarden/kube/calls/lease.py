@@ -1,7 +1,7 @@
 """Leader election on a ``coordination.k8s.io`` Lease, with client-go's rules and numbers.
 
-That of the library is not used, because it continues to act after the lease expired when the API server hangs.
-The rule that matters: a leader stops *acting* when it has not renewed for some time, long before others may take over.
+The package ``kubernetes`` is not used: its leader continues to act after the lease expired, if the API server hangs.
+Here a leader stops *acting* when it has not renewed for some time, long before others may take over.
 """
 
 import asyncio
@@ -19,25 +19,26 @@ from taintwarden.kube.wire.answers import decoded
 
 LEASE_NAME = "taintwarden"
 MAX_TRANSITIONS = 2**31 - 1
-"""``leaseTransitions`` is an int32: API servers refuse what is greater."""
+"""Maximum ``leaseTransitions``, an int32. API servers refuse greater numbers."""
 RELEASE_SECONDS = 3.0
-"""How long giving it up may take: a pod that stops has half a minute for everything."""
+"""Maximum seconds for releasing the lease. A pod that stops has half a minute for everything."""
 
 
 LEASE_SECONDS = 15
-"""How long a lease lasts for others after its last renewal."""
+"""Seconds after the last renewal until other candidates may take the lease."""
 RENEW_DEADLINE_SECONDS = 10.0
-"""How long its holder relies on it. The difference is what clocks may run apart and a call may take."""
+"""Seconds after the last renewal until the holder stops acting. The difference allows for clock drift and slow calls.
+"""
 RETRY_SECONDS = 2.0
-"""Seconds between tries to get or renew it."""
+"""Seconds between attempts to get or renew the lease."""
 SLOW_SECONDS = 2.0
-"""Seconds without an answer after which a renewal counts as failed, until it is answered."""
+"""Seconds without an answer after which an attempt counts as failed, until it is answered."""
 
 
 class LeaseTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """Durations in seconds. One value that is handed in, so that tests hand in a shorter one."""
+    """Durations in seconds. Tests pass shorter ones."""
 
-    lasts: int = LEASE_SECONDS
+    duration: int = LEASE_SECONDS
     renew_deadline: float = RENEW_DEADLINE_SECONDS
     retry: float = RETRY_SECONDS
 
@@ -53,7 +54,7 @@ class LeaseSpec(msgspec.Struct, rename="camel"):
 
 
 class LeaseObject(msgspec.Struct):
-    """A ``coordination.k8s.io/v1`` Lease. The metadata go back as they came: they carry the resourceVersion."""
+    """A ``coordination.k8s.io/v1`` Lease. Its metadata, with the resourceVersion, is sent back unchanged."""
 
     metadata: dict[str, Any]
     spec: LeaseSpec | None = None
@@ -63,15 +64,11 @@ class Lease:
     """One candidate for one Lease.
 
     Args:
-        client: the session to use.
-        namespace: where the Lease lives.
-        name: its name.
-        identity: ours, unique among all candidates that live at a time, for example the pod's name and UID.
-        monotonic: the clock that the deadline is measured with.
+        identity: unique among all candidates that run at the same time, for example the pod's name and UID.
+        monotonic: the clock that measures the deadline.
         on_change: called with True when leadership is gained and False when it is lost.
-        on_error: called with the reason why it was not renewed.
-        on_renewal: called with True when the API server answers a try, and False when one fails or is slow.
-        timings: how long it lasts and is relied on.
+        on_error: called with the reason when an attempt to get or renew the lease fails.
+        on_renewal: called with False when an attempt fails or is slow, and with True when one is answered after that.
 
     """
 
@@ -98,64 +95,64 @@ class Lease:
         self._on_error = on_error
         self._on_renewal = on_renewal
         self._is_answered = True
-        """What ``on_renewal`` was called with last."""
+        """Last argument of ``on_renewal``."""
         self._renewed_at: float | None = None
         self._seen = LeaseSpec(lease_transitions=-1)
-        """The lease as it was read last; before, one that does not exist yet."""
+        """The lease as it was last read. Before the first read, one that does not exist."""
         self._observed: tuple[str, float] = ("", float("-inf"))
         self._expires: float | None = None
-        """When another holder's lease runs out as far as we have seen."""
+        """Time at which the lease of another holder expires, by our clock."""
         self._led_at = float("-inf")
-        """When we last saw that another candidate holds it and lives; before, when we began to look."""
+        """Time of the last renewal by another candidate that we saw; before the first, the time at which ``run`` began.
+        """
         self._announced = False
         self._may_be_stored = False
-        """Whether the server may say that we hold it, whatever we know: the answer to a write may not have come."""
+        """True if the server may have stored us as the holder: the answer to a write may not have arrived."""
         self.term = 0
-        """The number of changes of the holder, as of the last time that we got the lease."""
+        """``leaseTransitions`` of the Lease since we last got it."""
 
     @property
-    def held(self) -> bool:
-        """Whether we may act now. Asked before every single write."""
-        return self._left() > 0
+    def is_held(self) -> bool:
+        """True if we may act now. Checked before each write."""
+        return self._seconds_left() > 0
 
     @property
-    def is_led(self) -> bool:
-        """Whether a live candidate holds it: we, or another that has renewed it not long ago."""
-        return self.held or self._monotonic() < self._led_at + self._timings.lasts + self._timings.renew_deadline
+    def has_leader(self) -> bool:
+        """True if a live candidate holds the lease: this one, or another that renewed it recently."""
+        return self.is_held or self._monotonic() < self._led_at + self._timings.duration + self._timings.renew_deadline
 
-    def _left(self) -> float:
-        """How many seconds we may still act."""
+    def _seconds_left(self) -> float:
         if self._renewed_at is None:
             return 0.0
         return self._renewed_at + self._timings.renew_deadline - self._monotonic()
 
     async def is_confirmed(self) -> bool:
-        """Whether the API server says, too, that we hold it, since the term in which we got it."""
+        """Return True if the API server confirms that we have held the lease since the term in which we got it."""
         try:
             lease = await self._read()
         except KubeError:
             return False
         spec = LeaseSpec() if lease is None or lease.spec is None else lease.spec
         is_ours = spec.holder_identity == self._identity and (spec.lease_transitions or 0) == self.term
-        return self.held and is_ours
+        return self.is_held and is_ours
 
     async def run(self) -> None:
-        """Try to get the lease and keep it, forever."""
+        """Get the lease and renew it, without end."""
         self._led_at = self._monotonic()
         while True:
             began = self._monotonic()
             slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._note_answer, False)  # noqa: FBT003
             try:
-                # No longer than the lease is held: its end must be reported at once.
+                # Not longer than the lease is held, because its end must be reported at once.
                 patience = self._timings.renew_deadline / 2
-                async with asyncio.timeout(min(patience, self._left()) if self.held else patience):
-                    won = await self._try()
+                async with asyncio.timeout(min(patience, self._seconds_left()) if self.is_held else patience):
+                    won = await self._acquire_or_renew()
             except (KubeError, TimeoutError) as error:
                 self._on_error(str(error) or type(error).__name__)
                 self._note_answer(False)  # noqa: FBT003 - a callback's one argument
             else:
                 self._note_answer(True)  # noqa: FBT003
-                # Counted from before the call: the server's clock for it cannot have started earlier.
+                # Counted from before the call: other candidates cannot have seen the renewal earlier.
                 self._renewed_at = began if won else None
             finally:
                 slow.cancel()
@@ -163,7 +160,7 @@ class Lease:
             await self._sleep()
 
     async def release(self) -> None:
-        """Give the lease up, so that another takes over at once. Failing to is no error: it runs out.
+        """Release the lease, so that another candidate takes over at once. After a failure it expires instead.
 
         A write that was in progress when ``run`` was cancelled may be stored meanwhile.
         """
@@ -173,13 +170,13 @@ class Lease:
         self._announce()
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                while not await self._is_released():
+                while not await self._clear_holder():
                     pass
         except (KubeError, TimeoutError) as error:
             self._on_error(str(error) or "not released in time")
 
-    async def _is_released(self) -> bool:
-        """Write that no candidate holds it, if we do. False: another write was faster, perhaps our last renewal."""
+    async def _clear_holder(self) -> bool:
+        """Clear the holder of the lease if it is us. Return False if another write was faster, perhaps a renewal."""
         lease = await self._read()
         if lease is None or lease.spec is None or lease.spec.holder_identity != self._identity:
             return True
@@ -188,10 +185,10 @@ class Lease:
         return await self._write("PUT", f"{self._path}/{self._name}", lease)
 
     async def _sleep(self) -> None:
-        """Until the next try, or until leadership runs out, ours or another's, whichever comes first."""
+        """Wait until the next attempt, or until our lease or another's expires, whichever comes first."""
         seconds = self._timings.retry
-        if self.held:
-            seconds = min(seconds, self._left())
+        if self.is_held:
+            seconds = min(seconds, self._seconds_left())
         elif self._expires is not None and (left := self._expires - self._monotonic()) > 0:
             seconds = min(seconds, left)
         await asyncio.sleep(seconds)
@@ -203,24 +200,24 @@ class Lease:
             self._on_renewal(is_answered)
 
     def _announce(self) -> None:
-        held = self.held
+        held = self.is_held
         if held != self._announced:
             self._announced = held
             self._on_change(held)
 
-    async def _try(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         lease = await self._read()
         if lease is not None:
             self._seen = lease.spec or LeaseSpec()
-        spec = self._seen  # also of a Lease that was deleted: its holder may act until it would have run out
+        spec = self._seen  # also after a Lease was deleted: its holder may act until it would have expired
         seen = msgspec.json.encode(spec).decode()
         is_of_another = spec.holder_identity not in (None, "", self._identity)
         if seen != self._observed[0]:
-            # Others' clocks are not compared with ours: what counts is how long *we* have seen no renewal.
+            # The clocks of replicas are not compared: what counts is how long *we* have seen no renewal.
             self._observed = (seen, self._monotonic())
             self._led_at = self._monotonic() if is_of_another else self._led_at
-        # A stored duration beyond ours is no replica's: believed, one write would keep all of us from leading.
-        expires = self._observed[1] + min(spec.lease_duration_seconds or self._timings.lasts, self._timings.lasts)
+        # No replica stores a longer duration than ours. Unlimited, one foreign write could keep all of us from leading.
+        expires = self._observed[1] + min(spec.lease_duration_seconds or self._timings.duration, self._timings.duration)
         if is_of_another and self._monotonic() < expires:
             self._expires = expires
             self._may_be_stored = False
@@ -229,16 +226,16 @@ class Lease:
         self._may_be_stored = True
         if lease is None:
             fresh = LeaseObject({"name": self._name}, renewed)
-            return self._won(spec, await self._write("POST", self._path, fresh))
+            return self._note_term(spec, await self._write("POST", self._path, fresh))
         done = await self._write("PUT", f"{self._path}/{self._name}", LeaseObject(lease.metadata, renewed))
-        if not done:  # a PUT is sent again if its connection ended, and conflicts with itself if it was done
+        if not done:  # aiohttp may send a PUT twice: the second one conflicts with the first
             stored = await self._read()
             done = stored is not None and stored.spec == renewed
-        return self._won(spec, done)
+        return self._note_term(spec, done)
 
-    def _won(self, before: LeaseSpec, won: bool) -> bool:  # noqa: FBT001 - of a write
-        """Note what the lease was before, if we have it now and had not."""
-        if won and not self.held:
+    def _note_term(self, before: LeaseSpec, won: bool) -> bool:  # noqa: FBT001 - of a write
+        """Note the term if the lease was ``won`` and not held before. Return ``won``."""
+        if won and not self.is_held:
             self.term = self._renewed(before).lease_transitions or 0
         return won
 
@@ -266,7 +263,7 @@ class Lease:
         transitions = spec.lease_transitions or 0
         return LeaseSpec(
             holder_identity=self._identity,
-            lease_duration_seconds=self._timings.lasts,
+            lease_duration_seconds=self._timings.duration,
             acquire_time=spec.acquire_time if mine else exactly(time.time()),
             renew_time=exactly(time.time()),
             lease_transitions=transitions if mine else transitions + 1 if transitions < MAX_TRANSITIONS else 0,

@@ -1,4 +1,4 @@
-"""The calls about one node: a fresh read, and the durable clock in its annotation."""
+"""Calls about one node: a fresh read, and the taint history in its annotation."""
 
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ class _ManagedNode(msgspec.Struct):
 
 
 async def read_node(client: Client, name: str) -> NodeObject | None:
-    """Read past every cache; None if there is no such node.
+    """Read the node past every cache. Return None if it does not exist.
 
     Raises:
         KubeError: the read failed.
@@ -80,12 +80,12 @@ async def last_writer(client: Client, name: str) -> Writer | None:
 
 
 async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
-    """Apply the annotation as its only owner; an empty text removes it. Returns the version of the node after that.
+    """Apply the annotation as its only field manager; an empty text removes it. Return the new version of the node.
 
-    UID and resourceVersion are preconditions: neither a namesake is written, nor what another leader has written since.
+    UID and resourceVersion are preconditions: neither another node of this name nor a later write is overwritten.
 
     Raises:
-        KubeError: it was not saved.
+        KubeError: the history was not saved.
 
     """
     annotations = {"annotations": {HISTORY_ANNOTATION: order.text}} if order.text else {}

@@ -1,4 +1,4 @@
-"""Our own kinds: what is followed of them, whether the cluster knows them, and what is written of them."""
+"""Calls for our custom resources: the check of their definitions, and writes of their status and annotations."""
 
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ GUARD_RESET_ANNOTATION = "taintwarden.io/guard-reset"
 NEW_FIELDS = ("population",)
 """Fields of a guard that definitions of earlier versions lack. Without them a guard only knows less after a restart."""
 GUARD_TIMEOUT_SECONDS = 10.0
-"""Evictions wait for the record to be stored: rather begin again than wait for an answer that will not come."""
+"""Maximum seconds for storing a record. Evictions wait for it, so that a retry is better than a long wait."""
 
 
 class _PolicyMeta(msgspec.Struct, rename="camel"):
@@ -45,13 +45,13 @@ class _WithStatus(msgspec.Struct):
     status: _Status | None = None
 
     def record(self, field: str) -> dict[str, Any]:
-        """A record in the status, ``guard`` or ``places``."""
+        """Return a record of the status, ``guard`` or ``places``; empty if there is none."""
         found: dict[str, Any] | None = getattr(self.status, field) if self.status else None
         return found or {}
 
 
 class EarlierTermError(KubeError):
-    """A leader of the later term ``stored`` has written since."""
+    """A leader of a later term, ``stored``, has already written."""
 
     def __init__(self, term: int, stored: int) -> None:
         super().__init__(f"the record is of term {term}, and one of term {stored} is stored")
@@ -59,10 +59,10 @@ class EarlierTermError(KubeError):
 
 
 async def check_definition(client: Client, resource: Resource[CustomObject]) -> None:
-    """See that the cluster serves one of our kinds to us, by a list of one object.
+    """Check with a list of one object that the API server serves one of our kinds.
 
     Raises:
-        MissingDefinitionError: the CustomResourceDefinition is not there.
+        MissingDefinitionError: there is no CustomResourceDefinition.
         KubeError: the list failed.
 
     """
@@ -77,10 +77,10 @@ async def check_definition(client: Client, resource: Resource[CustomObject]) -> 
 async def patch_status(
     client: Client, resource: Resource[CustomObject], key: str, status: dict[str, Any], fence: Fence
 ) -> None:
-    """Merge ``status`` into that of the object with this name, or this ``namespace/name``.
+    """Merge ``status`` into that of the object with this key, which is a name or ``namespace/name``.
 
     Raises:
-        KubeError: it was not written.
+        KubeError: the status was not written.
 
     """
     namespace, _, name = key.rpartition("/")
@@ -90,18 +90,18 @@ async def patch_status(
 async def save_record(
     client: Client, name: str, uid: str, record: dict[str, Any], fence: Fence, where: str = "guard"
 ) -> tuple[str, ...] | None:
-    """Merge ``record`` into ``guard`` or ``places`` of the status. Returns the fields that the API server drops.
+    """Merge ``record`` into ``guard`` or ``places`` of the status. Return the fields that the API server dropped.
 
-    None: the policy of this UID is gone. An API server with an older definition drops fields without an error. What
-    else it stores has to be what was sent.
+    None: the policy with this UID is gone. An API server with an older definition drops new fields without an error.
+    All other fields have to be stored as they were sent.
 
-    The API server ignores a UID in a patch of a status. So the version is named that was just read: neither a namesake
-    is written, nor does a write that was late undo one that was not. What a leader of a later term has written stays.
+    The API server ignores a UID in a patch of a status. So the version that was just read is the precondition: neither
+    another policy of this name is changed, nor does a late write undo a later one. A record of a later term is kept.
 
     Raises:
         ApiError: 409: the policy was written meanwhile.
-        EarlierTermError: a leader of a later term has written it.
-        KubeError: it was not saved, or the result is not known.
+        EarlierTermError: a leader of a later term has written a record.
+        KubeError: the record was not saved, or the result is not known.
 
     """
     path, timeout = f"{POLICIES.path}/{name}", GUARD_TIMEOUT_SECONDS
@@ -131,11 +131,11 @@ async def save_record(
 
 
 async def clear_guard_reset(client: Client, name: str, uid: str, fence: Fence) -> bool:
-    """Remove the annotation that requests a reset; False: the policy of this UID has none.
+    """Remove the annotation that requests a reset. Return False if the policy with this UID has none.
 
     Raises:
         ApiError: 404: there is no such policy; 409: it was written meanwhile.
-        KubeError: it was not removed, or the result is not known.
+        KubeError: the annotation was not removed, or the result is not known.
 
     """
     path = f"{POLICIES.path}/{name}"

@@ -1,4 +1,4 @@
-"""The one way to change a stored object, or a subresource of it: a PATCH with its preconditions and its fence."""
+"""Changes of a stored object or its subresource: a PATCH with preconditions and a fence."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.kinds import Metadata
 
 Fence = Callable[[], bool]
-"""Asked immediately before a request is sent: whether its reason still stands, for example the leadership."""
+"""Called immediately before a request is sent. False prevents it, for example after leadership was lost."""
 
 
 class _Patched(msgspec.Struct):
@@ -29,23 +29,23 @@ async def patch(
     manager: str = "",
     timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
 ) -> str:
-    """Change what is stored at ``path``. Returns its resourceVersion after that; empty if the answer has none.
+    """Change the object at ``path``. Return its new resourceVersion; empty if the answer has none.
 
     Args:
         client: the session to use.
-        path: of the object or its subresource.
-        change: the fields. An apply owns them, and takes them from other managers.
-        fence: whether the change may still be made.
-        uid: of the object, as precondition. In the status of a custom resource the API server ignores it.
-        version: the resourceVersion that the object has to have.
-        form: the content type of the patch.
-        manager: its field manager.
-        timeout_seconds: for the request.
+        path: path of the object or its subresource.
+        change: the fields. An apply becomes their owner, and takes them from other managers.
+        fence: returns True if the change may still be made.
+        uid: precondition, which the API server ignores in the status of a custom resource.
+        version: resourceVersion, as a precondition.
+        form: content type of the patch.
+        manager: field manager of the patch.
+        timeout_seconds: maximum seconds for the request.
 
     Raises:
         Fenced: the fence declined, and nothing was sent.
-        ApiError: ``is_about_another`` with another UID or no object, ``is_conflict`` with another version.
-        KubeError: it was not changed, or the result is not known.
+        ApiError: ``is_object_gone`` with another UID or no object, ``is_conflict`` with another version.
+        KubeError: the object was not changed, or the result is not known.
 
     """
     preconditions = ({"uid": uid} if uid else {}) | ({"resourceVersion": version} if version else {})

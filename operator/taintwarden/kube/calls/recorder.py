@@ -1,7 +1,6 @@
-"""Events (events.k8s.io/v1), deduplicated, and never in the way of evictions.
+"""Events (events.k8s.io/v1), deduplicated, and limited so that they never delay evictions.
 
-An Event's name is derived from its content. If this process or another one writes the same Event again, its count
-increases instead.
+An Event's name is derived from its content. If any process writes the same Event again, its count increases.
 """
 
 import asyncio
@@ -26,16 +25,16 @@ from taintwarden.kube.wire.answers import decoded
 MAX_REMEMBERED = 20_000
 MAX_NOTE_BYTES = 1_024
 REPEAT_SECONDS = 300.0
-"""The same Event is not counted up more often than this."""
-COMPLAINT_SECONDS = 60.0
-"""From one log line about an Event that was not written to the next."""
+"""Minimum seconds between two writes of the same Event."""
+LOG_SECONDS = 60.0
+"""Minimum seconds between two log lines about Events that were not written."""
 BUSY_FACTOR = 10
-"""How much slower Events are written while evictions are many."""
+"""Factor by which Events are written more slowly during many evictions."""
 NORMAL, WARNING = "Normal", "Warning"
 
 
 MAX_COUNT = 2**31 - 2
-"""The API server stores 32 bits."""
+"""Maximum count that is increased. The API server stores an int32."""
 
 log = structlog.get_logger()
 
@@ -49,7 +48,7 @@ class _Event(msgspec.Struct):
 
 
 class EventSubject(msgspec.Struct, frozen=True):
-    """What an Event is about."""
+    """The object that an Event is about."""
 
     kind: str
     name: str
@@ -58,16 +57,16 @@ class EventSubject(msgspec.Struct, frozen=True):
     api_version: str = "v1"
 
     def reference(self) -> dict[str, str]:
-        """As ``regarding`` wants it."""
+        """Return the value of ``regarding``."""
         reference = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
         return reference | {"namespace": self.namespace} if self.namespace else reference
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One Event to write. ``action`` is what was done, ``note`` what a person reads.
+    """An Event to write. ``action`` is what was done, ``note`` the text for people.
 
-    A note that is a function is made when the Event is written: most Events of a wave are dropped before that. While it
-    waits, a later message of the same reason about the same object, because of the same ``policy``, replaces it.
+    A note that is a function is called when the Event is written: most Events of a wave are dropped before. While it
+    waits, a later message with the same object, ``reason`` and ``policy`` replaces it.
     """
 
     subject: EventSubject
@@ -78,11 +77,11 @@ class Message(msgspec.Struct, frozen=True):
     policy: str = ""
 
     def text(self) -> str:
-        """The note."""
+        """Return the shortened text of the note."""
         return shortened(self.note if isinstance(self.note, str) else self.note(), MAX_NOTE_BYTES)
 
-    def complete(self) -> "Message":
-        """The same, with its note made."""
+    def with_text(self) -> "Message":
+        """Return the message with the text of its note."""
         return msgspec.structs.replace(self, note=self.text())
 
 
@@ -90,12 +89,11 @@ class Recorder:
     """Writes Events from a bounded queue at a bounded rate.
 
     Args:
-        client: the session to use.
         instance: the reporting instance, for example the pod's name.
-        per_second: how many requests it may make in a second.
-        is_busy: whether evictions need the API server more than Events do.
-        max_queued: of how many alarms, and how many other Events, the queue is.
-        max_remembered: of how many Events that were written the times are kept.
+        per_second: maximum number of Events that are written in a second.
+        is_busy: returns True while evictions need the API server more than Events do.
+        max_queued: maximum number of queued alarms, and of other queued Events.
+        max_remembered: maximum number of written Events whose times are kept.
 
     """
 
@@ -118,17 +116,17 @@ class Recorder:
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
         self._failed = 0
-        self._complained_at = float("-inf")
+        self._logged_at = float("-inf")
 
     @property
     def dropped(self) -> int:
-        """How many Events were not written: too many waited, or the API server did not take them."""
+        """Number of Events that were not written: the queue was full, or the API server refused them."""
         return self._queue.dropped + self._failed
 
     def record(self, message: Message) -> None:
-        """Queue one Event. Never waits, never fails."""
+        """Queue one Event. Never waits, never raises."""
         if isinstance(message.note, str):
-            message = message.complete()  # the queue is bounded in bytes, too
+            message = message.with_text()  # shortened, so that the queue is bounded in bytes, too
             key = event_name(message)
             if self._is_written(key):
                 return
@@ -139,19 +137,19 @@ class Recorder:
         self._waiting.set()
 
     async def run(self) -> None:
-        """Write what is queued, forever."""
+        """Write queued Events, without end."""
         while True:
             await self._waiting.wait()
             while self._queue:
                 if await self._write_next():
                     await self._pause()
                 else:
-                    await asyncio.sleep(0)  # others run between two thousand repetitions
+                    await asyncio.sleep(0)  # let other tasks run among thousands of repetitions
             self._waiting.clear()
 
     async def _write_next(self) -> bool:
-        """Write the first of the queue. False: it was written a short time ago."""
-        message = self._queue.pop().complete()
+        """Write the next Event of the queue. Return False if it was written a short time ago."""
+        message = self._queue.pop().with_text()
         name = event_name(message)
         if self._is_written(name):
             return False
@@ -164,14 +162,14 @@ class Recorder:
         return True
 
     async def _pause(self) -> None:
-        """Keep the rate; an alarm does not wait for the longer pauses of a wave."""
+        """Wait as the rate requires. An alarm does not wait for the longer pauses of a wave."""
         for _ in range(BUSY_FACTOR if self._is_busy() else 1):
             await asyncio.sleep(self._pause_seconds)
             if self._queue.has_alarms:
                 return
 
     async def flush(self, timeout_seconds: float) -> None:
-        """At the end: write what is still queued, as far as the time allows."""
+        """Write queued Events at the end of the process, as far as the time allows."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self._queue:
@@ -180,23 +178,20 @@ class Recorder:
             self._queue.clear()
 
     def _is_written(self, name: str) -> bool:
-        """Whether this process wrote the same Event a short time ago."""
+        """Return True if this process wrote the same Event a short time ago."""
         return asyncio.get_running_loop().time() - self._written.get(name, float("-inf")) < REPEAT_SECONDS
 
     async def _try_to_write(self, name: str, message: Message) -> bool:
-        """Whether it is written. It is not tried again: log and metrics contain the same information.
-
-        That one goes with its namespace is no failure.
-        """
+        """Write an Event once: log and metrics contain the same. An Event of a namespace that is gone is no failure."""
         try:
             await self._write(name, message)
         except KubeError as error:
-            if isinstance(error, ApiError) and error.is_of_gone_namespace:
+            if isinstance(error, ApiError) and error.is_namespace_gone:
                 return False
             self._failed += 1
             now = asyncio.get_running_loop().time()
-            if now - self._complained_at >= COMPLAINT_SECONDS:
-                self._complained_at = now
+            if now - self._logged_at >= LOG_SECONDS:
+                self._logged_at = now
                 log.warning("event-not-written", reason=str(error), of=message.reason)
             return False
         return True
@@ -214,7 +209,7 @@ class Recorder:
             await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
 
     async def _count(self, path: str) -> int:
-        """How often an Event was written. A patch that changes nothing returns it without the right to get it."""
+        """Return how often an Event was written. An empty patch returns it without the permission to get it."""
         body = await self._client.request("PATCH", path, body={}, content_type=MERGE_PATCH)
         series = decoded(body, _Event, "Event").series
         return 1 if series is None else max(1, min(series.count, MAX_COUNT))
@@ -236,6 +231,6 @@ class Recorder:
 
 
 def event_name(message: Message) -> str:
-    """A name that is the same for the same saying about the same object, and legal."""
+    """Return a valid name that depends on the object, the reason and the note."""
     content = f"{message.subject.uid}\0{message.reason}\0{message.text()}".encode("utf-8", "replace")
     return f"{message.subject.name[:200].rstrip('-.')}.{blake2b(content, digest_size=8).hexdigest()}"

@@ -1,1 +1,1 @@
-"""Requests to the API server and its answers, over connections that are kept. Knows no kind of object."""
+"""Requests to the API server and its answers, over persistent connections. Knows no kind of object."""

@@ -1,4 +1,4 @@
-"""Requests to the API server, with no retries of their own: every caller knows best what an answer means."""
+"""Requests to the API server. Refusals are not retried, except once after a 401: only callers know what they mean."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,13 +14,13 @@ from taintwarden.kube.http.messages import MAX_ANSWER_BYTES, Request
 from taintwarden.kube.wire.answers import read_refusal
 
 REQUEST_TIMEOUT_SECONDS = 30.0
-"""For a whole request. The API server ends most requests after 60 s; a mutating one that takes so long is lost."""
+"""Maximum seconds for a whole request. The API server itself ends most requests after 60 s."""
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
-# Compressing lists costs both sides more than a cluster's network does.
+# Compressing lists costs both sides more than it saves on the network of a cluster.
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "taintwarden"}
 
 
@@ -29,9 +29,9 @@ class Client:
 
     Args:
         connection: address and credentials.
-        max_connections: so many requests are in progress at a time; others wait.
-        is_paced: busy streams are read in few chunks, each up to 30 ms later.
-        on_date: gets the time of the API server from each answer, as in the header ``Date``.
+        max_connections: maximum number of requests in progress, besides streams; others wait.
+        is_paced: True to read busy streams in few chunks, each up to 30 ms later.
+        on_date: called with the header ``Date`` of each answer, which is the time of the API server.
 
     """
 
@@ -72,14 +72,14 @@ class Client:
     ) -> bytes:
         """Send one request and return the body of a 2xx answer.
 
-        ``fence`` is asked immediately before the request is written to the socket, which may be long after this call:
-        it may wait for credentials or a connection.
+        ``fence`` is called immediately before the request is written to the socket. That may be long after this call,
+        which may wait for credentials or a connection first.
 
         Raises:
             Fenced: the fence declined, and nothing was sent.
             ApiError: the server refused.
-            TooLong: the answer has more than ``max_bytes``.
-            Unreachable: there was no complete answer, or none of an API server.
+            TooLong: the answer is longer than ``max_bytes``.
+            Unreachable: no complete answer came, or not that of an API server.
 
         """
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
@@ -89,8 +89,8 @@ class Client:
                 authorization = await self._connection.authorization()
                 request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
                 answer = await self._opened().send(request, timeout_seconds)
-                if answer.status != 401 or not await self._connection.refused(authorization):
-                    break  # else nothing was done, since the client was not authenticated, and has other credentials
+                if answer.status != 401 or not await self._connection.renew_refused(authorization):
+                    break  # otherwise the server did nothing, and there are other credentials to try
         except OSError as error:
             raise _unreachable(error) from error
         if answer.date:
@@ -106,7 +106,7 @@ class Client:
     async def stream(
         self, path: str, params: Mapping[str, str], idle_timeout_seconds: float, *, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a GET whose body is read in chunks as they come; a silent connection ends after the idle time.
+        """Open a GET whose body is read in chunks as they arrive. A connection that is silent for the idle time ends.
 
         Raises:
             ApiError: the server refused.
@@ -118,7 +118,7 @@ class Client:
             request = Request("GET", path, params, _complete({"Accept": accept}, authorization))
             async with self._opened().stream(request, idle_timeout_seconds) as (answer, chunks):
                 if answer.status == 401:
-                    await self._connection.refused(authorization)
+                    await self._connection.renew_refused(authorization)
                 if not answer.is_success:
                     raise read_refusal(answer.status, answer.body, answer.retry_after)
                 yield chunks

@@ -1,4 +1,4 @@
-"""HTTP with the API server, by aiohttp: kept connections, proxies, TLS. Here is what it does not know by itself."""
+"""HTTP with the API server by aiohttp, and what aiohttp lacks: fences, paced streams, errors without secrets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,13 +17,13 @@ from taintwarden.kube.http.messages import Answer, Request
 
 CONNECT_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
-"""After that an unused connection is closed; the API server closes it after 90 s."""
+"""Seconds until an unused connection is closed. The API server closes it after 90 s."""
 LOOKUP_SECONDS: Final = 10
-"""How long the addresses of the host are used, so that the connections of a wave share one look-up."""
+"""Seconds for which the addresses of the host are reused, so that the connections of a wave share one look-up."""
 NEXT_ADDRESS_SECONDS: Final = 0.25
-"""Until another address of the host is tried beside the one that does not answer (RFC 8305)."""
+"""Seconds until another address of the host is tried beside one that does not answer (RFC 8305)."""
 READ_BYTES: Final = 2**18
-"""Of a body that are read ahead, doubled. With aiohttp's own 64 KiB a page of a list stops and starts fifty times."""
+"""Bytes of a body to read ahead, doubled by aiohttp. With its default a page of a list stops and starts fifty times."""
 
 _WITHOUT_IDLE: Final = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
 
@@ -31,22 +31,22 @@ _fence: ContextVar[Callable[[], bool] | None] = ContextVar("fence", default=None
 
 
 QUIET_SECONDS = 0.03
-"""After a chunk that came so soon after the last one, nothing is read for so long: the next chunk has all of it."""
+"""Seconds for which reading pauses after two chunks within this time. The next chunk has all that arrives meanwhile."""
 BACKLOG_BYTES = 2**16
-"""A chunk as long as this is part of a backlog, and the next one is read at once."""
+"""Size of a chunk from which it counts as part of a backlog, so that the next one is read at once."""
 
 
 async def paced(
     chunks: AsyncIterator[bytes], paused: Callable[[], AbstractContextManager[None]]
 ) -> AsyncIterator[bytes]:
-    """The chunks of a body as they come while they are few. Those of a busy stream are joined, 33 a second at most.
+    """Yield the chunks of a body as they arrive. Those of a busy stream are joined, to at most 33 a second.
 
-    Waking for each of a thousand events a second costs twice as much. Not for the scheduler extender: it must know what
-    kube-scheduler knows, which reads its watches at once.
+    Waking up for each of a thousand events a second takes twice the CPU. The scheduler extender does without it: it
+    must know what kube-scheduler knows, which reads its watches at once.
 
     Args:
-        chunks: as they come.
-        paused: a context in which nothing is read from the connection.
+        chunks: the chunks as they arrive.
+        paused: returns a context in which nothing is read from the connection.
 
     """
     now = asyncio.get_running_loop().time
@@ -60,11 +60,11 @@ async def paced(
 
 
 class _FenceError(Exception):
-    """A fence failed. That is a fault of the program, whatever its kind, and no error of the network."""
+    """A fence raised an exception. That is a fault of the program, not of the network."""
 
 
 class _FencedRequest(aiohttp.ClientRequest):
-    """Asks the fence of a request when it has a connection, immediately before it is written, each time it is."""
+    """Calls the fence of a request immediately before the request is written to a connection, each time it is."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
         fence = _fence.get()
@@ -82,15 +82,15 @@ class HttpSession:
 
     Args:
         connection: address, proxy, TLS and server name.
-        max_connections: so many requests are in progress at a time, apart from streams; others wait.
-        is_paced: busy streams are read in few chunks.
+        max_connections: maximum number of requests in progress, besides streams; others wait.
+        is_paced: True to read busy streams in few chunks.
 
     """
 
     def __init__(self, connection: Connection, max_connections: int, *, is_paced: bool = False) -> None:
         self._connection = connection
         url = URL(connection.server)
-        # Certificates have no root label.
+        # Names in certificates do not end in a dot.
         self._tls_name = (connection.tls_server_name or url.host or "").rstrip(".") if url.scheme == "https" else None
         self._slots = asyncio.Semaphore(max_connections)
         self._is_paced, self._is_closed = is_paced, False
@@ -109,70 +109,69 @@ class HttpSession:
         )
 
     async def close(self) -> None:
-        """Close all connections. Requests in progress fail, and so do those that wait for one, and later ones."""
+        """Close all connections. Requests in progress, waiting requests and later ones fail."""
         self._is_closed = True
         await self._session.close()
 
     async def send(self, request: Request, timeout_seconds: float) -> Answer:
-        """One request and its answer, whatever its status.
+        """Send one request and return its answer, whatever its status.
 
-        aiohttp sends it a second time if its method is idempotent and its connection ended before the head of the
-        answer was complete. Its fence is asked each time.
+        aiohttp sends an idempotent request a second time if the connection ended before the head of the answer was
+        complete. The fence is called each time.
 
         Raises:
-            Fenced: its reason is gone.
-            TooLong: the answer has more bytes than it may have. The connection is closed.
+            Fenced: the fence declined, and nothing was sent.
+            TooLong: the answer is longer than ``max_bytes``. The connection is closed.
             Untrusted: the certificate of the server is not trusted. Nothing was sent.
-            OSError: no connection, or it broke. TimeoutError is one.
+            OSError: connecting failed, or the connection broke or timed out.
 
         """
         with self._os_errors(timeout_seconds):
             async with asyncio.timeout(timeout_seconds), self._slots:
-                with closing(await self._answering(request, _WITHOUT_IDLE)) as response:
-                    return await _whole(response, request.max_bytes)
+                with closing(await self._open_response(request, _WITHOUT_IDLE)) as response:
+                    return await _read_answer(response, request.max_bytes)
 
     @asynccontextmanager
     async def stream(self, request: Request, idle_seconds: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
-        """One request whose answer, if it is a success, is returned without its body, with the chunks of that.
+        """Send one request and yield its answer and the chunks of its body. Only a refusal has its body in the answer.
 
         Raises:
-            OSError: as of ``send``, also by the chunks, if none comes for so long or the connection breaks.
+            OSError: as for ``send``; from the chunks if none arrives for ``idle_seconds`` or the connection breaks.
 
         """
         timeouts = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)
         with self._os_errors(idle_seconds):
-            response = await self._answering(request, timeouts)
+            response = await self._open_response(request, timeouts)
         async with response:
             answer, chunks = Answer(response.status, b""), self._chunks(response, idle_seconds)
             if not answer.is_success:
                 with self._os_errors(idle_seconds):
-                    answer = await _whole(response, request.max_bytes)
+                    answer = await _read_answer(response, request.max_bytes)
             try:
                 yield answer, paced(chunks, lambda: _paused(response)) if self._is_paced else chunks
             finally:
                 if not response.content.at_eof():
                     _abort(response)
 
-    async def _answering(self, request: Request, timeouts: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """The head of the answer. Its body is still to be read."""
+    async def _open_response(self, request: Request, timeouts: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Send the request and return its response, whose body is not read yet."""
         if self._is_closed:
             msg = "the client is closed"
             raise ConnectionError(msg)
         fence = _fence.set(request.fence)
         try:
-            return await self._session.request(**self._parameters(request), timeout=timeouts)
+            return await self._session.request(**self._aiohttp_parameters(request), timeout=timeouts)
         finally:
             _fence.reset(fence)
 
-    def _parameters(self, request: Request) -> dict[str, Any]:
-        """Of aiohttp."""
+    def _aiohttp_parameters(self, request: Request) -> dict[str, Any]:
         return {
             "method": request.method,
             "url": URL(self._connection.server.rstrip("/") + request.target(), encoded=True),
             "data": None if request.body is None else aiohttp.BytesPayload(request.body),
             "headers": (*_checked(request.headers).items(), *self._connection.impersonation),
             "allow_redirects": False,
-            # The context of now: that of before may hold certificates that have expired.
+            # Read for each request: certificates are renewed before they expire.
             "ssl": self._connection.ssl,
             "proxy": self._connection.proxy,
             "server_hostname": self._tls_name,
@@ -189,11 +188,11 @@ class HttpSession:
 
 @contextmanager
 def _paused(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """Read nothing from the socket, so that the kernel collects what comes."""
+    """Stop reading from the socket, so that the kernel collects what arrives."""
     if (transport := _transport(response)) is None:
         yield
         return
-    # A TLS transport that is paused continues to read from its socket, up to a limit; without one, to its default.
+    # A paused TLS transport reads from its socket up to a limit, which is lowered meanwhile.
     limit = getattr(transport, "set_read_buffer_limits", lambda *_: None)
     limit(1, 0)
     transport.pause_reading()
@@ -206,17 +205,14 @@ def _paused(response: aiohttp.ClientResponse) -> Iterator[None]:
 
 
 def _transport(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
-    """Of its connection, while it has one that can be used."""
+    """Return the transport of its connection; None if it is closed or closing."""
     connection = response.connection
     transport = None if connection is None else connection.transport
     return None if transport is None or transport.is_closing() else transport
 
 
 class _OsErrors:
-    """Each error of aiohttp as an OSError, or as ours, without the password of the proxy.
-
-    A class, because entering and leaving a generator takes longer, and each request does.
-    """
+    """Turns each error of aiohttp into an OSError or one of ours. A class, which is faster than a generator."""
 
     __slots__ = ("_late", "_seconds", "_server")
 
@@ -236,7 +232,7 @@ class _OsErrors:
                 raise Untrusted(printable(_described(error), 200)) from None
             case aiohttp.ClientError():
                 raise ConnectionError(_described(error)) from None
-            case RuntimeError():  # of uvloop and of aiohttp, when what they use was closed meanwhile
+            case RuntimeError():  # from uvloop or aiohttp, if the connection was closed meanwhile
                 msg = f"the connection is closed: {error}"
                 raise ConnectionError(msg) from error
             case UnicodeError():
@@ -246,14 +242,14 @@ class _OsErrors:
 
 def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
     if not all(map(_is_sendable, headers.values())):
-        msg = "a header contains a control character, or one outside ASCII"  # not which: it may be a token
+        msg = "a header contains a control character, or one outside ASCII"  # do not quote it: it may be a token
         raise OSError(msg)
     return headers
 
 
 @lru_cache(16)
 def _is_sendable(value: str) -> bool:
-    """Looked at once: a token has a thousand characters, and each request has it."""
+    """Return True if a header may have this value. Cached: every request repeats the token, a thousand characters."""
     return value.isascii() and value.isprintable()
 
 
@@ -278,7 +274,7 @@ def _reason(error: Exception) -> str:
     return without_userinfo(str(error)) or type(error).__name__
 
 
-async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
+async def _read_answer(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
     parts, size = [], 0
     content = response.content
     while not content.at_eof():
@@ -294,9 +290,6 @@ async def _whole(response: aiohttp.ClientResponse, max_bytes: int) -> Answer:
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:
-    """End the connection of a body that was not read to its end, without the messages that end TLS.
-
-    aiohttp would send them, and the connection could still be open when the event loop ends.
-    """
+    """End the connection without the closing messages of TLS, which could outlast the event loop."""
     if (transport := _transport(response)) is not None:
         transport.abort()

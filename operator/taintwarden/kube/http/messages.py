@@ -1,4 +1,4 @@
-"""What is sent to the API server and what it answers, however they are transported."""
+"""Requests to the API server and its answers, independent of the HTTP library."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,17 +7,18 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 MAX_ANSWER_BYTES: Final = 8 * 2**20
-"""Of a whole answer, unless the caller expects more. An object of the API server has at most 3 MiB."""
+"""Maximum bytes of a whole answer, unless the caller sets another limit. An object of the API server has at most 3 MiB.
+"""
 
-_PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # what a path may contain as it is (RFC 3986)
+_PATH_CHARACTERS: Final = "/:@!$&'()*+,;=~%"  # not escaped in a path (RFC 3986)
 
 
 class Request(msgspec.Struct, frozen=True):
-    """An HTTP request. The path is below that of the server.
+    """An HTTP request. The path is relative to the URL of the server.
 
     Attributes:
-        fence: asked immediately before its bytes are written, and each time that happens: False, and it is not sent.
-        max_bytes: of the answer, if it is taken as a whole.
+        fence: called each time immediately before the request is written. If it returns False, nothing is sent.
+        max_bytes: maximum length of an answer that is read as a whole.
 
     """
 
@@ -30,13 +31,13 @@ class Request(msgspec.Struct, frozen=True):
     max_bytes: int = MAX_ANSWER_BYTES
 
     def target(self) -> str:
-        """Path and parameters as they are sent. A name from a command line may have any character."""
+        """Return the escaped path and parameters. A name from a command line may contain any character."""
         path = quote(self.path, safe=_PATH_CHARACTERS, errors="surrogateescape")
         return f"{path}?{urlencode(self.params, errors='surrogateescape')}" if self.params else path
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An HTTP response. ``retry_after`` and ``date`` are headers, or empty."""
+    """An HTTP response. ``retry_after`` and ``date`` are headers, empty if missing."""
 
     status: int
     body: bytes
@@ -45,5 +46,5 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what it was asked for. Redirections are not followed."""
+        """True if the server did what was requested. Redirects are not followed."""
         return self.status < 300

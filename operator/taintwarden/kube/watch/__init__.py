@@ -1,1 +1,1 @@
-"""Kinds that are followed: lists, watches, and how current what they delivered is."""
+"""Lists and watches, and whether what they delivered is up to date."""

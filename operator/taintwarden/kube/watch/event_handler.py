@@ -1,4 +1,4 @@
-"""Who receives a stream."""
+"""The protocol of receivers of a stream."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -9,31 +9,31 @@ Received_contra = TypeVar("Received_contra", bound=Followed, contravariant=True)
 
 
 class EventHandler(Protocol[Received_contra]):
-    """Receives a stream. Calls come in order and never overlap; none may raise."""
+    """Receives the objects and changes of one resource. Calls come in order and never overlap; none may raise."""
 
     def seen(self, obj: Received_contra) -> None:
         """An object was added or modified."""
 
     def lost(self, what: Identity) -> bool:
-        """An object was deleted. False: too little of it is known, and only another list shows what is gone."""
+        """An object was deleted. Return False if too little of it is known to remove it: then list again."""
 
     def listed(self, objects: Sequence[Received_contra]) -> None:
-        """One page of a list."""
+        """One page of a list arrived."""
 
     def list_ended(self, resource_version: str) -> None:
-        """The list is complete: what it did not name does not exist (any more)."""
+        """The list is complete: objects that it did not contain do not exist."""
 
     def list_began(self) -> None:
-        """A list begins, from its first page; a list that had begun before does not count."""
+        """A list begins with its first page. An earlier list that did not end is discarded."""
 
     def reached(self, resource_version: str) -> None:
-        """All changes up to here have been delivered."""
+        """All changes up to this version were delivered."""
 
     def live(self, *, live: bool) -> None:
-        """Whether what was delivered is up to date. It is not before this was called."""
+        """What was delivered is up to date (``live``), or may not be. Before the first call it may not be."""
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """An object that exists cannot be decoded; the stream continues without it."""
+        """An existing object cannot be decoded. The stream continues without it."""
 
     def restarted(self, reason: str, detail: str) -> None:
-        """The watch ended and is taken up again, or the list is begun again."""
+        """The watch ended and is resumed, or the list begins again."""

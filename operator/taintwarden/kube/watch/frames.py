@@ -1,4 +1,4 @@
-"""Decodes lists and watches, in whichever encoding they come."""
+"""Decoding of lists and watches in either encoding."""
 
 from typing import Generic
 
@@ -12,13 +12,13 @@ from taintwarden.kube.wire.resources import Resource
 
 
 class FrameDecoder(Generic[Object]):
-    """Decodes what the API server sends of one resource.
+    """Decodes the lists and watches of one resource.
 
-    The answer itself says what it is. In protobuf a list begins with a magic number, and a watch with the length of a
-    frame, whose first byte is 0 below 16 MiB; etcd holds no larger object. JSON begins with neither.
+    The first bytes show the encoding. A list in protobuf begins with a magic number, a watch with the length of a
+    frame, whose first byte is 0 below 16 MiB; etcd stores no larger object. JSON begins with neither.
 
     Attributes:
-        accept: the header for lists and watches.
+        accept: the header ``Accept`` for lists and watches.
 
     """
 
@@ -30,10 +30,10 @@ class FrameDecoder(Generic[Object]):
         self.accept = PROTOBUF if resource.message else JSON
 
     def page(self, body: bytes) -> Page[Object]:
-        """One page of a list.
+        """Decode one page of a list.
 
         Raises:
-            Unreachable: another server answered. As an empty list it would remove all known objects.
+            Unreachable: it is no list, which would remove all known objects. Another server may have answered.
 
         """
         found = (self._protobuf if body.startswith(MAGIC) else self._json).page(body)
@@ -42,6 +42,6 @@ class FrameDecoder(Generic[Object]):
             raise Unreachable(msg)
         return found
 
-    def of_watch(self, buffer: bytes) -> Format[Object]:
-        """What decodes a watch of which this is the beginning, or the beginning of a frame."""
+    def watch_format(self, buffer: bytes) -> Format[Object]:
+        """Return the format of a watch whose next frame begins with ``buffer``."""
         return self._protobuf if buffer.startswith(b"\0") else self._json

@@ -1,7 +1,7 @@
-"""How many objects of a list to request at once. How large they are, only the page before shows.
+"""The number of objects to request for each page of a list. Only the previous page shows how large they are.
 
 A tenant decides about the size of its pods and profiles, up to 1.5 MB each. So the first page has few objects, a page
-has at most several times as many as the one before, and one that is too long is requested again in smaller parts.
+has at most several times as many as the previous one, and one that is too long is requested again in smaller parts.
 """
 
 from typing import Final
@@ -11,22 +11,23 @@ from taintwarden.kube.http.messages import MAX_ANSWER_BYTES
 FIRST_LIMIT: Final = 20
 LARGEST_LIMIT: Final = 2_000
 GROWTH: Final = 8
-"""How many times as many objects as the page before a page may have."""
+"""Maximum ratio of the number of objects in a page to that in the previous page."""
 PAGE_BYTES: Final = 4 * 2**20
-"""Of a page. Each page of a list costs the API server a look at all that follow, so it serves few large ones faster."""
+"""Intended size of a page. For each page the API server reads all objects that follow, so few large pages are faster.
+"""
 MAX_OBJECT_BYTES: Final = 4 * MAX_ANSWER_BYTES
-"""Of a page with one object. What etcd holds in 1.5 MB may be several times as long in JSON."""
+"""Maximum size of a page with one object. The 1.5 MB of an object in etcd may be several times as long in JSON."""
 
 
 class PageLimit:
     """The limit of the next page of one list.
 
     Args:
-        objects: of the first page.
-        max_answer_bytes: how long a page with several objects may be.
+        objects: number of objects in the first page.
+        max_answer_bytes: maximum size of a page with several objects.
 
     Attributes:
-        objects: how many.
+        objects: number of objects to request.
 
     """
 
@@ -36,15 +37,15 @@ class PageLimit:
 
     @property
     def max_bytes(self) -> int:
-        """How long the page may be."""
+        """The maximum size of the page."""
         return self._max_answer_bytes if self.objects > 1 else MAX_OBJECT_BYTES
 
-    def came(self, size: int) -> None:
-        """A page of this limit had so many bytes."""
-        fitting = self.objects * PAGE_BYTES // max(1, size)
+    def adapt(self, page_bytes: int) -> None:
+        """Set the limit of the next page, after a page of this limit had ``page_bytes``."""
+        fitting = self.objects * PAGE_BYTES // max(1, page_bytes)
         self.objects = max(1, min(LARGEST_LIMIT, self.objects * GROWTH, fitting))
 
     def shrink(self) -> bool:
-        """A page was too long. False: it cannot be shorter."""
+        """Reduce the limit of a page that was too long. Return False if it already was 1."""
         was, self.objects = self.objects, max(1, self.objects // GROWTH)
         return was > 1

@@ -1,9 +1,9 @@
-"""Whether what a stream has delivered is up to date.
+"""Detection of whether the objects that a stream has delivered are up to date.
 
-Two facts are proofs. A list holds everything up to the moment at which it was asked for. A watch that delivered
+There are two proofs. A list holds everything up to the moment at which it was requested. A watch that delivered
 everything up to a resourceVersion read after the watch was opened has caught up, and stays so while it is open: events
 come in order. Without an open watch the proof lasts for a short time (the gap), which is enough to open the next one.
-An open watch, or a delivered event, proves nothing: a backlog may follow.
+An open watch or a delivered event proves nothing: a backlog may follow.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ NEVER = float("-inf")
 
 
 class StreamLiveness:
-    """Reports every change of the answer, and by a timer a gap that becomes too long. Times are the event loop's.
+    """Reports to the handler when the stream becomes live or ceases to be. Times are the event loop's.
 
     Args:
-        gap_seconds: how long the proof lasts without an open watch.
+        gap_seconds: seconds for which the proof lasts without an open watch.
         handler: receives the stream.
 
     """
@@ -34,18 +34,18 @@ class StreamLiveness:
         return self._live
 
     def lose(self) -> None:
-        """Nothing is known to be up to date."""
+        """Drop the proof: what was delivered may be out of date."""
         self._stop_timer()
         self._complete_at = NEVER
         self._set(live=False)
 
     def complete(self, at: float) -> None:
-        """A list ended that was requested at this moment."""
+        """Note that a list is complete, which was requested at this moment."""
         self._complete_at = at
         self.interrupt()
 
     def interrupt(self) -> None:
-        """No watch is open (any more): the proof lasts for the rest of the gap."""
+        """Note that no watch is open: the proof lasts for the rest of the gap."""
         self._stop_timer()
         ends_at = self._complete_at + self._gap_seconds
         loop = asyncio.get_running_loop()
@@ -56,17 +56,17 @@ class StreamLiveness:
             self._set(live=True)
 
     def resume(self) -> bool:
-        """A watch is open. True: soon enough to continue where the last one ended; False: it has to catch up."""
+        """Note that a watch is open. Return True if it resumes the last one within the gap; else it has to catch up."""
         self._stop_timer()
         return self._live
 
     def progress(self) -> None:
-        """The open watch has delivered something, or was ended by the server after it had delivered everything."""
+        """Note that the open watch delivered something, or ended after it had delivered everything."""
         if self._live:
             self._complete_at = asyncio.get_running_loop().time()
 
     def catch_up(self) -> None:
-        """The open watch has delivered everything up to a version that was read after it was opened."""
+        """Note that the open watch delivered everything up to a version that was read after it was opened."""
         self._complete_at = asyncio.get_running_loop().time()
         self._set(live=True)
 

@@ -1,7 +1,6 @@
-"""List and watch, forever: a stream of changes which survives every way a watch can end.
+"""List and watch, without end: a stream of changes that survives every way in which a watch can end.
 
-Not kopf's, because a relist after 410 must report what vanished in the gap, and because objects which are never built
-cost nothing: see the measurements in ``docs/architecture.md``.
+kopf's is not used: a relist after 410 must report which objects vanished, and objects that are not built cost nothing.
 """
 
 import asyncio
@@ -23,25 +22,21 @@ from taintwarden.kube.wire.kinds import Object
 from taintwarden.kube.wire.resources import Resource
 
 OBJECTS_AT_ONCE = 500
-"""Of a page, which evictions of a leader that lists again wait for."""
+"""Maximum objects of a page in one step of the event loop. Evictions wait for each step while a leader lists again."""
 
 
 class Stream(Generic[Object]):
     """Follows one resource. ``run`` never returns.
 
     Args:
-        client: the session to use.
-        resource: what to follow.
         handler: receives the stream.
-        timings: how long to wait for what.
-        first_limit: how many objects to request at first.
-        objects_at_once: how many objects of a page are passed on in one step of the event loop.
+        first_limit: number of objects in the first page.
+        objects_at_once: maximum objects of a page that are passed on in one step of the event loop.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
     Attributes:
-        name: of the resource.
-        listed: set once a list is complete, and none is to be read once more.
+        listed: set while a list is complete and no other one is requested.
 
     """
 
@@ -67,15 +62,15 @@ class Stream(Generic[Object]):
         self._objects_at_once = objects_at_once
         self._back_off = BackOff(handler.restarted, timings, sleep=sleep, jitter=jitter)
         self._listed_at = float("-inf")
-        """When the last list ended, or began if it did not end."""
-        self._again = asyncio.Event()
-        """The list is to be read once more."""
+        """Time at which the last list ended, or began if it has not ended."""
+        self._relist = asyncio.Event()
+        """Set when another list is requested."""
         self._decoder: FrameDecoder[Object] = FrameDecoder(resource)
         self._liveness = StreamLiveness(timings.gap, handler)
         self._watch = Watch(client, resource, self._decoder, handler, timings, self._back_off, self._liveness)
 
     async def run(self) -> NoReturn:
-        """List, then watch; list again where the watch cannot be resumed."""
+        """List, then watch. List again if the watch cannot be resumed."""
         self._handler.live(live=False)
         try:
             while True:
@@ -84,8 +79,8 @@ class Stream(Generic[Object]):
             self._liveness.lose()
 
     def list_again(self, *, is_stale: bool = False) -> None:
-        """List once more, after a list that is in progress. What ``is_stale`` is not up to date until then."""
-        self._again.set()
+        """Request another list, after one in progress. With ``is_stale``, the stream is not live until then."""
+        self._relist.set()
         self.listed.clear()
         if is_stale:
             self._liveness.lose()
@@ -94,8 +89,8 @@ class Stream(Generic[Object]):
         try:
             await self._list_and_watch()
         except ExpiredError as error:
-            if _now() - self._listed_at > self._timings.forgiven:
-                # Everyday life, and the answer of a healthy server: list again at once.
+            if _now() - self._listed_at > self._timings.stable_after:
+                # Normal with a healthy server: list again without a pause.
                 self._handler.restarted(error.reason, str(error))
             else:
                 await self._back_off.pause(error.reason, str(error))
@@ -106,16 +101,16 @@ class Stream(Generic[Object]):
 
     async def _list_and_watch(self) -> None:
         began = self._listed_at = _now()
-        self._again.clear()
+        self._relist.clear()
         self._handler.list_began()
         version = await self._list()
         self._handler.list_ended(version)
         self._listed_at = _now()
-        if self._again.is_set():
+        if self._relist.is_set():
             return
         self._liveness.complete(began)
         self.listed.set()
-        tasks = asyncio.create_task(self._watch.run(version)), asyncio.create_task(self._again.wait())
+        tasks = asyncio.create_task(self._watch.run(version)), asyncio.create_task(self._relist.wait())
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -128,7 +123,7 @@ class Stream(Generic[Object]):
     # -- list ---------------------------------------------------------------------------------------------------
 
     async def _list(self) -> str:
-        """Pass on all pages. Returns their version: that of the moment of the first."""
+        """Pass on all pages. Return the version of the first one, which is that of the whole list."""
         version = ""
         async with aclosing(self._pages()) as pages:
             async for page in pages:
@@ -144,10 +139,10 @@ class Stream(Generic[Object]):
                 body = await coming
                 page = self._decoder.page(body)
                 if page.head.continue_:
-                    limit.came(len(body))
-                    # The server makes the next page while we work on this one.
+                    limit.adapt(len(body))
+                    # The server prepares the next page while this one is processed.
                     coming = asyncio.create_task(self._request_page(limit, {"continue": page.head.continue_}))
-                del body  # the page holds what it needs of it
+                del body  # the page keeps what it needs of it
                 yield page
                 if not page.head.continue_:
                     return
@@ -169,11 +164,11 @@ class Stream(Generic[Object]):
                 if not limit.shrink():
                     raise
             except ApiError as error:
-                raise expired_or(error) from error  # the continue token may grow too old: begin again
+                raise expired_or(error) from error  # an expired continue token: begin again
 
     async def _listed(self, page: Page[Object]) -> None:
         if page.head.continue_:
-            await asyncio.sleep(0)  # the next requests go out first
+            await asyncio.sleep(0)  # the request for the next page is sent first
         for first in range(0, max(1, len(page.items)), self._objects_at_once):
             if first:
                 await asyncio.sleep(0)

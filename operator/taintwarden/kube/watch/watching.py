@@ -1,4 +1,4 @@
-"""Watch one resource from a version on, and resume where a watch ended."""
+"""Watches of one resource from a version on, each resumed where the previous one ended."""
 
 import asyncio
 import random
@@ -19,54 +19,56 @@ from taintwarden.kube.wire.kinds import Identity, Object, version_number
 from taintwarden.kube.wire.resources import Resource
 
 OUT_OF_REACH = 2**64
-"""No resourceVersion is as high."""
+"""A version that no resourceVersion reaches."""
 FRAMES_AT_ONCE = 8
-"""A chunk can have a hundred nodes with thirty pods each to evaluate: other tasks run in between."""
+"""Maximum frames in one step of the event loop. A chunk can contain a hundred nodes with thirty pods each to evaluate.
+"""
 
 
 class StreamTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """How long streams wait for what, in seconds. One value that is handed in, so that tests hand in a shorter one."""
+    """Durations of lists, watches and pauses in seconds. Tests pass shorter ones."""
 
     gap: float = 2.0
-    """What was complete so long ago, or less, still counts as up to date while no watch is open."""
+    """Time for which the view counts as up to date while no watch is open."""
     watch: tuple[int, int] = (12, 18)
-    """The server ends a watch after a random time in this range, so that watches spread over its replicas.
+    """Range of the time after which the server ends a watch. A random value spreads watches over its replicas.
 
-    Less than ``idle``: of a resource that never changes it sends nothing, not even bookmarks, unless etcd tells it of
-    progress (every ten minutes by default). Then only the end that was asked for shows that a connection works. To
-    open a watch again costs both sides less than a millisecond.
+    Less than ``idle``: for a resource that never changes the server sends nothing, not even bookmarks, unless etcd
+    reports progress (every ten minutes by default). Then only the requested end shows that a connection works. To open
+    a watch again costs both sides less than a millisecond.
     """
     short_watch: int = 4
-    """Length of the first watch after a gap. The server sends a bookmark two seconds before the end of a watch."""
+    """Duration of the first watch after a gap. The server sends a bookmark two seconds before the end of a watch."""
     opening: float = 15.0
-    """The server answers a watch at once; its flow control may let it wait for some seconds."""
+    """Maximum time until a watch is answered. The server answers at once, but its flow control may delay the request.
+    """
     idle: float = 22.0
-    """A connection silent for longer is dead: the server should have ended the watch.
+    """Silence after which a connection is dead, because the server should have ended the watch before.
 
     Well below the shortest notice that a cloud gives before it removes a node (30 s).
     """
     back_off: tuple[float, float] = (0.25, 5.0)
-    """First and longest pause. Not longer, because no pod is evicted while the view is not up to date."""
-    longest_asked: float = 15.0
-    """The longest pause that a server or a load balancer gets by asking for it (``Retry-After``)."""
+    """First and longest pause after failures. It is short, because no pod is evicted while the view is not up to date.
+    """
+    max_retry_after: float = 15.0
+    """Longest pause that a server or a load balancer can request (``Retry-After``)."""
     empty_watch: float = 1.0
-    """A watch that ends sooner without a frame counts as a failure, or a broken server would be hammered."""
-    forgiven: float = 5.0
-    """A watch that has worked for so long clears the record of failures before it."""
+    """A watch without a frame that ends sooner is a failure, so that a broken server is not flooded with requests."""
+    stable_after: float = 5.0
+    """Time after which a watch that works resets the pauses, and an expired one is followed by a list at once."""
 
 
 class BehindError(ExpiredError):
-    """The watch did not bring what the server has: its cache lags, or the store was restored from a backup."""
+    """The watch did not deliver what the server has: its cache lags, or the store was restored from a backup."""
 
     reason = "behind"
 
 
 class BackOff:
-    """Pauses which grow with every failure, each of which is reported with its reason.
+    """Pauses that grow with each failure. Each failure is reported with its reason.
 
     Args:
-        restarted: called with the reason and its detail when a request ends, before a pause or without one.
-        timings: how long pauses may be.
+        restarted: called with the reason and its detail when a request ends, with or without a pause after it.
         sleep: waits for some seconds; replaced in tests.
         jitter: a number in [0, 1); replaced in tests.
 
@@ -83,33 +85,28 @@ class BackOff:
         self.restarted = restarted
         self.jitter = jitter
         self._first, self._longest = timings.back_off
-        self._longest_asked = timings.longest_asked
+        self._max_retry_after = timings.max_retry_after
         self._sleep = sleep
         self._failures = 0
 
     def reset(self) -> None:
-        """It works: the next pause is a short one."""
+        """Let the next pause be a short one, after a success."""
         self._failures = 0
 
     async def pause(self, reason: str, detail: str, at_least: float | None = None) -> None:
-        """After one more failure."""
+        """Report one more failure and pause, for ``at_least`` seconds if the server asks for that, within bounds."""
         self.restarted(reason, detail)
         delay = min(self._longest, self._first * 2.0 ** min(self._failures, 10)) * (0.5 + self.jitter())
         self._failures += 1
-        await self._sleep(max(delay, min(at_least or 0.0, self._longest_asked)))
+        await self._sleep(max(delay, min(at_least or 0.0, self._max_retry_after)))
 
 
 class Watch(Generic[Object]):
-    """Follows the changes of one resource, over as many requests as it takes.
+    """Follows the changes of one resource through one watch after the other.
 
     Args:
-        client: the session to use.
-        resource: what to follow.
-        decoder: of that resource.
         handler: receives the changes.
-        timings: how long to wait for what.
-        back_off: between requests that fail.
-        liveness: whether what the handler has is up to date.
+        liveness: tracks whether what the handler received is up to date.
 
     """
 
@@ -132,10 +129,10 @@ class Watch(Generic[Object]):
         self._liveness = liveness
         self._version = ""
         self._goal: int | None = None
-        """The version up to which everything has to be delivered before the view is up to date; None: not known yet."""
+        """Version up to which everything has to be delivered before the view is up to date. None if not known yet."""
 
     async def run(self, version: str) -> NoReturn:
-        """Watch from the version of a list on, and resume where a watch ended.
+        """Watch from the version of a list on. Resume each watch where the previous one ended.
 
         Raises:
             ExpiredError: the watch cannot be resumed: another list is needed.
@@ -144,14 +141,14 @@ class Watch(Generic[Object]):
         self._version = version
         while True:
             try:
-                await self._once()
+                await self._watch_once()
             except ApiError as error:
                 await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
             except Unreachable as error:
                 await self._back_off.pause("unreachable", str(error))
 
-    async def _once(self) -> None:
-        """One watch. The first after a gap is short: without changes only the bookmark at its end shows the version."""
+    async def _watch_once(self) -> None:
+        """Run one watch. After a gap it is short: without changes only the bookmark at its end shows the version."""
         catching_up = not self._liveness
         began, delivered = _now(), False
         try:
@@ -159,7 +156,7 @@ class Watch(Generic[Object]):
                 if self._liveness.resume():
                     delivered = await self._read(chunks, began)
                 elif catching_up:
-                    async with self._goal_asked_for():
+                    async with self._requesting_goal():
                         delivered = await self._read(chunks, began)
                 else:
                     self._back_off.restarted("late", "the watch was opened too long after the previous one")
@@ -206,16 +203,16 @@ class Watch(Generic[Object]):
             except TimeoutError as error:
                 if not ends.expired():
                     raise
-                # What comes is late, or only bytes come and no frame: a watch that is behind must not count as live.
+                # Frames are late, or bytes come and no frame: a watch that is behind must not count as live.
                 msg = f"the watch did not end within {idle:g} s of its time"
                 raise Unreachable(msg) from error
 
     async def _read(self, chunks: AsyncIterator[bytes], began: float) -> bool:
-        """Deliver what comes until the server ends the watch. Returns whether anything came."""
+        """Deliver frames until the server ends the watch. Return True if any came."""
         came, buffer = False, b""
         async for chunk in chunks:
             buffer += chunk
-            encoding = self._decoder.of_watch(buffer)
+            encoding = self._decoder.watch_format(buffer)
             frames, buffer = encoding.split(buffer)
             if len(buffer) > MAX_OBJECT_BYTES:
                 msg = f"a frame of a watch has more than {MAX_OBJECT_BYTES} bytes"
@@ -226,10 +223,10 @@ class Watch(Generic[Object]):
                 came = True
                 self._deliver(map(encoding.change, frames[first : first + FRAMES_AT_ONCE]))
                 self._liveness.progress()
-                self._compare()
-                if _now() - began > self._timings.forgiven:
+                self._check_goal()
+                if _now() - began > self._timings.stable_after:
                     self._back_off.reset()
-        # What is left in the buffer is half a frame: the connection was cut, and the resumed watch sends it again.
+        # The buffer holds a part of a frame if the connection was cut. The resumed watch sends that frame again.
         return came
 
     def _deliver(self, changes: Iterable[Change[Object]]) -> None:
@@ -243,28 +240,28 @@ class Watch(Generic[Object]):
                 elif change.type == "DELETED" and not self._handler.lost(found):
                     msg = f"an object was deleted of which too little is known: {found}"
                     raise ExpiredError(msg)
-                # Also of what does not decode: a resumed watch does not receive it again.
+                # Also for an object that does not decode, or a resumed watch would receive it again.
                 self._version = change.version or self._version
-        finally:  # what came before the end of the watch counts
+        finally:  # changes before an error were delivered
             self._handler.reached(self._version)
 
     # -- how far a watch has to come ------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _goal_asked_for(self) -> AsyncIterator[None]:
-        """Ask the server while the watch is read."""
+    async def _requesting_goal(self) -> AsyncIterator[None]:
+        """Request the goal while the watch is read."""
         self._goal = None
-        asking = asyncio.create_task(self._ask_for_goal())
+        request = asyncio.create_task(self._request_goal())
         try:
             yield
         finally:
-            asking.cancel()
-            await asyncio.wait({asking})
-            if not asking.cancelled():
-                asking.result()
+            request.cancel()
+            await asyncio.wait({request})
+            if not request.cancelled():
+                request.result()
 
-    async def _ask_for_goal(self) -> None:
-        """The version of a list is that of the whole store at this moment, past every cache."""
+    async def _request_goal(self) -> None:
+        """Request a list, whose version is that of the whole store now, past every cache: the goal."""
         known = version_number(self._version)
         try:
             params = {"limit": "1"} | self._resource.selection
@@ -272,11 +269,11 @@ class Watch(Generic[Object]):
             goal = version_number(self._decoder.page(body).head.resource_version)
         except KubeError:
             return  # the next watch retries
-        # A store that was restored from a backup is behind us, and watches of what it has yet to write bring nothing.
+        # A store that was restored from a backup is behind us: a watch from our version delivers none of its changes.
         self._goal = goal if goal >= known else OUT_OF_REACH
-        self._compare()
+        self._check_goal()
 
-    def _compare(self) -> None:
+    def _check_goal(self) -> None:
         if not self._liveness and self._goal is not None and version_number(self._version) >= self._goal:
             self._liveness.catch_up()
 

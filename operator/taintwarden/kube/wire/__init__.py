@@ -1,1 +1,1 @@
-"""Objects as they arrive: the fields that are used, from protobuf and from JSON. Sends no requests."""
+"""Decoding of objects from protobuf and JSON, with only the fields that are used. Sends no requests."""

@@ -1,4 +1,4 @@
-"""What a single answer says: a refusal, or the object that was asked for."""
+"""Decoding of single answers: refusals and requested objects."""
 
 import re
 from collections.abc import Callable
@@ -14,17 +14,17 @@ T = TypeVar("T")
 MANAGED_FIELDS: Final = re.compile(
     rb'"managedFields"\s*+:\s*+\[[^"\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\]]*+)*+\]', re.DOTALL
 )
-"""The key and its list. Outside of its strings the list contains no other one. Linear: 9 ms a megabyte."""
+"""The key and its list, which outside of strings contains no other list. Takes linear time: 9 ms a megabyte."""
 
 
 def decoded_flat(decode: Callable[[bytes], T], body: bytes) -> T:
-    """What ``decode`` makes of ``body``, without the managed fields if it cannot follow them.
+    """Decode ``body`` with ``decode``, without its managed fields if they are nested too deeply.
 
-    The API server takes objects that are nested 10,000 levels deep. Only ``metadata.managedFields`` can be so: a client
-    that creates an object may write anything there, and all other fields have a schema. Nothing of it is used.
+    The API server accepts objects that are nested 10,000 levels deep. Only the unused ``metadata.managedFields`` can
+    be: a client that creates an object may write anything there, and all other fields have a schema.
 
     Raises:
-        RecursionError: something else is nested too deeply.
+        RecursionError: another field is nested too deeply.
 
     """
     try:
@@ -34,12 +34,12 @@ def decoded_flat(decode: Callable[[bytes], T], body: bytes) -> T:
 
 
 def read_refusal(code: int, body: bytes, retry_after: str = "") -> ApiError:
-    """Read a refusal, in JSON or protobuf; a body that is no ``Status`` (a proxy's HTML, say) is quoted shortly.
+    """Read a refusal, in JSON or protobuf. A body that is no ``Status``, such as a proxy's HTML, is quoted in part.
 
     Args:
         code: the HTTP status.
-        body: of the response.
-        retry_after: its header of that name.
+        body: body of the response.
+        retry_after: header ``Retry-After`` of the response.
 
     """
     try:
@@ -52,10 +52,10 @@ def read_refusal(code: int, body: bytes, retry_after: str = "") -> ApiError:
 
 
 def decoded(body: bytes, kind: type[T], what: str) -> T:
-    """An answer as what it should be.
+    """Decode an answer as ``kind``, which errors call ``what``.
 
     Raises:
-        Unreachable: it is something else, as when a gateway answers in the API server's place.
+        Unreachable: the answer is something else, for example that of a gateway.
 
     """
     try:

@@ -1,7 +1,7 @@
-"""What lists and watches come in: protobuf or JSON, as the API server chooses among what we accept.
+"""Encodings of lists and watches: protobuf or JSON, as the API server chooses among those that we accept.
 
-Protobuf costs the server about half as much, and is shorter: it is accepted for the kinds that have many objects.
-Servers that only resemble Kubernetes' own have no other encoding than JSON.
+Protobuf is shorter and costs the server about half as much, so it is accepted for kinds with many objects. Servers that
+only resemble Kubernetes' own support only JSON.
 """
 
 from abc import ABC, abstractmethod
@@ -15,18 +15,18 @@ from taintwarden.kube.errors import ApiError, ApiStatus, KubeError
 from taintwarden.kube.wire.kinds import Identity, ListMeta, Object
 
 PROTOBUF = "application/vnd.kubernetes.protobuf,application/json"
-"""Accepts JSON, too."""
+"""Also accepts JSON."""
 MAX_ERROR_CHARACTERS = 300
 
 
 class ExpiredError(KubeError):
-    """Where the stream was cannot be resumed: it must list again."""
+    """The stream cannot be resumed, and has to list again."""
 
     reason = "expired"
 
 
 class Undecodable(msgspec.Struct, frozen=True):
-    """An object that is not what it should be: what could be read of it, and why the rest could not."""
+    """An object that cannot be decoded: what could be read of its identity, and the reason."""
 
     identity: Identity
     reason: str
@@ -36,9 +36,9 @@ class Page(msgspec.Struct, Generic[Object], frozen=True):
     """One page of a list.
 
     Attributes:
-        head: what the list says of itself.
-        items: its objects, as ``read`` takes them.
-        read: makes the object of one of them.
+        head: metadata of the list.
+        items: its objects, not decoded yet.
+        read: decodes one of them.
 
     """
 
@@ -48,14 +48,14 @@ class Page(msgspec.Struct, Generic[Object], frozen=True):
 
 
 class Change(msgspec.Struct, Generic[Object], frozen=True, gc=False):
-    """One frame of a watch: its type and the object. Of a deleted object, or a bookmark, only its identity is read."""
+    """One frame of a watch: its type and object. Of a deleted object or a bookmark, only the identity is read."""
 
     type: str
     found: Object | Identity | Undecodable
 
     @property
     def version(self) -> str:
-        """The resourceVersion of the change; empty if it is not known."""
+        """The resourceVersion of the change; empty if unknown."""
         if isinstance(self.found, Undecodable):
             return self.found.identity.resource_version
         if isinstance(self.found, Identity):
@@ -65,14 +65,14 @@ class Change(msgspec.Struct, Generic[Object], frozen=True, gc=False):
 
 
 class Format(ABC, Generic[Object]):
-    """Decodes what the API server sends of one kind of objects in one encoding."""
+    """Decodes lists and watches of one kind of objects in one encoding."""
 
     faults: ClassVar[tuple[type[Exception], ...]]
-    """What is raised for bytes that are not what they should be."""
+    """Errors raised for bytes that are invalid."""
 
     @abstractmethod
     def page(self, body: bytes) -> Page[Object]:
-        """One page of a list.
+        """Decode one page of a list.
 
         Raises:
             Unreachable: it is no list.
@@ -81,11 +81,11 @@ class Format(ABC, Generic[Object]):
 
     @abstractmethod
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """The whole frames of a watch in the buffer, and the rest, which begins with the next frame."""
+        """Return the complete frames of a watch in the buffer, and the rest, which begins with the next frame."""
 
     @abstractmethod
     def event(self, frame: bytes) -> tuple[str, bytes]:
-        """The type of one frame, and its object.
+        """Return the type of one frame, and its encoded object.
 
         Raises:
             Unreachable: it is no frame.
@@ -94,28 +94,28 @@ class Format(ABC, Generic[Object]):
 
     @abstractmethod
     def make(self, raw: Any) -> Object:
-        """The object. Raises one of ``faults``."""
+        """Decode an object. Raises one of ``faults``."""
 
     @abstractmethod
     def identity(self, raw: Any) -> Identity:
-        """The identity of an object; each part is read separately, and is not known if it is not valid."""
+        """Read the identity of an object. Each part is read separately, and counts as unknown if it is invalid."""
 
     @abstractmethod
     def status(self, raw: bytes) -> ApiStatus:
-        """A ``Status``. Raises one of ``faults``."""
+        """Decode a ``Status``. Raises one of ``faults``."""
 
     def read(self, raw: Any) -> Object | Undecodable:
-        """The object, or what is known of one that is not what it should be."""
+        """Decode an object. Return its identity and the reason if it is invalid."""
         try:
             return self.make(raw)
         except self.faults as error:
             return Undecodable(self.identity(raw), str(error))
 
     def change(self, frame: bytes) -> Change[Object]:
-        """One frame of a watch.
+        """Decode one frame of a watch.
 
         Raises:
-            ExpiredError: it is an ERROR frame. Mostly it is 410; whatever it is, the watch is of no more use.
+            ExpiredError: it is an ERROR frame, mostly 410. After any of them the watch is of no more use.
             Unreachable: it is no frame.
 
         """
@@ -130,5 +130,5 @@ class Format(ABC, Generic[Object]):
 
 
 def expired_or(error: ApiError) -> KubeError:
-    """410 is an answer, too, not only a frame."""
+    """Return an ExpiredError for the answer 410, which may also be a frame; otherwise the error itself."""
     return ExpiredError(str(error)) if error.code == 410 else error

@@ -13,7 +13,7 @@ _METADATA = {"name": "name", "namespace": "namespace", "uid": "uid", "resource_v
 
 
 class JsonFrames(Format[Object]):
-    """The frames of a watch are lines."""
+    """Decodes JSON. Each frame of a watch is a line."""
 
     faults = NOT_JSON
 
@@ -21,26 +21,26 @@ class JsonFrames(Format[Object]):
         self._objects: msgspec.json.Decoder[Object] = msgspec.json.Decoder(kind)
 
     def page(self, body: bytes) -> Page[Object]:
-        """The items are found, and decoded later."""
+        """Decode the list. Its items are decoded later."""
         found = decoded(body, _Page, "list")
         return Page(found.metadata, found.items or (), self.read)
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """Without empty lines."""
+        """Return the complete lines that are not empty, and the rest."""
         *lines, rest = buffer.split(b"\n")
         return [line for line in lines if line.strip()], rest
 
     def event(self, frame: bytes) -> tuple[str, bytes]:
-        """Type and object of a line."""
+        """Return type and object of a line."""
         found = decoded(frame, _Frame, "frame of a watch")
         return found.type, found.object
 
     def make(self, raw: bytes) -> Object:
-        """The object, without its managed fields if it is nested too deeply."""
+        """Decode the object, without its managed fields if it is nested too deeply."""
         return decoded_flat(self._objects.decode, raw)
 
     def identity(self, raw: bytes) -> Identity:
-        """Of an object that may be nested in any way."""
+        """Read the identity of an object, which may be nested in any way."""
         parts = _read(raw, _Parts, _Parts(spec=msgspec.Raw(b"")))
         known = _read(parts.metadata, dict[str, msgspec.Raw], {})
         spec = _read(parts.spec, dict[str, msgspec.Raw], {"nodeName": b""})
@@ -48,7 +48,7 @@ class JsonFrames(Format[Object]):
         return Identity(**texts, node_name=_read(spec.get("nodeName", b'""'), str, None))
 
     def status(self, raw: bytes) -> ApiStatus:
-        """What an ERROR frame says."""
+        """Decode the ``Status`` of an ERROR frame."""
         return msgspec.json.decode(raw, type=ApiStatus)
 
 

@@ -1,4 +1,4 @@
-"""The fields we use of the objects we read, and nothing else: what is not named here is never built."""
+"""The fields that we use of the API server's objects. Fields that are not named here are never built."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -12,22 +12,20 @@ Made = TypeVar("Made")
 EARLIEST, LATEST = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, in seconds since the epoch."""
 Timestamp = str | Annotated[int, msgspec.Meta(ge=EARLIEST, le=LATEST)]
-"""RFC 3339 text, as JSON has it, or whole seconds since the epoch, as protobuf has it."""
+"""RFC 3339 text in JSON, or whole seconds since the epoch in protobuf."""
 
-MAX_OF_A_POD = 250
-"""Maximum number of labels, tolerations, values of selectors and claims of one pod together. The API server has no
-limit but 1.5 MB, and what counts stays in memory.
-"""
+MAX_POD_ENTRIES = 250
+"""Maximum number of labels, tolerations, values of selectors and claims of one pod together, which stay in memory."""
 MAX_TAINTS = 250
-"""So many taints of one node count: each is compared for each class of pods on it."""
+"""Maximum number of taints of one node that count. Each is compared for each class of pods on the node."""
 MAX_NODE_LABELS = 2_000
-"""A node with more labels is not read: its kubelet may write any number, as often as it wants."""
+"""Maximum number of labels of a node. A node with more is not read: its kubelet may write any number, at any rate."""
 MAX_SPREAD_CONSTRAINTS = 32
-"""So many topology spread constraints of one pod count."""
+"""Maximum number of topology spread constraints of one pod that count."""
 
 
 class Metadata(msgspec.Struct, rename="camel"):
-    """``metadata``, as far as it is read of most kinds."""
+    """The fields of ``metadata`` that are read for most kinds."""
 
     name: str = ""
     namespace: str = ""
@@ -48,7 +46,7 @@ class OwnerReference(msgspec.Struct, gc=False):
 
 
 class PodAnnotations(msgspec.Struct, gc=False):
-    """The annotations that mean something to us."""
+    """The annotations of a pod that are read."""
 
     tolerations: str | None = msgspec.field(default=None, name="taintwarden.io/tolerations")
     node_affinity: str | None = msgspec.field(default=None, name="taintwarden.io/node-affinity")
@@ -73,7 +71,7 @@ class PodMeta(msgspec.Struct, gc=False, rename="camel"):
 
 
 class SelectorObject(msgspec.Struct, rename="camel"):
-    """A label selector. An absent one selects nothing, one without requirements everything."""
+    """A label selector. Without requirements it selects everything; an absent one selects nothing."""
 
     match_labels: dict[str, str] = {}
     match_expressions: list[Requirement] = []
@@ -101,7 +99,7 @@ class PodVolume(msgspec.Struct, rename="camel"):
 
     @property
     def is_local(self) -> bool:
-        """Whether its data stay on the node's disk: the rule of the cluster autoscaler."""
+        """True if its data stay on the node's disk, by the rule of the cluster autoscaler."""
         return self.host_path is not None or (self.empty_dir is not None and self.empty_dir.medium != "Memory")
 
 
@@ -120,8 +118,8 @@ class SchedulingGroupObject(msgspec.Struct, gc=False, rename="camel"):
 class PodSpec(msgspec.Struct, gc=False, rename="camel"):
     """``spec`` of a pod.
 
-    Of a pod from protobuf, ``volumes`` says only whether one is local. Claims are only those of a pod of a group, with
-    the ones of its status among them.
+    From protobuf, ``volumes`` only shows whether one is local, and ``resource_claims`` is only set for a pod in a
+    group, and includes the claims in its status.
     """
 
     node_name: str = ""
@@ -135,7 +133,7 @@ class PodSpec(msgspec.Struct, gc=False, rename="camel"):
 
     @property
     def has_local_storage(self) -> bool:
-        """Whether a volume is local."""
+        """True if a volume is local."""
         return any(volume.is_local for volume in self.volumes)
 
 
@@ -177,12 +175,12 @@ def _nothing() -> None:
 
 
 class Shape(msgspec.Struct, Generic[Made], eq=False, weakref=True):
-    """Shared by pods which differ at most in name, UID, node, version, times and status.
+    """The common part of pods that differ at most in name, UID, node, version, times and status.
 
-    The decoder recognizes it as long as a pod, or what was made of one, refers to it.
+    The decoder recognizes it while a pod, or a value made from one, refers to it.
 
     Attributes:
-        memo: what the receiver of the pods made of what they share, to make it once, as long as that is in use.
+        memo: returns the value that the receiver of the pods made from it, while that is in use; otherwise None.
 
     """
 
@@ -190,7 +188,7 @@ class Shape(msgspec.Struct, Generic[Made], eq=False, weakref=True):
 
 
 class ShapedPod(PodObject, gc=False):
-    """A v1 Pod whose shape is known."""
+    """A v1 Pod with a known shape."""
 
     shape: Shape[Any] = msgspec.field(default_factory=Shape)
 
@@ -205,7 +203,7 @@ class NodeMeta(AnnotatedMeta, rename="camel"):
     """``metadata`` of a node."""
 
     def annotation(self, name: str) -> str | None:
-        """The text of one."""
+        """Return the text of an annotation; None if there is none."""
         return self.annotations.get(name)
 
 
@@ -243,11 +241,11 @@ class NodeStatus(msgspec.Struct, rename="camel"):
     node_info: NodeInfoObject | None = None
 
     def condition(self, kind: str) -> ObjectCondition | None:
-        """The condition of this type."""
+        """Return the condition of this type; None if there is none."""
         return next((one for one in self.conditions if one.type == kind), None)
 
     def info(self, field: str) -> str:
-        """A field of ``nodeInfo`` by its name there; empty if it is not set."""
+        """Return a field of ``nodeInfo`` by its name there; empty if it is not set."""
         return "" if self.node_info is None else str(getattr(self.node_info, NODE_INFO[field]))
 
 
@@ -300,13 +298,13 @@ class WorkloadStatus(msgspec.Struct, gc=False, rename="camel"):
     active: Int64 = 0
     succeeded: Int64 = 0
     failed_indexes: str = ""
-    """As ``1,3-5``: indexes that ended for good, by ``backoffLimitPerIndex``."""
+    """Indexes that failed for good (``backoffLimitPerIndex``), such as ``1,3-5``."""
 
 
 class WorkloadObject(msgspec.Struct, gc=False):
     """A ReplicaSet, StatefulSet, DaemonSet, ReplicationController or Job: how many pods it wants.
 
-    One for all of them, and as small as can be: every Deployment keeps ten old ReplicaSets.
+    One class for all, with few fields: every Deployment keeps ten old ReplicaSets.
     """
 
     metadata: WorkloadMeta = msgspec.field(default_factory=WorkloadMeta)
@@ -314,7 +312,7 @@ class WorkloadObject(msgspec.Struct, gc=False):
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
 
     def template_label(self, key: str) -> str:
-        """The value of a label of its pods; empty if they have none."""
+        """Return the value of a label of its pods; empty if they have none."""
         return "" if self.spec.template is None else self.spec.template.metadata.labels.get(key, "")
 
     def template_annotation(self, key: str) -> str:
@@ -392,9 +390,9 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
 
     @property
     def problem(self) -> str:
-        """Why its controller failed (``failSafe`` in ``disruption.go``); empty if it did not.
+        """Reason why its controller failed (``failSafe`` in ``disruption.go``); empty if it did not.
 
-        The other fields are then those of its last success; ``observedGeneration`` may not be set at all.
+        The other fields are then those of its last success, and ``observedGeneration`` may be unset.
         """
         failed = (one for one in self.conditions if (one.type, one.reason) == ("DisruptionAllowed", "SyncFailed"))
         return next((one.message or one.reason for one in failed), "")
@@ -416,14 +414,14 @@ class CustomAnnotations(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class CustomMeta(Metadata, rename="camel", omit_defaults=True):
-    """``metadata`` of an object of our own kinds."""
+    """``metadata`` of our custom resources."""
 
     creation_timestamp: str | None = None
     annotations: CustomAnnotations | None = None
 
 
 class CustomStatus(msgspec.Struct, gc=False, omit_defaults=True):
-    """What a new process reads of the ``status`` that the one before it has written."""
+    """The fields of ``status`` that a new process reads, after an earlier one has written them."""
 
     conditions: Any = None
     guard: Any = None
@@ -431,22 +429,22 @@ class CustomStatus(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class CustomObject(msgspec.Struct, rename="camel"):
-    """An object of our own kinds. What it says is read by the package ``api``, which finds every fault of it."""
+    """An object of our custom resources. The package ``api`` reads its ``spec`` and finds every fault in it."""
 
     api_version: str = ""
     kind: str = ""
     metadata: CustomMeta = msgspec.field(default_factory=CustomMeta)
     spec: msgspec.Raw = msgspec.Raw(b"null")
-    """Most changes are of something else, and so it is not decoded at first."""
+    """Not decoded at first, because most changes concern other fields."""
     status: CustomStatus | None = None
 
 
 class Followed(Protocol):
-    """What is listed and watched."""
+    """An object that can be listed and watched."""
 
     @property
     def metadata(self) -> Any:
-        """It has a name and a resourceVersion."""
+        """Metadata with a name and a resourceVersion."""
 
 
 Object = TypeVar("Object", bound=Followed)
@@ -460,23 +458,23 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What identifies an object that was deleted or does not decode; fields that are not known are empty."""
+    """Identity of an object that was deleted or cannot be decoded. Unknown fields are empty."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     node_name: str | None = ""
-    """``spec.nodeName`` of a pod: empty before the pod is bound, None if it is not known."""
+    """``spec.nodeName`` of a pod. Empty before the pod is bound, None if unknown."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name or "unknown"
 
 
 MAX_VERSION_DIGITS = 20
-"""Of 64 bits without a sign."""
+"""Maximum digits of an unsigned number of 64 bits."""
 
 
 def version_number(text: str, unreadable: int = 2**63) -> int:
-    """A resourceVersion as a number (they are comparable, KEP-5504); what is none counts as newer than anything."""
+    """Return a resourceVersion as a number (comparable: KEP-5504). By default, other text is newer than any version."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS else unreadable

@@ -11,11 +11,11 @@ from taintwarden.kube.wire.kinds import Identity, ListMeta, Object
 from taintwarden.kube.wire.protobuf_kinds import MESSAGES, reader
 
 MAGIC = b"k8s\x00"
-"""Begins every object, inside a ``runtime.Unknown``."""
+"""Prefix of every object, before the ``runtime.Unknown`` that contains it."""
 LENGTH_BYTES = 4
-"""Before each frame of a watch: its length, big-endian."""
+"""Size of the length before each frame of a watch, big-endian."""
 FAULTS = (DecodeError, ValueError, LookupError, OSError)
-"""What is raised for bytes that are not what they should be: no message, no text, no time, no element there."""
+"""Errors raised for bytes that are no valid message, text or time, or lack an element."""
 
 _ENVELOPE = MESSAGES["runtime.Unknown"]
 _LIST = MESSAGES["meta.v1.List"]
@@ -25,7 +25,7 @@ _OBJECT = MESSAGES["meta.v1.Object"]
 
 
 class ProtobufFrames(Format[Object]):
-    """Each frame of a watch has its length before it."""
+    """Decodes protobuf. Each frame of a watch has its length before it."""
 
     faults = FAULTS
 
@@ -35,7 +35,7 @@ class ProtobufFrames(Format[Object]):
         self._list = MESSAGES[f"runtime.Unknown.{kind}List"]
 
     def page(self, body: bytes) -> Page[Object]:
-        """All items are parsed in one call. If one of them is no message, each is parsed by itself."""
+        """Parse all items in one call. If one of them is no message, each is parsed by itself."""
         try:
             found = self._parse_list(body)
             head = ListMeta(found.metadata.resourceVersion, getattr(found.metadata, "continue"))
@@ -50,7 +50,7 @@ class ProtobufFrames(Format[Object]):
             return _LIST.FromString(_unwrapped(body))
 
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
-        """Without their lengths."""
+        """Return the complete frames without their lengths, and the rest."""
         frames, at = [], 0
         while len(buffer) - at >= LENGTH_BYTES:
             begin = at + LENGTH_BYTES
@@ -62,7 +62,7 @@ class ProtobufFrames(Format[Object]):
         return frames, buffer[at:]
 
     def event(self, frame: bytes) -> tuple[str, bytes]:
-        """Type and object of an event."""
+        """Return type and object of an event."""
         try:
             event = _EVENT.FromString(frame)
             return event.type, _unwrapped(event.object.raw)
@@ -70,11 +70,11 @@ class ProtobufFrames(Format[Object]):
             raise _foreign("frame of a watch") from error
 
     def make(self, raw: Any) -> Object:
-        """The object of a message, which may be parsed."""
+        """Convert a message, parsed or not, into its object."""
         return self._make(self._message.FromString(raw) if isinstance(raw, bytes) else raw)
 
     def identity(self, raw: Any) -> Identity:
-        """Each part that is not plain text is not known."""
+        """Read the identity of an object. Each part that is not ASCII counts as unknown."""
         try:
             found = _OBJECT.FromString(raw if isinstance(raw, bytes) else raw.SerializeToString())
         except FAULTS:
@@ -85,12 +85,12 @@ class ProtobufFrames(Format[Object]):
         return Identity(name, namespace, uid, version, _text(found.spec.nodeName))
 
     def status(self, raw: bytes) -> ApiStatus:
-        """What an ERROR frame says."""
+        """Decode the ``Status`` of an ERROR frame."""
         return _status(raw)
 
 
 def status_of(body: bytes) -> ApiStatus | None:
-    """What a refusal says; None if it is no ``Status``."""
+    """Return the ``Status`` of a refusal; None if it is none."""
     try:
         found = _status(_unwrapped(body))
     except FAULTS:
@@ -104,7 +104,6 @@ def _status(raw: bytes) -> ApiStatus:
 
 
 def _unwrapped(body: bytes) -> bytes:
-    """An object without its envelope."""
     if not body.startswith(MAGIC):
         msg = "the magic number is missing"
         raise ValueError(msg)

@@ -1,6 +1,6 @@
-"""From protobuf messages to the objects of ``objects``, which JSON is decoded into as well.
+"""Conversion of protobuf messages into the objects of ``kinds``, which JSON is decoded into as well.
 
-There are more pods than anything else, so they are decoded fast: what the pods of a workload share is recognized by its
+Most objects are pods, so these are decoded fast: fields that the pods of a workload share are recognized by their
 encoding, and decoded once.
 """
 
@@ -19,7 +19,7 @@ from taintwarden.kube.wire.kinds import (
     EARLIEST,
     LATEST,
     MAX_NODE_LABELS,
-    MAX_OF_A_POD,
+    MAX_POD_ENTRIES,
     MAX_SPREAD_CONSTRAINTS,
     MAX_TAINTS,
     EmptyDir,
@@ -56,39 +56,37 @@ _OWNER = MESSAGES["meta.v1.OwnerReference"]
 _TOLERATION = MESSAGES["core.v1.Toleration"]
 _SPREAD = MESSAGES["core.v1.TopologySpreadConstraint"]
 _GROUP = MESSAGES["core.v1.PodSchedulingGroup"]
-_NAMED = MESSAGES["core.v1.PodResourceClaim"]
-_MADE = MESSAGES["core.v1.PodResourceClaimStatus"]
+_CLAIM = MESSAGES["core.v1.PodResourceClaim"]
+_CLAIM_STATUS = MESSAGES["core.v1.PodResourceClaimStatus"]
 _ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(PodAnnotations)}
 _USED_CONDITIONS = {b"PodScheduled": "PodScheduled", b"Ready": "Ready"}
 MAX_SHAPE_BYTES = 16_384
-"""Maximum size of what pods of a shape have in common, as it is encoded. It is kept; larger pods have no shape."""
+"""Maximum encoded size of the fields that pods of a shape share, which are kept. Larger pods have no shape."""
 _LOCAL = PodVolume(empty_dir=EmptyDir())
 
 
 class _Common(Shape[Any], kw_only=True, eq=False, weakref=True):
-    """What the pods of one shape have in common."""
-
     metadata: PodMeta
     spec: PodSpec
 
 
 class PodReader:
-    """Decodes pods. Pods whose common parts have the same encoding share their :class:`Shape`."""
+    """Converts pods. Pods whose common fields have the same encoding share their :class:`Shape`."""
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[object, ...], _Common] = WeakValueDictionary()
 
     def __call__(self, found: Any) -> PodObject:
-        """The pod of a message.
+        """Convert the message of a pod.
 
         Raises:
-            DecodeError, ValueError: a part of it is not what it should be.
+            DecodeError, ValueError: a part of it is invalid.
 
         """
         meta, spec, status = found.metadata, found.spec, found.status
         namespace, priority, grace = meta.namespace, spec.priority, spec.terminationGracePeriodSeconds
-        # One more than count, so that those who read it see that some were left out.
-        labels, tolerations = meta.labels[: MAX_OF_A_POD + 1], spec.tolerations[: MAX_OF_A_POD + 1]
+        # One more than the maximum, so that readers notice that some were left out.
+        labels, tolerations = meta.labels[: MAX_POD_ENTRIES + 1], spec.tolerations[: MAX_POD_ENTRIES + 1]
         annotations = [*map(meta.annotations.get, _ANNOTATIONS)]
         owners, spread = meta.ownerReferences[:], spec.topologySpreadConstraints[:MAX_SPREAD_CONSTRAINTS]
         encoded = (*annotations, *labels, None, *owners, None, *tolerations, None, *spread)
@@ -96,7 +94,7 @@ class PodReader:
         claims, generated = (spec.resourceClaims[:], status.resourceClaimStatuses[:]) if group else ((), ())
         if group:
             encoded = (*encoded, None, group, *claims, None, *generated)
-        is_local = any(map(_is_local, spec.volumes[:]))  # not their encoding: each pod has a volume of its own name
+        is_local = any(map(_is_local, spec.volumes[:]))  # not the encoded volumes: the name of one differs for each pod
         conditions = [_condition(kind, one) for one in status.conditions[:] if (kind := _USED_CONDITIONS.get(one.type))]
         key = (namespace, priority, grace, is_local, encoded)
         common = self._known.get(key)
@@ -117,8 +115,8 @@ class PodReader:
                     volumes=[_LOCAL] if is_local else [],
                     scheduling_group=_group(group),
                     resource_claims=(
-                        *[_pod_claim(_NAMED, one) for one in claims],
-                        *[_pod_claim(_MADE, one) for one in generated],
+                        *[_pod_claim(_CLAIM, one) for one in claims],
+                        *[_pod_claim(_CLAIM_STATUS, one) for one in generated],
                     ),
                 ),
             )
@@ -141,9 +139,9 @@ class PodReader:
 
 
 def reader(kind: str) -> Callable[[Any], Followed]:
-    """What makes an object of a message of this kind.
+    """Return a function that converts messages of this kind into objects.
 
-    It raises ``DecodeError`` or ``ValueError`` for one that is not what it should be.
+    It raises ``DecodeError`` or ``ValueError`` for an invalid message.
     """
     match kind:
         case "core.v1.Pod":
@@ -154,21 +152,21 @@ def reader(kind: str) -> Callable[[Any], Followed]:
 
 
 class EncodedNodeMeta(NodeMeta):
-    """The metadata of a node. Of its annotations, which may be any number, few are read: the others stay encoded."""
+    """The metadata of a node. Annotations, which may be any number, are decoded when they are read."""
 
     def annotation(self, name: str) -> str | None:
-        """The text of one."""
+        """Return the text of an annotation; None if there is none."""
         entries: Mapping[str, Any] = self.annotations
         return _text(entries[name]) if name in entries else None
 
 
 class EncodedNodeStatus(NodeStatus):
-    """The status of a node. Every heartbeat brings it: nothing is made of what is not asked for."""
+    """The status of a node. Every heartbeat brings one, so fields are decoded only when they are read."""
 
     message: Any = None
 
     def condition(self, kind: str) -> ObjectCondition | None:
-        """The condition of this type. Read after the object was: what is not what it should be is not there."""
+        """Return the condition of this type; None if there is none or it is invalid."""
         wanted = kind.encode()
         found = next((one for one in self.message.conditions if one.type == wanted), None)
         with suppress(DecodeError, ValueError):
@@ -176,12 +174,12 @@ class EncodedNodeStatus(NodeStatus):
         return None
 
     def info(self, field: str) -> str:
-        """A field of ``nodeInfo`` by its name there; empty if it is not set."""
+        """Return a field of ``nodeInfo`` by its name there; empty if it is not set."""
         return _text(getattr(self.message.nodeInfo, field))
 
 
 def _node(found: Any) -> NodeObject:
-    meta, taints = found.metadata, found.spec.taints[: MAX_TAINTS + 1]  # one more than count, as of a pod
+    meta, taints = found.metadata, found.spec.taints[: MAX_TAINTS + 1]  # one more than the maximum, as for a pod
     if len(meta.labels) > MAX_NODE_LABELS:
         msg = f"has more than {MAX_NODE_LABELS} labels"
         raise ValueError(msg)
@@ -199,12 +197,12 @@ def _node(found: Any) -> NodeObject:
 
 
 class EncodedWorkload(WorkloadObject, gc=False):
-    """A ReplicaSet, of which there are many. Labels of its pods are decoded only if they are asked for."""
+    """A ReplicaSet, of which there are many. Labels of its pods are decoded only when they are read."""
 
     message: Any = None
 
     def template_label(self, key: str) -> str:
-        """The value of a label of its pods; empty if they have none."""
+        """Return the value of a label of its pods; empty if they have none."""
         labels = self.message.spec.template.metadata.labels
         return _text(labels[key]) if key in labels else ""
 
@@ -269,7 +267,6 @@ def _pod_claim(kind: Any, raw: bytes) -> PodClaim:
 
 
 def _is_local(volume: Any) -> bool:
-    """Whether a volume's data stay on the disk of the node."""
     source = volume.volumeSource
     is_on_disk = source.HasField("emptyDir") and source.emptyDir.medium != b"Memory"
     return bool(source.HasField("hostPath") or is_on_disk)
@@ -280,24 +277,24 @@ def _condition(kind: str, found: Any) -> ObjectCondition:
 
 
 def _texts(entries: Mapping[str, bytes]) -> dict[str, str]:
-    # Not items(): that of a protobuf map is Python's own for any mapping, and takes twice as long.
+    # Not items(), which takes twice as long: a protobuf map inherits that of any Python mapping.
     return {_key(key): _value(entries[key]) for key in entries}
 
 
 def _text(raw: bytes) -> str:
-    """What is not UTF-8 is replaced, as the API server does when it writes JSON."""
+    """Decode text. Invalid UTF-8 is replaced, as by the API server when it writes JSON."""
     return raw.decode(errors="replace")
 
 
 _key, _value = lru_cache(4_096)(str), lru_cache(4_096)(_text)
-"""The same object for equal texts: labels of nodes have few keys, and few values but their names.
+"""Caches that return one object for equal texts: labels of nodes have few keys, and few values besides names.
 
-Not interned: Python 3.12 never frees what is interned.
+Not interned: Python 3.12 never frees interned texts.
 """
 
 
 def _seconds(time: bytes) -> int | None:
-    """Whole seconds, as the API server writes them in both encodings."""
+    """Return whole seconds since the epoch. The API server writes no fractions, in either encoding."""
     if not time:
         return None
     seconds: int = _TIME.FromString(time).seconds

@@ -1,8 +1,8 @@
-"""The fields we use of Kubernetes' own kinds, by their numbers in ``generated.proto`` of ``k8s.io/api``.
+"""The fields that we use of Kubernetes' own kinds, by their numbers in ``generated.proto`` of ``k8s.io/api``.
 
-A reduced schema: the parser skips what is not named here. ``bytes`` have the same encoding as messages and text. A
-message that is ``bytes`` here stays encoded, so that equal ones are recognized without decoding them. Text is ``bytes``
-where the API server does not check what clients write: an object with text that is not UTF-8 would not be decoded.
+The parser skips fields that are not named here. ``bytes`` have the same encoding as messages and text. A message that
+is ``bytes`` here stays encoded, so that equal ones are recognized without decoding them. Text is ``bytes`` where the
+API server does not check what clients write: an object with text that is not UTF-8 would not be decoded.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 DecodeError = message.DecodeError
 
 Fields = Mapping[str, tuple[int, str]]
-"""By name: number and type. The type is a scalar, perhaps with a default; a message; ``repeated`` one of those; or
-``map`` (of ``bytes``, by names).
+"""Number and type by field name: a scalar, perhaps with a default, a message, ``repeated`` and one of these, or
+``map``.
 """
 
 META = "meta.v1.ObjectMeta"
 LISTED = ("core.v1.Pod", "core.v1.Node", "apps.v1.ReplicaSet")
-"""Kinds whose lists are parsed as a whole, in their envelopes."""
+"""Kinds whose lists are parsed at once, together with their envelopes."""
 SCHEMA: Mapping[str, Fields] = {
     "runtime.Unknown": {"raw": (2, "bytes")},
     "runtime.RawExtension": {"raw": (1, "bytes")},
@@ -145,13 +145,12 @@ SCHEMA: Mapping[str, Fields] = {
     **{f"runtime.Unknown.{kind}List": {"raw": (2, f"{kind}List")} for kind in LISTED},
     **{f"{kind}List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, f"repeated {kind}")} for kind in LISTED},
 }
-"""``meta.v1.List`` stands for every list whose items stay encoded, ``meta.v1.Object`` for every object, and
-``meta.v1.Entry`` for an entry of a map. A name with more parts is another view of what the first ones name.
+"""``meta.v1.List`` is any list with encoded items, ``meta.v1.Object`` any object, ``meta.v1.Entry`` an entry of a map.
 """
 
 _PACKAGE = "taintwarden"
 _EDITION = descriptor_pb2.EDITION_2023
-"""As proto2, which Kubernetes uses, has it, it is known whether a field is there; and text is checked to be UTF-8."""
+"""As in proto2, which Kubernetes uses, an unset field is recognized. Unlike in proto2, text must be UTF-8."""
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
     "string": _Field.TYPE_STRING,
@@ -163,7 +162,7 @@ _SCALARS = {
 
 
 def messages() -> dict[str, Any]:
-    """The classes of the messages, by the names of ``SCHEMA``."""
+    """Return the classes of the messages, by the names of ``SCHEMA``."""
     file = descriptor_pb2.FileDescriptorProto(
         name="taintwarden.proto", package=_PACKAGE, syntax="editions", edition=_EDITION
     )

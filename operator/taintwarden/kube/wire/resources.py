@@ -1,4 +1,4 @@
-"""What is listed and watched: collections of the API server, each with the type of its objects."""
+"""Collections of the API server that are listed and watched, each with the type of its objects."""
 
 from typing import Generic
 
@@ -17,14 +17,14 @@ from taintwarden.kube.wire.kinds import (
 
 
 class Resource(msgspec.Struct, Generic[Object], frozen=True):
-    """What to follow.
+    """A collection to follow.
 
     Attributes:
-        path: the collection.
-        type: of its objects.
-        message: their message in ``protobuf_schema``; empty for what is read in JSON.
-        field_selector: which objects the server leaves to itself.
-        definition: the kind of a custom resource; empty for others.
+        path: path of the collection.
+        type: type of its objects.
+        message: name of their message in ``protobuf_schema``; empty if they are read in JSON.
+        field_selector: selects the objects to follow.
+        definition: kind of a custom resource; empty for others.
 
     """
 
@@ -37,26 +37,26 @@ class Resource(msgspec.Struct, Generic[Object], frozen=True):
 
     @property
     def missing(self) -> str:
-        """What to say where the server does not know a custom resource."""
+        """Error text if the server does not serve a custom resource."""
         return f"it does not know {self.definition} (taintwarden.io/v1alpha1): kubectl apply -f crds/ first"
 
     def why_refused(self, error: ApiError) -> str:
-        """Why the server does not list or watch it."""
+        """Return the reason why the server does not list or watch it."""
         return self.missing if error.is_unserved and self.definition else str(error)
 
     def path_in(self, namespace: str) -> str:
-        """Where those of a namespace are; the collection itself without one."""
+        """Return the path of the objects of a namespace; without one, of the collection."""
         group, _, plural = self.path.rpartition("/")
         return f"{group}/namespaces/{namespace}/{plural}" if namespace else self.path
 
     @property
     def selection(self) -> dict[str, str]:
-        """The parameters that a list and a watch must share to be about the same objects."""
+        """Parameters that a list and a watch must share to be about the same objects."""
         return {"fieldSelector": self.field_selector} if self.field_selector else {}
 
 
-# Finished pods count: a kubelet sets Succeeded or Failed when the containers have ended, while a finalizer or a volume
-# may still keep the pod. Pods without a node stay with the server.
+# Finished pods are included: a kubelet sets Succeeded or Failed when the containers have ended, while a finalizer or a
+# volume may still keep the pod. Pods without a node are not requested.
 PODS = Resource("pods", "/api/v1/pods", PodObject, "core.v1.Pod", "spec.nodeName!=")
 NODES = Resource("nodes", "/api/v1/nodes", NodeObject, "core.v1.Node")
 NAMESPACES = Resource("namespaces", "/api/v1/namespaces", NamespaceObject)
@@ -73,5 +73,5 @@ CONTROLLERS: tuple[Resource[WorkloadObject], ...] = (
     REPLICATION_CONTROLLERS,
     JOBS,
 )
-"""Controllers of pods, whose numbers of replicas limits count."""
+"""Controllers of pods. Limits read how many replicas they want."""
 BUDGETS = Resource("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", BudgetObject)

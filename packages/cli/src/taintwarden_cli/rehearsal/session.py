@@ -111,7 +111,7 @@ class Session:
             asked = {name: value for name, value in params.items() if value}
             body = await self._page(path, what, asked, limit)
             page = _decoded(body, Page[wanted], what)
-            limit.came(len(body))
+            limit.adapt(len(body))
             yield page.items
             if not page.metadata.continue_:
                 return

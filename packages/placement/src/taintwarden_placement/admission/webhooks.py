@@ -9,7 +9,7 @@ from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.api.node_affinity import PATH as AFFINITY_PATH
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.engine.model import Gates
-from taintwarden.kube.wire.kinds import MAX_OF_A_POD
+from taintwarden.kube.wire.kinds import MAX_POD_ENTRIES
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden_placement.admission.checking import look, mapping, sequence
 from taintwarden_placement.admission.injection import Additions, additions, tolerate
@@ -147,7 +147,7 @@ def _read(pod: object, namespace: str) -> UnboundPod | None:
 def _too_large(pod: object) -> AdmissionResponse | None:
     """Allows a pod with more tolerations than may count, unread. None for any other pod."""
     native = len(sequence(look(pod, "spec", "tolerations")))
-    if native <= MAX_OF_A_POD:
+    if native <= MAX_POD_ENTRIES:
         return None
-    text = f"spec.tolerations has {native} items, more than {MAX_OF_A_POD}: the pod is too large to be looked at"
+    text = f"spec.tolerations has {native} items, more than {MAX_POD_ENTRIES}: the pod is too large to be looked at"
     return AdmissionResponse(warnings=(text,))
