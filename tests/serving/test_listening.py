@@ -58,7 +58,7 @@ async def test_a_flood_is_bounded_and_paced(port):
         accepted.append(now())
         return asyncio.Protocol()
 
-    limits = ConnectionLimits(most=5, accept_interval_seconds=0.02)
+    limits = ConnectionLimits(max_connections=5, accept_interval_seconds=0.02)
     listener = Listener(make, None, limits)
     listener.start("127.0.0.1", port)
     clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
@@ -84,7 +84,7 @@ async def test_the_least_useful_connection_makes_room(port, answers, ends):
         made.append(Recorder())
         return made[-1]
 
-    listener = Listener(make, None, ConnectionLimits(most=2))
+    listener = Listener(make, None, ConnectionLimits(max_connections=2))
     listener.start("127.0.0.1", port)
     clients = []
     for number in range(3):
@@ -92,7 +92,7 @@ async def test_the_least_useful_connection_makes_room(port, answers, ends):
         await until(lambda: len(made) > number)  # noqa: B023 - it is asked at once
         if number == 1:
             for one in answers:
-                listener.answered(made[one].transport)
+                listener.mark_answered(made[one].transport)
     await until(lambda: any(one.ended.is_set() for one in made))
     ended = [one.ended.is_set() for one in made]
     for _, writer in clients:
@@ -118,7 +118,7 @@ async def asked(request: pytest.FixtureRequest, port: int) -> AsyncIterator[Aske
         server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_chain(server_tls, pair.certificate + pair.key)
         tls = ssl.create_default_context(cadata=pair.certificate.decode())
-    listener = Listener(lambda: recorder, server_tls, ConnectionLimits(takes_bodies=False))
+    listener = Listener(lambda: recorder, server_tls, ConnectionLimits(accepts_bodies=False))
     listener.start("127.0.0.1", port)
     name = {} if tls is None else {"server_hostname": "localhost"}
     client = await asyncio.open_connection("127.0.0.1", port, ssl=tls, **name)
@@ -148,11 +148,11 @@ async def test_a_request_waits_until_the_one_before_it_is_answered(asked):
     recorder, listener, _ = asked
     await say(asked, HEAD + SECOND + HEAD)
     assert recorder.data == HEAD
-    listener.answered(recorder.transport)
+    listener.mark_answered(recorder.transport)
     assert recorder.data == HEAD + SECOND
-    listener.answered(recorder.transport)
+    listener.mark_answered(recorder.transport)
     assert recorder.data == HEAD + SECOND + HEAD
-    listener.answered(recorder.transport)
+    listener.mark_answered(recorder.transport)
     await say(asked, SECOND)
     assert recorder.data == HEAD + SECOND + HEAD + SECOND
 
@@ -167,7 +167,7 @@ async def test_a_client_that_is_gone_meanwhile_is_no_fault(asked):
     recorder, listener, (_, writer) = asked
     await say(asked, HEAD + SECOND)
     listener.close()
-    listener.answered(recorder.transport)
+    listener.mark_answered(recorder.transport)
     await until(lambda: not len(listener))
     writer.transport.abort()
     assert recorder.data == HEAD

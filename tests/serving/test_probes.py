@@ -92,10 +92,10 @@ async def test_a_port_that_is_taken_is_named_with_its_flag(server, state, port):
 
 
 async def test_idle_connections_make_room_for_a_probe(server, get, port):
-    idle = [await asyncio.open_connection(HOST, port) for _ in range(LIMITS.most + 20)]
+    idle = [await asyncio.open_connection(HOST, port) for _ in range(LIMITS.max_connections + 20)]
     assert await get("/livez") == (200, "ok\n")
-    await until(lambda: open_ones(idle) <= LIMITS.most)
-    assert open_ones(idle) >= LIMITS.most - 1
+    await until(lambda: open_ones(idle) <= LIMITS.max_connections)
+    assert open_ones(idle) >= LIMITS.max_connections - 1
     for _, writer in idle:
         writer.transport.abort()
 

@@ -115,7 +115,7 @@ def tls() -> ssl.SSLContext:
 
 @pytest.fixture
 async def one(tmp_path: Path, tls: ssl.SSLContext) -> Connected:
-    return Connected(tmp_path, tls, TlsLimits(spare_records=SPARE)).shake()
+    return Connected(tmp_path, tls, TlsLimits(max_empty_records=SPARE)).shake()
 
 
 def test_no_older_version_than_1_2_is_spoken(tls):
@@ -137,7 +137,7 @@ async def test_some_new_keys_are_allowed_and_after_an_answer_again(one, times, i
         one.demand(10)
         one.say(HEAD)
         if is_answered:
-            one.stream.answered()
+            one.stream.mark_answered()
     assert one.below.is_aborted is is_aborted
     assert is_aborted or one.above.data == times * HEAD
 

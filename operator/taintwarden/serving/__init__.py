@@ -1,4 +1,4 @@
-"""What every process answers over HTTP: probes and metrics.
+"""HTTP servers of every process: probes and metrics.
 
 Thin: decode and pass on. Forbidden here: logic about pods, taints or time.
 """

@@ -1,4 +1,4 @@
-"""What Prometheus reads, made within a part of the time: it takes milliseconds of the event loop that evicts."""
+"""The metrics as text for Prometheus, made within a share of the time, because it blocks evictions for milliseconds."""
 
 import asyncio
 import time
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from aiohttp import web
 
 SHARE = 0.2
-"""Of the time, at most."""
+"""Maximum share of the time that is spent on expositions."""
 HEADERS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
 
 class Exposition:
-    """Answers with the metrics. Requests that come too soon after the last exposition wait, and share the next.
+    """Answers with the metrics. Requests that come too soon after the last exposition wait, and share the next one.
 
     Args:
-        make: makes the text.
-        seconds: measures how long that takes.
+        make: returns the text.
+        seconds: the clock that measures how long that takes.
 
     """
 
@@ -24,20 +24,20 @@ class Exposition:
         self._make = make
         self._seconds = seconds
         self._next: asyncio.Task[bytes] | None = None
-        self._rests_until = 0.0
+        self._idle_until = 0.0
 
     async def response(self) -> web.Response:
-        """The metrics, not older than the request."""
+        """Return the metrics, not older than the request."""
         if self._next is None:
             self._next = asyncio.create_task(self._make_next())
         return web.Response(body=await asyncio.shield(self._next), headers=HEADERS)
 
     async def _make_next(self) -> bytes:
         now = asyncio.get_running_loop().time
-        await asyncio.sleep(self._rests_until - now())
+        await asyncio.sleep(self._idle_until - now())
         self._next = None
         began = self._seconds()
         try:
             return self._make()
         finally:
-            self._rests_until = now() + (self._seconds() - began) * (1 / SHARE - 1)
+            self._idle_until = now() + (self._seconds() - began) * (1 / SHARE - 1)

@@ -1,4 +1,4 @@
-"""A web application on one port, within limits that no client can exceed."""
+"""An HTTP server on one port, with limits that no client can exceed."""
 
 import asyncio
 import ssl
@@ -11,33 +11,33 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.listening import ConnectionLimits, Listener
-from taintwarden.serving.seldom import Seldom
+from taintwarden.serving.log_limiter import LogLimiter
 
 MAX_HEADERS, MAX_FIELD_BYTES = 32, 4096
-"""Of one request. aiohttp's own limits allow a megabyte of headers, which takes two of memory for each connection."""
+"""Maximum number of headers of a request, and size of one. aiohttp's limits allow 1 MB, which takes 2 MB of memory."""
 SHUTDOWN_SECONDS = 60.0
 REFUSED_SECONDS = 0.01
-"""For a refusal of some hundred bytes to be sent."""
+"""Seconds for sending a refusal of some hundred bytes."""
 NO_HTTP = "no HTTP\n"
-"""The answer to what cannot be parsed. aiohttp's own repeats what was sent, four times as long."""
+"""Answer to a request that cannot be parsed. aiohttp's own repeats the request, four times as long."""
 
 
 class _Handler(web.RequestHandler):
-    """One connection, which ends with the first refusal. What cannot be answered is neither kept nor repeated.
+    """One connection, which ends with the first refusal. Data that cannot be parsed is neither kept nor repeated.
 
-    The frames that an error has passed through refer to it, and it to them: a cycle that keeps the connection and what
-    was read of it until the collector runs. The operator's runs seldom.
+    An error and the frames that it has passed through refer to each other. This cycle keeps the connection and its data
+    in memory until garbage is collected, which is seldom in the operator.
     """
 
     ends_at_once = False
-    """Whether it ends without a goodbye of TLS: what a client sends is decrypted until it has said one, too."""
-    is_logged: Seldom
-    """Whether an error of this kind is logged now: clients cause them as often as they like."""
+    """True to end without the closing messages of TLS: a client's data would be decrypted until it sends its own."""
+    may_log: LogLimiter
+    """Returns True if an error of this kind is logged now: clients cause errors as often as they like."""
     _is_refused = False
-    """Whether something could not be parsed. The parser would refuse what follows again, once for each piece of it."""
+    """True after data that could not be parsed. The parser would refuse each following piece again."""
 
     def data_received(self, data: bytes) -> None:
-        """Parse it, unless what came before could not be."""
+        """Parse data, unless earlier data could not be parsed."""
         if self._is_refused:
             return
         super().data_received(data)
@@ -51,7 +51,7 @@ class _Handler(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the response. aiohttp raises the one that says that there is no such path or method, and keeps it."""
+        """Send the response. aiohttp raises and keeps the one for an unknown path or method, so that one is copied."""
         if isinstance(resp, web.HTTPException):
             resp.__traceback__ = None
             resp = web.Response(status=resp.status, text=resp.text, headers=resp.headers)
@@ -62,9 +62,9 @@ class _Handler(web.RequestHandler):
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log an error of ours once in a while, and nothing of what clients send: a traceback has some kilobytes."""
+        """Log an error of ours once in a while, without data of clients: a traceback has some kilobytes."""
         error = kw.get("exc_info")
-        if not isinstance(error, HttpProcessingError) and self.is_logged(type(error)):
+        if not isinstance(error, HttpProcessingError) and self.may_log(type(error)):
             super().log_exception(*args, **kw)
 
     def handle_error(
@@ -74,7 +74,7 @@ class _Handler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to a request that failed."""
+        """Return the answer to a request that failed."""
         try:
             return super().handle_error(request, status, exc, NO_HTTP if status == 400 else message)
         finally:
@@ -83,17 +83,17 @@ class _Handler(web.RequestHandler):
 
 
 class HttpServer:
-    """Serves the application.
+    """Serves a web application.
 
     Args:
-        app: what answers.
+        app: the application.
         host: address to listen on; empty for every address of both families.
         port: the port.
         port_flag: the flag that sets the port, for errors.
         tls: the certificate to serve with; None for plain HTTP.
-        limits: what clients may take of the port.
-        shutdown_timeout: seconds for requests in progress when it stops.
-        parameters: of ``aiohttp.web.RequestHandler``, where its defaults do not suit.
+        limits: limits on the connections of the port.
+        shutdown_timeout: maximum seconds for requests in progress when the server stops.
+        parameters: arguments of ``aiohttp.web.RequestHandler``.
 
     """
 
@@ -113,17 +113,17 @@ class HttpServer:
         self._parameters = {"access_log": None, **bounds, **parameters}
         self._runner = web.AppRunner(app, shutdown_timeout=shutdown_timeout)
         self._host, self._port, self._port_flag = host, port, port_flag
-        self._takes_bodies = limits.takes_bodies
+        self._accepts_bodies = limits.accepts_bodies
         self._is_ending = False
-        self._is_logged = Seldom()
-        app.on_response_prepare.append(self._say_whether_it_is_the_last)
+        self._may_log = LogLimiter()
+        app.on_response_prepare.append(self._set_connection_header)
         self._listener = Listener(self._connection, tls, limits)
 
     async def start(self) -> None:
         """Listen.
 
         Raises:
-            ConfigError: the port is not to be had.
+            ConfigError: the server cannot listen on the port.
 
         """
         await self._runner.setup()
@@ -136,9 +136,9 @@ class HttpServer:
             raise ConfigError(msg) from error
 
     def end_after_answers(self) -> None:
-        """End each connection with its next answer, and say so: a client sends the next request to another replica.
+        """End each connection with its next answer, which says so: a client sends the next request to another replica.
 
-        One that is sent while we end the connection would be lost.
+        A request that is sent while the server ends the connection would be lost.
         """
         self._is_ending = True
 
@@ -148,18 +148,18 @@ class HttpServer:
         await self._runner.cleanup()
         self._listener.close()
 
-    def answered(self, request: web.Request) -> None:
-        """Its connection is of use, and is kept while others are closed for new ones."""
-        self._listener.answered(request.transport)
+    def mark_answered(self, request: web.Request) -> None:
+        """Mark the connection of a request as useful, so that others are closed first for new connections."""
+        self._listener.mark_answered(request.transport)
 
-    async def _say_whether_it_is_the_last(self, _: web.BaseRequest, response: web.StreamResponse) -> None:
+    async def _set_connection_header(self, _: web.BaseRequest, response: web.StreamResponse) -> None:
         if self._is_ending:
             response.force_close()
-            response.headers[CONNECTION] = "close"  # aiohttp has written the headers about it before
+            response.headers[CONNECTION] = "close"  # aiohttp has already set this header
 
     def _connection(self) -> web.RequestHandler:
         serve = self._runner.server
         assert serve is not None  # noqa: S101 - it is set up before anything is accepted
         made = _Handler(serve, loop=asyncio.get_running_loop(), **self._parameters)
-        made.ends_at_once, made.is_logged = not self._takes_bodies, self._is_logged
+        made.ends_at_once, made.may_log = not self._accepts_bodies, self._may_log
         return made

@@ -1,7 +1,7 @@
-"""Accepts connections, within limits that no client can exceed.
+"""Connections on a port, with limits that no client can exceed.
 
 A client costs memory before it is authenticated, with TLS some dozen kilobytes. So the number of connections is
-limited; beyond that the least useful one is closed for the next.
+limited, and at the limit the least useful one is closed for a new one.
 """
 
 import asyncio
@@ -18,38 +18,37 @@ import msgspec
 from taintwarden.serving.tls_stream import TlsLimits, TlsStream
 
 ACCEPT_RETRY_SECONDS = 1.0
-"""After a failure to accept, as when there are no file descriptors left."""
+"""Seconds after a failure to accept, for example without free file descriptors."""
 BACKLOG = 128
 HEAD_END = b"\r\n\r\n"
 READ_BYTES = 2**14
-"""At once. asyncio would read 256 KiB, and what aiohttp cannot parse stays in memory until the collector runs."""
+"""Maximum bytes of one read. asyncio reads 256 KiB, and unparsed data stay in memory until garbage is collected."""
 
 Factory = Callable[[], asyncio.Protocol]
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What clients may take of one port."""
+    """Limits on the connections of one port."""
 
-    most: int = 128
-    """At once. Three API servers keep some dozen each while hundreds of pods a second are created."""
+    max_connections: int = 128
+    """Maximum number of connections. Three API servers keep some dozen each while hundreds of pods a second start."""
     accept_interval_seconds: float = 0.0
-    """From one to the next at least."""
+    """Minimum seconds between two accepted connections."""
     tls: TlsLimits = TlsLimits()
     first_answer_seconds: float = 10.0
-    """From the handshake, if any: for the headers and the body of a first request, and its answer."""
-    takes_bodies: bool = True
-    """Whether what follows the headers of a request is read before that is answered. A body may take any time to parse:
-    it may be compressed, or have chunks of one byte.
+    """Maximum seconds from the end of the handshake, if any, to the answer to the first request."""
+    accepts_bodies: bool = True
+    """True if bodies of requests are read. Parsing one may take long: it may be compressed, or in chunks of one byte.
     """
 
 
 class Listener:
-    """Listens on one port, and bounds how many connections there are.
+    """Listens on one port, and limits the number of connections.
 
     Args:
-        make: makes what speaks on a connection.
+        make: returns the protocol of a new connection.
         tls: the certificate to serve with; None for plain connections.
-        limits: what clients may take.
+        limits: limits on the connections.
 
     """
 
@@ -65,17 +64,17 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._open: OrderedDict[int, _Connection] = OrderedDict()
-        """The one that was answered last stands at the end."""
+        """Connections by number. The one that was answered last is the last one."""
         self._next = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
     def start(self, host: str, port: int) -> None:
-        """Listen, on every address of both families where ``host`` is empty.
+        """Listen on ``host``; if it is empty, on every address of both families.
 
         Raises:
-            OSError: the port is not to be had.
+            OSError: the port cannot be used.
 
         """
         self._sockets = listen(host, port)
@@ -95,12 +94,12 @@ class Listener:
         for connection in tuple(self._open.values()):
             connection.end()
 
-    def answered(self, transport: asyncio.BaseTransport | None) -> None:
-        """A request on this connection was answered: it is of use."""
+    def mark_answered(self, transport: asyncio.BaseTransport | None) -> None:
+        """Mark a connection as useful, since a request on it was answered."""
         for key, connection in self._open.items():
             if connection.transport is transport:
                 self._open.move_to_end(key)
-                connection.answered()
+                connection.mark_answered()
                 return
 
     async def _accept(self, listening: socket.socket) -> None:
@@ -111,7 +110,7 @@ class Listener:
             except OSError:
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            if len(self._open) >= limits.most:
+            if len(self._open) >= limits.max_connections:
                 self._least_useful().end()
             self._next += 1
             key = self._next
@@ -123,15 +122,15 @@ class Listener:
         self._open.pop(key, None)
 
     def _least_useful(self) -> "_Connection":
-        """The oldest that nothing was answered to, else the one that was silent for the longest time."""
+        """Return the oldest connection without an answer, else the one that was silent for the longest time."""
         waiting = (one for one in self._open.values() if not one.is_useful)
         return next(waiting, None) or next(iter(self._open.values()))
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """One connection, from before its handshake to its end. What is said on it is the business of what ``make`` makes.
+    """One connection, from before its handshake to its end. Passes data to the protocol that ``make`` returned.
 
-    Once it is over it refers to nothing: its buffers would stay in memory until the collector runs.
+    Once it has ended it refers to nothing: its buffers would stay in memory until garbage is collected.
     """
 
     def __init__(
@@ -149,9 +148,9 @@ class _Connection(asyncio.BufferedProtocol):
         self._limits = limits
         self._buffer = memoryview(bytearray(READ_BYTES if tls is None else 0))
         self._head_tail = b""
-        """The last bytes of headers that have not ended yet."""
-        self._is_asked = False
-        """Whether the headers of a request were passed on, and nothing more is before it is answered."""
+        """Last bytes of headers that are not complete yet."""
+        self._is_processing = False
+        """True while a request is processed: its headers were passed on, and later data wait for its answer."""
         self._withheld = b""
         self._forget = forget
         self._overdue: asyncio.TimerHandle | None = None
@@ -161,14 +160,14 @@ class _Connection(asyncio.BufferedProtocol):
     async def _begin(self, accepted: socket.socket, lowest: asyncio.BaseProtocol) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: lowest, accepted)
-        except (OSError, asyncio.CancelledError) as error:  # it never was a connection
-            # asyncio's frames refer to the error, and the error to them: a cycle that keeps the connection's buffers.
+        except (OSError, asyncio.CancelledError) as error:  # there was no connection
+            # asyncio's frames and the error refer to each other, and keep the buffers of the connection in memory.
             error.__traceback__ = None
             accepted.close()
             self._forget()
 
     def end(self) -> None:
-        """End it now, whatever it does."""
+        """End the connection at once."""
         self._forget()
         if self._stream is not None:
             self._stream.abort()
@@ -177,22 +176,22 @@ class _Connection(asyncio.BufferedProtocol):
         self._task.cancel()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake, if any, is done."""
-        self.transport = cast("asyncio.Transport", transport)  # those of uvloop have other bases
+        """Begin to pass on data, after the handshake, if any."""
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's have other bases
         self._overdue = asyncio.get_running_loop().call_later(self._limits.first_answer_seconds, self._give_up)
         self._inner = self._make()
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Release everything that the connection refers to."""
         if self._overdue is not None:
             self._overdue.cancel()
         self._forget()
         self._inner.connection_lost(exc)
-        self.transport = self._stream = None  # uvloop's refers to methods of this connection
+        self.transport = self._stream = None  # uvloop's transport refers to methods of this connection
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to put what is read."""
+        """Return the buffer for the next read."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -200,33 +199,33 @@ class _Connection(asyncio.BufferedProtocol):
         self.data_received(bytes(self._buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what the client has sent."""
-        if self._limits.takes_bodies:
+        """Pass on data, without bodies unless ``accepts_bodies``."""
+        if self._limits.accepts_bodies:
             self._inner.data_received(data)
-        elif self._is_asked:
-            self._withheld += data  # what the transport had read before it paused
+        elif self._is_processing:
+            self._withheld += data  # data that the transport had read before it paused
         else:
             self._pass_head(data)
 
-    def answered(self) -> None:
-        """A request was answered. The next may come."""
+    def mark_answered(self) -> None:
+        """Mark the connection as useful, and read the next request."""
         self.is_useful = True
         if self._stream is not None:
-            self._stream.answered()
-        if self._is_asked and self.transport is not None and not self.transport.is_closing():
-            self._is_asked = False
+            self._stream.mark_answered()
+        if self._is_processing and self.transport is not None and not self.transport.is_closing():
+            self._is_processing = False
             withheld, self._withheld = self._withheld, b""
             self.transport.resume_reading()
             self._pass_head(withheld)
 
     def _pass_head(self, data: bytes) -> None:
-        """Pass on what belongs to the headers of one request."""
+        """Pass on data up to the end of the headers of one request."""
         known = len(self._head_tail)
         end = (self._head_tail + data).find(HEAD_END)
         if end < 0:
             self._head_tail = (self._head_tail + data)[1 - len(HEAD_END) :]
         else:
-            self._head_tail, self._is_asked = b"", True
+            self._head_tail, self._is_processing = b"", True
             cut = end + len(HEAD_END) - known
             data, self._withheld = data[:cut], data[cut:]
             if self.transport is not None:
@@ -252,10 +251,10 @@ class _Connection(asyncio.BufferedProtocol):
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on ``host``; where it is empty, on all addresses of those families that the machine has.
+    """Return sockets that listen on ``host``; if it is empty, on all addresses of the families that the machine has.
 
     Raises:
-        OSError: the port is not to be had.
+        OSError: the port cannot be used.
 
     """
     found: list[socket.socket] = []
@@ -274,5 +273,5 @@ def listen(host: str, port: int) -> list[socket.socket]:
     if missing is not None and not found:
         raise missing
     for one in found:
-        one.setblocking(False)  # noqa: FBT003 - that is how it is called
+        one.setblocking(False)  # noqa: FBT003 - it takes no keyword
     return found

@@ -1,4 +1,4 @@
-"""/metrics over HTTPS, for clients that the API server authorizes."""
+"""An HTTPS server of /metrics, for clients that the API server authorizes."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.serving.tls_stream import server_context
 from taintwarden.settings import CommonSettings
 
-LIMITS = ConnectionLimits(most=16, accept_interval_seconds=0.02, takes_bodies=False)
-"""Some Prometheus servers keep one connection each. A handshake costs a millisecond of the event loop that evicts."""
+LIMITS = ConnectionLimits(max_connections=16, accept_interval_seconds=0.02, accepts_bodies=False)
+"""Limits for some Prometheus servers with one connection each. A handshake blocks evictions for a millisecond."""
 MAX_TOKEN_BYTES = 8190
-"""Of the header with the token: those of some identity providers have some kilobytes."""
+"""Maximum bytes of the header with the token. Tokens of some identity providers have some kilobytes."""
 RELOAD_SECONDS = 60.0
 STOP_SECONDS = 1.0
 SELF_SIGNED_SECONDS = 10 * 365 * 86400.0
-"""Clients cannot verify it, so a rotation has no benefit. Each start creates a new one."""
+"""Lifetime of the self-signed certificate. Clients cannot verify it, so rotating it has no benefit."""
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 _STATUS = {Access.UNKNOWN: 401, Access.FORBIDDEN: 403, Access.BUSY: 429, Access.UNDECIDED: 503}
 
@@ -33,14 +33,14 @@ log = structlog.get_logger()
 
 
 class MetricsServer(HttpServer):
-    """The metrics of one replica, if they have a port of their own.
+    """The metrics of one replica, if ``metrics_port`` is set.
 
     Args:
-        settings: where to listen, and where the certificate is.
-        client: the session to ask the API server with.
-        metrics: the exposition.
+        settings: host, port and folder of the certificate.
+        client: the session for access reviews.
+        metrics: returns the metrics.
         clock: both clocks.
-        reload_seconds: from one look at the certificate to the next.
+        reload_seconds: seconds between reads of the certificate.
 
     """
 
@@ -69,7 +69,7 @@ class MetricsServer(HttpServer):
             self._tls,
             LIMITS,
             shutdown_timeout=STOP_SECONDS,
-            lingering_time=0.0,  # no body is waited for
+            lingering_time=0.0,  # do not wait for bodies
             max_field_size=MAX_TOKEN_BYTES,
         )
 
@@ -77,7 +77,7 @@ class MetricsServer(HttpServer):
         """Listen.
 
         Raises:
-            ConfigError: the certificate cannot be used, or the port is not to be had.
+            ConfigError: the certificate or the port cannot be used.
 
         """
         if not self._port:
@@ -101,7 +101,7 @@ class MetricsServer(HttpServer):
     async def _scrape(self, request: web.Request) -> web.Response:
         access = await self._scrapers.access(request.headers.get("Authorization", ""))
         if access is Access.ALLOWED:
-            self.answered(request)
+            self.mark_answered(request)
             return await self._exposition.response()
         refusal = web.Response(status=_STATUS[access], text=access.value + "\n")
         if access is Access.UNKNOWN:
@@ -109,7 +109,7 @@ class MetricsServer(HttpServer):
         return refusal
 
     async def _reload(self) -> None:
-        """Serve another certificate soon after it was written."""
+        """Load the certificate periodically, to serve a new one soon after it was written."""
         while True:
             await asyncio.sleep(self._reload_seconds)
             try:
@@ -119,7 +119,7 @@ class MetricsServer(HttpServer):
 
     def _load(self) -> None:
         if not self._folder:
-            # Loads cryptography, which the operator needs for nothing else.
+            # The import loads cryptography, which the operator needs for nothing else.
             from taintwarden.serving.pairs import make_pair  # noqa: PLC0415
 
             pair = make_pair(["taintwarden"], self._clock().wall, lifetime_seconds=SELF_SIGNED_SECONDS)

@@ -1,6 +1,6 @@
-"""One certificate with its key, in PEM: creating it, and reading one that another program may have created.
+"""Certificates with their keys in PEM: creating a pair, and reading one that another program may have created.
 
-A certificate is a server's, or that of an authority that signs those of servers.
+A certificate is that of a server, or of an authority that signs certificates of servers.
 """
 
 import datetime
@@ -17,11 +17,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFETIME_SECONDS = 90 * 86400.0
 AUTHORITY_SECONDS = 10 * 365 * 86400.0
 SLACK_SECONDS = 3600.0
-"""Valid since so long ago, for API servers whose clocks are behind."""
+"""Seconds by which a certificate is valid before its creation, for API servers whose clocks are behind."""
 MAX_COMMON_NAME = 64
 _UNREADABLE = (
     ValueError,
-    TypeError,  # a key wants a password
+    TypeError,  # the key is encrypted
     UnsupportedAlgorithm,
     x509.ExtensionNotFound,
     x509.InvalidVersion,
@@ -31,14 +31,11 @@ _UNREADABLE = (
 
 
 class UnusablePair(ValueError):  # noqa: N818 - reads as what it says
-    """These bytes are no certificate with its key; the message says what is wrong with them."""
+    """A certificate or its key is unusable; the message says why."""
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A certificate (with its chain, if it has one) and its key. Times are seconds since the Unix epoch.
-
-    An authority has no ``names``.
-    """
+    """A certificate, perhaps with its chain, and its key. Times are Unix times in seconds. An authority has no names."""
 
     certificate: bytes
     key: bytes
@@ -48,16 +45,16 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def lifetime(self) -> float:
-        """Seconds from its first moment to its last."""
+        """Seconds for which the certificate is valid."""
         return self.ends_at - self.begins_at
 
 
 def make_pair(
     names: Sequence[str], now: float, authority: Pair | None = None, lifetime_seconds: float = LIFETIME_SECONDS
 ) -> Pair:
-    """A certificate for a server with these names, which ``authority`` signs and does not survive.
+    """Create a certificate for a server with these names, signed by ``authority`` and not valid for longer than that.
 
-    Without one it signs itself: a client that trusts it trusts no other certificate.
+    Without an authority it is self-signed: a client that trusts it trusts no other certificate.
     """
     ends_at = now + lifetime_seconds if authority is None else min(now + lifetime_seconds, authority.ends_at)
     builder = (
@@ -69,16 +66,16 @@ def make_pair(
 
 
 def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> Pair:
-    """The certificate of an authority for the server ``name``: it signs certificates of servers, and no authorities."""
+    """Create an authority for the server ``name``. It signs certificates of servers, and no authorities."""
     builder = _builder(now, now + lifetime_seconds, is_authority=True)
     return read_pair(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None), is_authority=True)
 
 
 def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> Pair:
-    """What these bytes of a server, or of an authority, are, whatever their validity.
+    """Read the pair of a server or of an authority, which may have expired.
 
     Raises:
-        UnusablePair: they are no certificate of that kind and its key, or not of each other.
+        UnusablePair: the certificate or the key is invalid, of another kind, or they do not belong together.
 
     """
     if not certificate or not key:
@@ -111,14 +108,14 @@ def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> 
 
 
 def trusts(bundle: bytes, certificate: bytes) -> bool:
-    """Whether ``bundle`` alone suffices to trust a server with this ``certificate`` (and its chain), if it is valid."""
+    """Return True if ``bundle`` alone suffices to trust a server with this valid ``certificate`` and its chain."""
     roots = _certificates(bundle)
     chain = _certificates(certificate)
     return any(one == root or _is_issued_by(one, root) for one in chain for root in roots)
 
 
 def is_contained(certificate: bytes, bundle: bytes) -> bool:
-    """Whether the first of ``certificate`` is one of ``bundle``, however they are written."""
+    """Return True if ``bundle`` contains the first certificate of ``certificate``, in any notation."""
     return any(one in _certificates(bundle) for one in _certificates(certificate)[:1])
 
 
@@ -150,7 +147,7 @@ def _builder(now: float, ends_at: float, *, is_authority: bool) -> x509.Certific
 
 
 def _usage(*, is_authority: bool) -> x509.KeyUsage:
-    """RFC 5280, 4.2.1.3: the elliptic key of a server signs, that of an authority signs certificates."""
+    """Return the key usage (RFC 5280, 4.2.1.3): a server signs data, an authority signs certificates."""
     return x509.KeyUsage(
         digital_signature=not is_authority,
         content_commitment=False,
@@ -165,9 +162,9 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
 
 
 def _signed(builder: x509.CertificateBuilder, common_name: str, authority: Pair | None) -> tuple[bytes, bytes]:
-    """Certificate and key in PEM, signed by the authority, or by the key itself."""
+    """Return certificate and key in PEM, signed by the authority, or self-signed."""
     key = ec.generate_private_key(ec.SECP256R1())
-    # The number tells subjects apart: OpenSSL looks for issuers by name.
+    # The number distinguishes subjects: OpenSSL looks for issuers by name.
     issuer = subject = x509.Name(
         [
             x509.NameAttribute(NameOID.COMMON_NAME, common_name[:MAX_COMMON_NAME]),

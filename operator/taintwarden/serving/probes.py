@@ -1,4 +1,4 @@
-"""/livez, /readyz and /metrics over plain HTTP, for the kubelet and Prometheus."""
+"""An HTTP server of /livez, /readyz and /metrics, for the kubelet and Prometheus."""
 
 from collections.abc import Callable
 
@@ -9,21 +9,19 @@ from taintwarden.serving.http_server import HttpServer
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.settings import CommonSettings
 
-LIMITS = ConnectionLimits(most=64, accept_interval_seconds=0.005, takes_bodies=False)
-"""The kubelet, and some Prometheus servers. Each connection has one request, and ten seconds for it, which costs half a
-millisecond of the event loop that evicts.
-"""
+LIMITS = ConnectionLimits(max_connections=64, accept_interval_seconds=0.005, accepts_bodies=False)
+"""Limits for the kubelet and some Prometheus servers. A request takes half a millisecond of the time for evictions."""
 STOP_SECONDS = 1.0
 
 
 class ProbeServer(HttpServer):
-    """The plain port of one process.
+    """The HTTP port of one process.
 
     Args:
-        settings: where to listen, and whether /metrics has a port of its own.
-        unready: why this replica does not serve yet, empty if it does.
-        dead: why it should be restarted, empty if it should not.
-        metrics: the exposition.
+        settings: host and port, and whether /metrics has a port of its own.
+        unready: returns why this replica is not ready; empty if it is.
+        dead: returns why the process must be restarted; empty if it need not be.
+        metrics: returns the metrics.
 
     """
 
@@ -57,9 +55,9 @@ class ProbeServer(HttpServer):
             "--http-port",
             limits=LIMITS,
             shutdown_timeout=STOP_SECONDS,
-            lingering_time=0.0,  # no body is waited for
+            lingering_time=0.0,  # do not wait for bodies
         )
-        self.end_after_answers()  # one request each: the limit on connections is one on requests
+        self.end_after_answers()  # with one request each, the limit on connections limits requests
 
 
 def _answer(problem: str) -> web.Response:

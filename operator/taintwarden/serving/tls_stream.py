@@ -1,7 +1,7 @@
-"""TLS on a connection that was accepted, with a limit on records that carry nothing of a request.
+"""TLS for a server, with a limit on records that contain no data of a request.
 
-That of the event loops has none. In TLS 1.3 a client may demand new keys as often as it likes, before it has asked for
-anything: 27 bytes that cost 50 µs, and OpenSSL processes all that it is given in one call.
+The TLS of the event loops has no such limit. In TLS 1.3 a client may request new keys as often as it likes, before its
+first request: 27 bytes cost 50 µs, and OpenSSL processes all its input in one call.
 """
 
 import asyncio
@@ -12,18 +12,17 @@ from typing import Any, cast
 import msgspec
 
 READ_BYTES = 2**14
-"""At once."""
+"""Maximum bytes of one read."""
 HEADER_BYTES = 5
-"""Of a record. The last two are the length of the rest."""
+"""Size of the header of a record. Its last two bytes are the length of the rest."""
 PLAIN_BYTES = 2**14
-"""That a record carries at most: a read returns those of one."""
+"""Maximum plain bytes of a record: a read returns those of one."""
 
 
 def server_context() -> ssl.SSLContext:
-    """A context without a certificate yet: TLS 1.2 and 1.3.
+    """Return a context for TLS 1.2 and 1.3, without a certificate yet.
 
-    In 1.3 a client may demand new keys without an end: :class:`TlsStream` cuts it. In 1.2 it cannot begin another
-    handshake.
+    :class:`TlsStream` limits requests for new keys in 1.3. In 1.2 clients cannot begin another handshake.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -32,24 +31,24 @@ def server_context() -> ssl.SSLContext:
 
 
 class TlsLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one client may take."""
+    """Limits on one connection."""
 
     handshake_seconds: float = 5.0
     closing_seconds: float = 1.0
-    """For the other side to agree to the end of a connection."""
-    spare_records: int = 32
-    """That carry nothing of a request, until one is answered. A handshake has fewer than ten."""
+    """Maximum seconds until the client confirms the end of the connection."""
+    max_empty_records: int = 32
+    """Maximum number of records without data of a request, until one is answered. A handshake has fewer than ten."""
 
 
 class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
-    """The protocol of a plain transport, and the transport of what speaks above it.
+    """The protocol of a plain transport, and the transport of the protocol above it.
 
-    Once it is over it refers to nothing: its buffers would stay in memory until the collector runs.
+    Once it has ended it refers to nothing: its buffers would stay in memory until garbage is collected.
 
     Args:
-        above: what speaks. It is not made before the handshake is done, and may be lost before that.
+        above: the protocol. Its connection is made after the handshake, and may be lost before it.
         tls: the certificate to serve with.
-        limits: what the client may take.
+        limits: limits on the connection.
 
     """
 
@@ -64,33 +63,33 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_open = self._is_paused = self._is_closing = False
         self._header = b""
         self._left = 0
-        """Bytes of the current record that are still to come after its header."""
-        self._spare = 0
-        """Records that have carried nothing of a request since the last answer."""
+        """Bytes of the current record that have not arrived yet, after its header."""
+        self._empty_records = 0
+        """Number of records without data of a request since the last answer."""
 
-    def answered(self) -> None:
-        """A request was answered. What comes now is of the next."""
-        self._spare = 0
+    def mark_answered(self) -> None:
+        """Begin to count the records of the next request."""
+        self._empty_records = 0
 
     # -- of the plain transport --------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client may begin its handshake."""
-        self._below = cast("asyncio.Transport", transport)  # those of uvloop have other bases
+        """Wait for the handshake of the client."""
+        self._below = cast("asyncio.Transport", transport)  # uvloop's have other bases
         if self._is_closing:
             self.abort()
         else:
             self._end_after(self._limits.handshake_seconds)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to put what is read."""
+        """Return the buffer for the next read."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Decrypt it record by record, and pass on what they carry; or end the connection."""
+        """Decrypt data record by record and pass it on, or end the connection at the limit."""
         data = self._buffer[:nbytes]
-        while data and self._spare <= self._limits.spare_records:
-            size = self._of_record(data)
+        while data and self._empty_records <= self._limits.max_empty_records:
+            size = self._count_record_bytes(data)
             if not self._is_closing:
                 self._incoming.write(data[:size])
                 if not self._left or not self._is_open:
@@ -99,8 +98,8 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         if data:
             self.abort()
 
-    def _of_record(self, data: memoryview) -> int:
-        """How many of these bytes belong to the header of the current record, or to what follows it."""
+    def _count_record_bytes(self, data: memoryview) -> int:
+        """Return how many of these bytes belong to the header of the current record, or to the rest of it."""
         if self._left:
             size = min(len(data), self._left)
             self._left -= size
@@ -111,11 +110,11 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
                 return size
             self._left = int.from_bytes(self._header[-2:])
             self._header = b""
-        self._spare += not self._left
+        self._empty_records += not self._left
         return size
 
     def eof_received(self) -> bool | None:
-        """Without a goodbye of TLS. The plain transport sends what was written, and ends."""
+        """End the connection after sending what was written, without the closing messages of TLS."""
         if self._is_open and not self._is_closing and self._above is not None:
             self._above.eof_received()
         self._is_closing = True
@@ -132,7 +131,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
             self._above.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Release everything that the stream refers to."""
         self._is_closing = True
         if self._overdue is not None:
             self._overdue.cancel()
@@ -143,7 +142,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
     # -- of what speaks above it -------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the connection."""
+        """Return information about the connection."""
         match name:
             case "peercert":
                 return self._tls.getpeercert() if self._is_open else default
@@ -153,50 +152,50 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
                 return default if self._below is None else self._below.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
-        """Whether nothing more can be sent."""
+        """Return True if nothing more can be sent."""
         return self._is_closing
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt and send it."""
+        """Encrypt and send data."""
         if self._is_closing or not data:
             return
         rest = memoryview(data)
         while rest:
-            rest = rest[self._tls.write(rest) :]  # a record at a time
+            rest = rest[self._tls.write(rest) :]  # one record
         self._flush()
 
     def get_write_buffer_size(self) -> int:
-        """How many bytes wait for the client."""
+        """Return the number of bytes that wait for the client."""
         return 0 if self._below is None else self._below.get_write_buffer_size()
 
     def pause_reading(self) -> None:
-        """Leave what comes where it is, encrypted."""
+        """Stop reading, so that data stay encrypted in the kernel."""
         self._is_paused = True
         if self._below is not None:
             self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Resume reading, beginning with data that have arrived."""
         self._is_paused = False
         if self._below is not None and not self._is_closing:
             self._below.resume_reading()
             asyncio.get_running_loop().call_soon(self._advance)
 
     def close(self) -> None:
-        """Send what was written and a goodbye, and end it when the client has agreed or does not for a while."""
+        """Send what was written and the closing message, and end when the client confirms it or the time is over."""
         if self._is_closing:
             return
-        with contextlib.suppress(ssl.SSLError):  # the client has said none yet, or there was no handshake
+        with contextlib.suppress(ssl.SSLError):  # the client has not closed yet, or there was no handshake
             self._tls.unwrap()
         self._flush()
         self._is_closing = True
         if self._below is not None:
             self._below.write_eof()
-            self._below.resume_reading()  # what comes until the client agrees is dropped
+            self._below.resume_reading()  # data before the confirmation are dropped
             self._end_after(self._limits.closing_seconds)
 
     def abort(self) -> None:
-        """End it now."""
+        """End the connection at once."""
         self._is_closing = True
         if self._below is not None:
             self._below.abort()
@@ -209,7 +208,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._overdue = asyncio.get_running_loop().call_later(seconds, self.abort)
 
     def _advance(self) -> None:
-        """Continue the handshake, or decrypt what the client says."""
+        """Continue the handshake, or decrypt data."""
         try:
             if not self._is_open and not self._is_closing:
                 self._tls.do_handshake()
@@ -218,7 +217,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
         except ssl.SSLWantReadError:
             self._flush()
-        except ssl.SSLError:  # what it sends is no TLS, or its certificate is not accepted
+        except ssl.SSLError:  # the data are no TLS, or the certificate is not accepted
             self.close()
 
     def _begin(self) -> None:
@@ -230,16 +229,16 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
             self._above.connection_made(self)
 
     def _read(self) -> None:
-        """Pass on what can be decrypted."""
+        """Pass on data that can be decrypted."""
         while not self._is_paused and not self._is_closing and self._above is not None:
-            if not (data := self._tls.read(PLAIN_BYTES)):  # a goodbye
+            if not (data := self._tls.read(PLAIN_BYTES)):  # the closing message
                 self._above.eof_received()
                 self.close()
                 return
-            self._spare -= 1
+            self._empty_records -= 1
             self._above.data_received(data)
 
     def _flush(self) -> None:
-        """Send what OpenSSL has written."""
+        """Send the output of OpenSSL."""
         if self._below is not None and (data := self._outgoing.read()):
             self._below.write(data)

@@ -77,7 +77,7 @@ class HttpsServer(HttpServer):
             **keeping,
         )
         super().__init__(
-            make_app(self._refuse, self.answered),
+            make_app(self._refuse, self.mark_answered),
             settings.http_host,
             settings.webhook_port,
             "--webhook-port",

@@ -1,17 +1,17 @@
-"""What clients can cause is logged once in a while: they choose how often they cause it."""
+"""A limit on log lines that clients can cause as often as they like."""
 
 import time
 from collections.abc import Callable
 
 LOG_SECONDS = 60.0
-"""From one line to the next about the same."""
+"""Minimum seconds between two lines about the same subject."""
 
 
-class Seldom:
-    """Says whether to log something.
+class LogLimiter:
+    """Decides whether to log.
 
     Args:
-        now: a clock that does not jump.
+        now: a monotonic clock.
 
     """
 
@@ -20,7 +20,7 @@ class Seldom:
         self._next: dict[object, float] = {}
 
     def __call__(self, about: object) -> bool:
-        """Whether to log this; ``about`` can be hashed, and is one of few."""
+        """Return True if a line about this may be logged now. ``about`` is hashable, with few different values."""
         now = self._now()
         if now < self._next.get(about, now):
             return False
