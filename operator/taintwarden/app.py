@@ -1,6 +1,6 @@
-"""The composition root: the one place that creates and connects the objects.
+"""The composition root, which creates and connects all objects.
 
-``taintwarden run`` and plain ``kopf run -A -m taintwarden.kopf_run`` both end up here.
+``taintwarden run`` and plain ``kopf run -A -m taintwarden.kopf_run`` both use it.
 """
 
 import asyncio
@@ -47,42 +47,43 @@ from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import CustomObject
 from taintwarden.kube.wire.resources import BUDGETS, CONTROLLERS, DEPLOYMENTS, NAMESPACES, NODES, PODS, Resource
-from taintwarden.plugin import LABELLER, TAINT_SOURCE, LabellerPlugin, SourcePlugin, installed
+from taintwarden.plugin import LABELLER, TAINT_SOURCE, LabellerPlugin, SourcePlugin, load_plugin
 from taintwarden.serving.metrics_server import MetricsServer
 from taintwarden.serving.probes import ProbeServer
 from taintwarden.settings import Settings
 from taintwarden.telemetry.metrics import Metrics, Process
 
 COLLECTOR_THRESHOLDS = (5_000, 2, 1_000)
-"""Pods are no garbage and have no cycles: to look at all of them again is a long pause for nothing."""
+"""Thresholds of the garbage collector: scanning all pods would be a long pause, and they form no cycles."""
 STARTING_SECONDS = 30.0
-"""How long an API server may take to be reached and to get ready. Then the process ends, and is started again later."""
+"""Maximum seconds until the API server is reachable and ready. After that the process ends, to be started again later.
+"""
 
 log = structlog.get_logger()
 
 
 class AppTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """Durations of one operator. One value that is handed in, so that tests hand in a shorter one."""
+    """Durations of one operator. Tests pass shorter ones."""
 
     streams: StreamTimings = StreamTimings()
     machine: Timings = Timings()
     lease: LeaseTimings = LeaseTimings()
     refresh_seconds: float = REFRESH_SECONDS
-    """Between two reports of all policies at least."""
+    """Minimum seconds between two reports of all policies."""
     starting_seconds: float = STARTING_SECONDS
-    """How long it waits for the API server when it starts."""
+    """Maximum seconds to wait for the API server at the start."""
     stop_seconds: float = 5.0
-    """How long the operator waits for calls in progress when it stops."""
+    """Maximum seconds to wait for calls in progress when the operator stops."""
 
 
 class App:
     """One running operator.
 
     Args:
-        settings: process settings.
-        connection: the cluster.
-        clock: both clocks.
-        timings: how long it waits for what.
+        settings: settings of the process.
+        connection: address and credentials of the API server.
+        clock: reads both clocks, wall and monotonic.
+        timings: durations of the operator.
 
     """
 
@@ -102,10 +103,10 @@ class App:
         self._calls: set[asyncio.Task[None]] = set()
         self._taking_over: asyncio.Task[None] | None = None
         self._events_dropped = 0
-        """What the metric has counted."""
+        """Number of dropped Events that the metric includes."""
         gates = settings.gates
-        source: SourcePlugin | None = installed(TAINT_SOURCE)
-        labeller: LabellerPlugin | None = installed(LABELLER)
+        source: SourcePlugin | None = load_plugin(TAINT_SOURCE)
+        labeller: LabellerPlugin | None = load_plugin(LABELLER)
         self.metrics = Metrics(Process.OPERATOR)
         self.client = Client(
             connection,
@@ -195,24 +196,24 @@ class App:
 
     @classmethod
     async def connect(cls, settings: Settings, timings: AppTimings = AppTimings()) -> Self:  # noqa: B008 - it is frozen
-        """Build the app and see that the cluster answers.
+        """Create the app, and check that the API server serves our custom resources.
 
         Raises:
-            KubeError: it does not, or has not what we need.
+            KubeError: the API server cannot be used, or does not serve them.
 
         """
         app = cls(settings, Connection.load(settings.kubeconfig, settings.context), timings=timings)
         await app.client.__aenter__()
         try:
             for resource in (POLICIES, PROFILES):
-                await app._see_definition(resource)
+                await app._await_definition(resource)
         except BaseException:
             await app.client.__aexit__()
             raise
         return app
 
     async def start(self) -> None:
-        """Begin to follow the cluster; lead and decide as soon as everything is known."""
+        """Begin to follow the cluster. Lead and decide as soon as everything was listed."""
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         settings = self.settings
         for server in self._servers:
@@ -245,7 +246,7 @@ class App:
         log.info("operator-stopped", identity=self.settings.identity)
 
     async def _sync(self) -> None:
-        """Wait until everything was listed once, then decide."""
+        """Wait until everything was listed once, then begin to decide."""
         began = self._clock().monotonic
         await self.following.all_listed()
         self._feed(events.Synced())
@@ -256,9 +257,9 @@ class App:
         self._task(self.lease.run())
 
     def _policies_changed(self, policies: tuple[Policy, ...]) -> None:
-        """Other policies are in force. What they name and was not read of nodes or controllers is read again.
+        """Feed changed policies to the machine, and list again nodes or controllers of which they need other fields.
 
-        Until the controllers are, no pod is evicted: which of them count together is not known.
+        Until the controllers are listed, no pod is evicted, because it is unknown which pods count together.
         """
         reads_more = self._decoder.follow(policies)
         for resource in CONTROLLERS:
@@ -273,10 +274,11 @@ class App:
         if reads_more:
             self.following.list_again(NODES)
 
-    async def _see_definition(self, resource: Resource[CustomObject]) -> None:
-        """See that a kind is served. The server may have to get ready first: after its start, or for the definition.
+    async def _await_definition(self, resource: Resource[CustomObject]) -> None:
+        """Wait until the API server serves this kind. It may not be ready after its start, or after that of a
+        definition.
 
-        A node that has just booted may not reach it yet: its pods start before the rules of its Services are there.
+        Right after a node has booted, its pods cannot reach the API server: the rules of its Services do not exist yet.
         """
         ends_at = self._clock().monotonic + self._timings.starting_seconds
         while True:
@@ -302,11 +304,11 @@ class App:
         task = asyncio.create_task(work)
         among.add(task)
         task.add_done_callback(among.discard)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._task_ended)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """A task that fails is a fault of ours: end, and let a fresh process start from what the cluster knows."""
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """End the process after a failed task, which is a bug: a new process starts from the state of the cluster."""
         if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
             self.failure = error
             log.critical("task-failed", exc_info=error)
@@ -326,7 +328,7 @@ class App:
             self._lead(leading=False)
 
     async def _take_over(self) -> None:
-        """Read the policies again: their status has what the previous leader has written of the guards."""
+        """Read the policies again, whose status contains the guard records of the previous leader."""
         await self.following.policies_listed()
         self.guards.restore()
         self._lead(leading=True)
@@ -338,14 +340,14 @@ class App:
         self.status.refresh()
 
     def _feed(self, event: events.Event) -> None:
-        if self._labeller is not None:  # first: replacements of evicted pods are placed by labels
+        if self._labeller is not None:  # first, because labels place the replacements of evicted pods
             self._labeller.take(event)
         self.loop.feed(event)
 
-    # -- what probes and metrics say -----------------------------------------------------------------------------------
+    # -- probes and metrics --------------------------------------------------------------------------------------------
 
     def unready(self) -> str:
-        """Why this replica may not decide; empty if it may."""
+        """Return why this replica may not decide; empty if it may."""
         view = self.machine.view
         if not view.is_synced:
             return "the cluster is not fully known yet"
@@ -356,11 +358,11 @@ class App:
         return "" if self.lease.has_leader else "no replica leads, so no pod is evicted"
 
     def dead(self) -> str:
-        """Why the process has to be started again; empty if it works."""
+        """Return why the process has to be restarted; empty if it works."""
         return f"a task failed: {self.failure}" if self.failure else ""
 
     def exposition(self) -> bytes:
-        """The metrics, as of now."""
+        """Return the current metrics."""
         self.metrics.events_dropped.inc(self.recorder.dropped - self._events_dropped)
         self._events_dropped = self.recorder.dropped
         self.metrics.stale_view.set(not self.machine.view.is_synced or self.machine.view.is_blind)
@@ -368,10 +370,10 @@ class App:
 
 
 async def run(settings: Settings, timings: AppTimings = AppTimings()) -> BaseException | None:  # noqa: B008 - it is frozen
-    """Run the operator until it is stopped; the error that made it fail, if any.
+    """Run the operator until it is stopped. Return the error that made it fail, if any.
 
     Raises:
-        KubeError: the cluster cannot be used.
+        KubeError: the API server cannot be used.
 
     """
     app = await App.connect(settings, timings)

@@ -1,6 +1,6 @@
-"""What ``kopf run -A -m taintwarden.kopf_run`` loads: the operator, with settings from the environment.
+"""The module for ``kopf run -A -m taintwarden.kopf_run``: the operator, with settings from the environment.
 
-kopf is the host: it starts and stops the operator, and handles signals. It follows no object, so it writes to none.
+kopf is the host: it starts and stops the operator, and handles signals. It follows no objects, and writes none.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ from taintwarden.settings import load_settings
 from taintwarden.telemetry.logs import configure_logs
 
 BACK_OFFS = itertools.repeat(2)
-"""An API server may be away for long; kopf would end the operator when its list of back-offs ends."""
+"""Seconds between kopf's attempts, without an end: kopf would stop the operator after the last one."""
 
 
 def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]) -> None:
-    """Register start, login and stop."""
+    """Register the handlers for start, login and stop."""
 
     @kopf.on.startup(registry=registry)
     async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
@@ -50,17 +50,17 @@ def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]
 
 @dataclasses.dataclass(frozen=True)
 class Login(kopf.ConnectionInfo):
-    """Our own connection in kopf's form. At its start kopf asks the API server for its groups, whatever it follows."""
+    """Our connection as kopf's. At its start kopf requests the groups of the API server, even if it follows nothing."""
 
     tls: ssl.SSLContext | None = None
 
     def as_ssl_context(self) -> ssl.SSLContext:
-        """The context that our own requests use: kopf's would verify more than API servers' certificates have."""
+        """Return the context of our own requests. kopf's is stricter than the certificates of many API servers."""
         return self.tls or super().as_ssl_context()
 
 
 def connection_info(connection: Connection) -> kopf.ConnectionInfo:
-    """The same credentials in kopf's form, requested again whenever the server rejects them."""
+    """Return our credentials as kopf's, which are requested again when the server rejects them."""
     scheme, _, token = (connection.renew().authorization or "").partition(" ")
     return Login(
         server=connection.server,

@@ -1,4 +1,4 @@
-"""What installed distributions add to the operator, each as an entry point: a source of taints, a writer of labels."""
+"""Plugins from installed distributions, each an entry point: a source of taints, and a labeller of nodes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import entry_points
@@ -21,37 +21,37 @@ class SourceFollowing(Protocol):
     """The streams of a source."""
 
     def policies_changed(self, policies: Iterable[Policy]) -> None:
-        """Other policies are in force: follow what they need, and nothing else."""
+        """Follow what these policies need, and nothing else."""
 
 
 class SourcePlugin(Protocol):
-    """Offers taints beside those of nodes."""
+    """A source of taints besides those of nodes."""
 
     new_source: NewSource
-    """Makes the part that knows the taints: without I/O, as the machine that asks it."""
+    """Creates the part that knows the taints, which like the machine does no I/O."""
     new_following: Callable[[Client, Feed, Metrics, StreamTimings, Spawn], SourceFollowing]
-    """Makes the part that lists and watches: what its streams deliver is fed to the machine."""
+    """Creates the part that lists and watches, and feeds events to the machine."""
 
 
 class Labeller(Protocol):
-    """Writes labels of nodes. The machine decides without them, and knows nothing of them."""
+    """Writes labels of nodes. The machine decides without it, and does not know it."""
 
     def take(self, event: Event) -> None:
-        """An event that the machine is going to see."""
+        """Process an event before the machine does."""
 
 
 class LabellerPlugin(Protocol):
-    """Offers a labeller."""
+    """A plugin that provides a labeller."""
 
     Labeller: Callable[[Client, Fence, Callable[[Sequence[object]], None], Spawn], Labeller]
-    """Makes it: from the session to use, whether the lease is held, what takes notices, and what starts tasks."""
+    """Creates it from the session, the lease's state, a receiver of notices, and a starter of tasks."""
 
 
-def installed(group: str) -> Any:
-    """What is installed for this purpose: an object with the attributes of its protocol. None: nothing is.
+def load_plugin(group: str) -> Any:
+    """Return the installed plugin of this group, an object with the attributes of its protocol; None if there is none.
 
     Raises:
-        RuntimeError: several distributions offer one.
+        RuntimeError: several distributions provide one.
 
     """
     found = list(entry_points(group=group))

@@ -1,4 +1,4 @@
-"""Process settings, validated once. Policies are objects of the cluster, not flags."""
+"""Settings of the processes. Policies are objects of the cluster, not flags."""
 
 import math
 import os
@@ -11,8 +11,8 @@ import msgspec
 from taintwarden.engine.model import Gates
 
 PREFIX = "TAINTWARDEN_"
-MOST_IN_FLIGHT = 64
-"""More eviction calls at once only queue up inside the API server."""
+MAX_IN_FLIGHT = 64
+"""Maximum number of eviction calls in progress. More would only wait inside the API server."""
 
 
 LogFormat = Literal["auto", "json", "console"]
@@ -20,25 +20,25 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class SettingsError(Exception):
-    """A setting cannot be used; the message names the flag, its variable and what is wrong."""
+    """A setting is invalid. The message names the flag, its variable and the fault."""
 
 
 class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every process of Taintwarden needs to know. Each field is a flag and a ``TAINTWARDEN_*`` variable."""
+    """Settings of every process. Each field is a flag and a ``TAINTWARDEN_*`` variable."""
 
     kubeconfig: str | None = None
-    """Path of a kubeconfig; without one as kubectl: KUBECONFIG, ``~/.kube/config``, the pod's service account."""
+    """Path of a kubeconfig. By default as kubectl: KUBECONFIG, ``~/.kube/config``, the pod's service account."""
     context: str | None = None
     namespace: str = "taintwarden-system"
-    """Where the Lease for leader election and Secrets are."""
+    """Namespace of the Lease for leader election and of Secrets."""
     http_host: str = ""
-    """Address to listen on; empty for all of the machine, of IPv4 and IPv6."""
+    """Address to listen on. Empty for all addresses of the machine, IPv4 and IPv6."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
-    """Serves /livez and /readyz, and /metrics too where it has no port of its own."""
+    """Port of /livez and /readyz, and of /metrics unless ``metrics_port`` is set."""
     metrics_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """Serves /metrics over HTTPS, to tokens with the right to get it. 0: ``http_port`` serves it to every client."""
+    """Port of /metrics over HTTPS, for tokens with the right to get it. 0: ``http_port`` serves it to every client."""
     metrics_certificate: str | None = None
-    """Folder of the files tls.crt and tls.key for that port; without one the certificate is made at each start."""
+    """Folder of the files tls.crt and tls.key for that port. Without one, each start makes a certificate."""
     numeric_operators: bool = True
     semver_operators: bool = True
     log_format: LogFormat = "auto"
@@ -46,7 +46,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gates(self) -> Gates:
-        """Which families of operators are enabled."""
+        """The families of operators that are enabled."""
         return Gates(self.numeric_operators, self.semver_operators)
 
 
@@ -54,35 +54,35 @@ class Settings(CommonSettings, frozen=True, kw_only=True):
     """Settings of ``taintwarden run``."""
 
     identity: str = ""
-    """Unique among replicas; made from the pod's name and UID, or the host's name and chance, where it is not given."""
+    """Identity, unique among replicas. By default the pod's name and UID, or the host's name and random characters."""
     max_evictions_per_second: Annotated[float, msgspec.Meta(ge=0, le=100_000)] = 50.0
-    """Over all policies; 0 is no cap."""
+    """Maximum rate over all policies. 0 for no limit."""
     events_per_second: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 20.0
-    """How many Events are written at most, so that telling never slows acting."""
+    """Maximum rate of written Events, so that they never slow down evictions."""
     dry_run: bool = False
-    """Policies in mode Enforce are treated as DryRun: nothing is evicted, whatever they say."""
+    """True to treat policies in mode Enforce as DryRun, so that nothing is evicted."""
 
     @property
     def overall_rate(self) -> float | None:
-        """The cap as the engine wants it: None for none."""
+        """Maximum rate of evictions; None for no limit."""
         return self.max_evictions_per_second or None
 
     @property
     def max_in_flight(self) -> int:
-        """Eviction calls in progress at once: four times as many as a rate needs whose calls take 0.1 s each.
+        """Maximum number of eviction calls in progress: four times as many as the rate needs for calls of 0.1 s each.
 
-        While many webhooks hang, each call to one of them fills a slot for a second.
+        If many webhooks hang, each call to one of them occupies a slot for a second.
         """
         if self.overall_rate is None:
-            return MOST_IN_FLIGHT
-        return min(MOST_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 2.5)))
+            return MAX_IN_FLIGHT
+        return min(MAX_IN_FLIGHT, max(8, math.ceil(self.overall_rate / 2.5)))
 
 
 AnySettings = TypeVar("AnySettings", bound=CommonSettings)
 
 
 def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
-    """Settings of the operator, with an identity.
+    """Load the settings of the operator, with an identity.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.
@@ -91,16 +91,15 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
     settings = load(Settings, environment, **flags)
     if settings.identity:
         return settings
-    # An empty one would mean "no holder" in the Lease. A container that is restarted in its pod is the same holder, and
-    # renews the Lease at once: the kubelet starts no second container while the first one runs. There is no such
-    # guarantee elsewhere.
+    # An empty identity would mean "no holder" in the Lease. A container that is restarted in its pod is the same holder
+    # and renews the Lease at once: the kubelet starts no second container while the first one runs.
     part = environment.get("POD_UID") or os.urandom(4).hex()
     identity = f"{environment.get('POD_NAME') or socket.gethostname()}_{part}"
     return msgspec.structs.replace(settings, identity=identity)
 
 
 def load(kind: type[AnySettings], environment: Mapping[str, str], **flags: Any) -> AnySettings:
-    """The settings of a process: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+    """Load the settings of a process: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.
@@ -124,7 +123,7 @@ def load(kind: type[AnySettings], environment: Mapping[str, str], **flags: Any) 
         msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is {values.get(field)!r}: {reason.lower()}"
         raise SettingsError(msg) from error
     for field, value in msgspec.structs.asdict(settings).items():
-        if isinstance(value, float) and math.isnan(value):  # which is in every range
+        if isinstance(value, float) and math.isnan(value):  # NaN passes every range check
             msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is no number"
             raise SettingsError(msg)
     return settings

@@ -35,7 +35,7 @@ class UnusablePair(ValueError):  # noqa: N818 - reads as what it says
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A certificate, perhaps with its chain, and its key. Times are Unix times in seconds. An authority has no names."""
+    """A certificate, perhaps with its chain, and its key. Times are seconds since 1970. An authority has no names."""
 
     certificate: bytes
     key: bytes
