@@ -15,21 +15,21 @@ def offered(monkeypatch: pytest.MonkeyPatch, *points: object) -> None:
 
 
 def test_devices_and_labels_are_part_of_the_product() -> None:
-    assert plugin.installed(plugin.TAINT_SOURCE).new_source is Devices
-    assert plugin.installed(plugin.LABELLER) is labeller
+    assert plugin.load_plugin(plugin.TAINT_SOURCE).new_source is Devices
+    assert plugin.load_plugin(plugin.LABELLER) is labeller
 
 
 def test_there_may_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch)
-    assert plugin.installed("a.group") is None
+    assert plugin.load_plugin("a.group") is None
 
 
 def test_of_several_each_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch, *(SimpleNamespace(dist=SimpleNamespace(name=name)) for name in ("taintwarden", "other")))
     with pytest.raises(RuntimeError, match="one each: other, taintwarden"):
-        plugin.installed("a.group")
+        plugin.load_plugin("a.group")
 
 
 def test_an_entry_point_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch, EntryPoint("mine", "types:SimpleNamespace", "a.group"))
-    assert plugin.installed("a.group") is SimpleNamespace
+    assert plugin.load_plugin("a.group") is SimpleNamespace

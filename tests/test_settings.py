@@ -6,7 +6,7 @@ import pytest
 
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.machine import Machine
-from taintwarden.settings import MOST_IN_FLIGHT, PREFIX, Settings, SettingsError, load_settings
+from taintwarden.settings import MAX_IN_FLIGHT, PREFIX, Settings, SettingsError, load_settings
 
 
 def refused(environment: dict[str, str] | None = None, **flags: object) -> str:
@@ -140,9 +140,9 @@ def test_no_rate_is_no_cap(rate, cap):
 @pytest.mark.parametrize("rate", [0.0, 0.001, 1.0, 50.0, 300.0, 10_000.0, 1e300])
 def test_calls_under_way_are_enough_for_the_rate_and_bounded(rate):
     settings = Settings(max_evictions_per_second=rate)
-    assert 1 <= settings.max_in_flight <= MOST_IN_FLIGHT
+    assert 1 <= settings.max_in_flight <= MAX_IN_FLIGHT
     if settings.overall_rate is not None:
-        assert settings.max_in_flight >= min(MOST_IN_FLIGHT, math.ceil(rate / 10))
+        assert settings.max_in_flight >= min(MAX_IN_FLIGHT, math.ceil(rate / 10))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.001, 50.0, 10_000.0])

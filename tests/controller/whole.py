@@ -26,7 +26,7 @@ from taintwarden.app import App, AppTimings
 from taintwarden.engine.machine import Outcome, Timings
 from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.watch.watching import StreamTimings
-from taintwarden.plugin import installed
+from taintwarden.plugin import load_plugin
 from taintwarden.settings import Settings
 
 EVICTION = re.compile(r"/namespaces/([^/]+)/pods/([^/]+)/eviction$")
@@ -45,7 +45,7 @@ TIMINGS = AppTimings(
 
 STALE_SECONDS = 2.0
 """How old what an operator acts on may be here, of what is not in its way."""
-INSTALLED = lru_cache(installed)
+INSTALLED = lru_cache(load_plugin)
 """All distributions of the environment are read once, not for each operator."""
 Json = dict[str, Any]
 
@@ -171,7 +171,7 @@ async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Wh
     """A cluster, of which the law judges at the end who was evicted: not before, once, and by the leader."""
     monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
     monkeypatch.setattr(gc, "freeze", lambda: None)
-    monkeypatch.setattr(app_module, "installed", INSTALLED)
+    monkeypatch.setattr(app_module, "load_plugin", INSTALLED)
     thresholds = gc.get_threshold()
     cluster = LocalCluster(kubelet=True, termination_seconds=0.05, bookmark_seconds=0.1)
     define(cluster)

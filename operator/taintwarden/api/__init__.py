@@ -1,8 +1,7 @@
-"""What users write, checked and turned into the engine's values: policies, profiles, and tolerations in annotations.
+"""Objects and annotations that users write, checked and converted into values of the engine.
 
-The CRDs in ``crds/`` say the same as :mod:`taintwarden.api.types`, and a test holds the two together: the API server
-refuses what it can, this package refuses it again (a policy may come from a file, or predate the CRD) with words that
-say what to write instead.
+A test compares the CRDs in ``crds/`` with :mod:`taintwarden.api.types`. The API server rejects what it can. This
+package rejects it again, since a policy may come from a file or predate the CRD, with a message that names the remedy.
 
 Forbidden here: I/O, the cluster, the clock.
 """

@@ -1,4 +1,4 @@
-"""JSON in annotations: read within bounds, whatever a tenant writes."""
+"""Reading of JSON in annotations, within bounds that no tenant can exceed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +9,13 @@ from taintwarden.fields.field_errors import FieldError
 
 MAX_CHARACTERS = 65_536
 MAX_FAULTS = 10
-"""Maximum number of errors of one annotation that are kept; users correct the first ones first."""
+"""Maximum number of errors of one annotation that are kept. Users correct these first."""
 
 
 def read_json(
     text: str, path: str, example: str, decode: Callable[[str], Any] = msgspec.json.decode
 ) -> tuple[Any, FieldError | None]:
-    """What the annotation at ``path`` holds, and no fault; or None and why it cannot be read."""
+    """Decode the annotation at ``path``. Return its value and no fault, or None and the fault."""
     if len(text) > MAX_CHARACTERS:
         return None, FieldError(path, text, f"has {len(text)} characters, at most {MAX_CHARACTERS} are allowed")
     try:
@@ -29,7 +29,7 @@ def read_json(
 
 
 def bounded(errors: list[FieldError], unexplained: int, path: str, number: int) -> tuple[FieldError, ...]:
-    """The first of ``errors``; the last one says how many more there are, with the ``unexplained`` ones."""
+    """Return the first ``errors``. The last one shows how many more there are, with those that were not kept."""
     left_out = unexplained + len(errors) - MAX_FAULTS
     if left_out <= 0:
         return tuple(errors)

@@ -1,7 +1,7 @@
-"""Plain JSON values into structs, with every error found, not only the first.
+"""Decoding of plain JSON values into structs, which finds all errors.
 
-``msgspec.convert`` stops at the first fault; here its type information is walked instead. As in the API server, a null
-for a field that is not nullable counts as absent.
+``msgspec.convert`` stops at the first fault, so its type information is walked instead. As in the API server, a null
+counts as absent for a field that is not nullable.
 """
 
 import math
@@ -18,20 +18,20 @@ T = TypeVar("T")
 MIN_INT64 = -(2**63)
 MAX_INT64 = 2**63 - 1
 MAX_UNKNOWN_FIELDS = 3
-"""Of one object, so many are named; more are a mistake of another kind, or made to cost time."""
+"""Maximum number of unknown fields of one object that are named. More are another mistake, or made to cost time."""
 LONGEST_TYPO = 64
-"""A longer text is not compared with names that may have been meant: that takes time with its square."""
+"""Maximum length of a text that is compared with valid names, which takes time with the square of the length."""
 
 
 class _Invalid:
-    """Stands for a value that could not be decoded; its errors are recorded."""
+    """Placeholder for a value that could not be decoded; its errors are recorded."""
 
 
 _INVALID = _Invalid()
 
 
 def decode(value: object, wanted: type[T], path: str = "") -> tuple[T | None, tuple[FieldError, ...]]:
-    """``value`` as ``wanted``, a struct type, and no errors; or None and all of them."""
+    """Decode ``value`` as the struct type ``wanted``. Return it and no errors, or None and all errors."""
     walk = _Walk()
     decoded = walk.visit(value, _type_info(wanted), path)
     return (None if walk.errors else decoded), tuple(walk.errors)
@@ -41,7 +41,7 @@ _TYPES: dict[object, inspect.Type] = {}
 
 
 def _type_info(wanted: object) -> inspect.Type:
-    """Looking a type up takes longer than decoding a toleration, and there is a handful of them."""
+    """Return the type information. It is cached, because looking it up takes longer than decoding a toleration."""
     if wanted not in _TYPES:
         _TYPES[wanted] = inspect.type_info(wanted)
     return _TYPES[wanted]
@@ -94,7 +94,7 @@ class _Walk:
         return _INVALID if found else decoded
 
     def _union(self, value: object, wanted: inspect.UnionType, path: str) -> Any:
-        """``T | None``, or Kubernetes' IntOrString: a number, or a percentage of something."""
+        """Decode ``T | None``, or Kubernetes' IntOrString: a number, or a percentage."""
         if value is None:
             return None
         inner, *others = (one for one in wanted.types if not isinstance(one, inspect.NoneType))
@@ -104,7 +104,7 @@ class _Walk:
         if isinstance(value, str):
             return self.visit(value, others[0], path)
         remedy = 'write for example 2 or "25%"'
-        if isinstance(value, float):  # here the API server takes not even 2.0
+        if isinstance(value, float):  # here the API server rejects even 2.0
             return self._fail(path, value, "must be a whole number", remedy)
         return self._integer(value, inner, path, remedy)
 
@@ -158,7 +158,7 @@ class _Walk:
 
     def _string(self, value: object, wanted: inspect.StrType, path: str) -> Any:
         if not isinstance(value, str):
-            # Not the value itself: in YAML 1.30 and 010 are other texts than the numbers that they stand for.
+            # The remedy does not repeat the value: in YAML 1.30 and 010 are other texts than the numbers 1.3 and 8.
             return self._fail(path, value, "must be a string", QUOTE if isinstance(value, int | float) else "")
         return value if self._fits(len(value), wanted, path, value, "characters") else _INVALID
 
@@ -207,7 +207,7 @@ def _without_quotes(value: object) -> str:
 
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that was probably meant, whatever its case."""
+    """Return the one of ``known`` that was probably meant, in any case; None if there is none."""
     if len(text) > LONGEST_TYPO:
         return None
     by_lower = {one.lower(): one for one in known}

@@ -1,7 +1,7 @@
 """Node affinity with versions: the annotation ``taintwarden.io/node-affinity``, and a profile's ``nodeAffinity``.
 
-Its shape is that of ``spec.affinity.nodeAffinity``. It is valid or invalid as a whole: a requirement that is left out
-would let a pod onto nodes that it must not use.
+It has the structure of ``spec.affinity.nodeAffinity``, and is valid or invalid as a whole: without one requirement, a
+pod could run on nodes that it must not use.
 """
 
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ AFFINITY_ANNOTATION = "taintwarden.io/node-affinity"
 PATH = f"metadata.annotations[{AFFINITY_ANNOTATION}]"
 MAX_TERMS = 16
 MAX_REQUIREMENTS = 16
-"""Of one term."""
+"""Maximum number of requirements of one term."""
 MAX_VALUES = 32
 MAX_VALUE_LENGTH = 128
-"""Labels have at most 63 characters, so nothing longer is meant."""
+"""Maximum length of a value. Values of labels have at most 63 characters."""
 _TERM = '{"matchExpressions": [{"key": "example.com/kubelet", "operator": "SemverGt", "values": ["1.31.99"]}]}'
 _EXAMPLE = f'write for example {{"requiredDuringSchedulingIgnoredDuringExecution": {{"nodeSelectorTerms": [{_TERM}]}}}}'
 
@@ -48,7 +48,7 @@ class NodeRequirementSpec(Spec, frozen=True):
 
 
 def check_node_requirement(requirement: NodeRequirementSpec) -> Iterator[FieldError]:
-    """The number of values as in Kubernetes, and each of them one that its operator can compare with."""
+    """Check that the number of values is as in Kubernetes, and that the operator can compare with each of them."""
     operator, values = requirement.operator, requirement.values
     if operator in (NodeOperator.EXISTS, NodeOperator.DOES_NOT_EXIST):
         if values:
@@ -100,11 +100,11 @@ class NodeAffinitySpec(Spec, frozen=True):
 
 
 Parsed = tuple[NodeAffinity, tuple[FieldError, ...]]
-"""The affinity, ``NOWHERE`` if there are errors, and the errors."""
+"""The affinity and its errors. With errors, the affinity is ``NOWHERE``."""
 
 
 def parse_node_affinity(text: str) -> Parsed:
-    """The annotation of a pod."""
+    """Parse the annotation of a pod."""
     given, fault = read_json(text, PATH, _EXAMPLE)
     if fault is None and not isinstance(given, dict):
         fault = FieldError(PATH, given, "must be a JSON object", _EXAMPLE)
@@ -115,7 +115,7 @@ def parse_node_affinity(text: str) -> Parsed:
 
 
 def node_affinity(read: NodeAffinitySpec) -> NodeAffinity:
-    """What was read, as the engine has it."""
+    """Convert the affinity into that of the engine."""
     required = read.required_during_scheduling_ignored_during_execution
     preferred = read.preferred_during_scheduling_ignored_during_execution
     return NodeAffinity(

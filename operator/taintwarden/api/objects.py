@@ -1,4 +1,4 @@
-"""Shared parts of all kinds: decoding an object that users write into a value for the engine."""
+"""Shared functions for all kinds: converting an object that users write into a value of the engine."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
-    """``obj``, a whole object as the API server or a YAML parser gives it, as ``wanted``.
+    """Decode ``obj``, a whole object from the API server or a YAML parser, as ``wanted``.
 
     Raises:
         InvalidObject: with every fault of the object.
@@ -25,7 +25,7 @@ def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
 
 
 def label_selector(spec: LabelSelectorSpec) -> LabelSelector:
-    """``matchLabels`` and ``matchExpressions`` in one."""
+    """Join ``matchLabels`` and ``matchExpressions`` into one selector."""
     equal = [Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(spec.match_labels.items())]
     return LabelSelector((*equal, *(Requirement(one.key, one.operator, one.values) for one in spec.match_expressions)))
 

@@ -1,4 +1,4 @@
-"""How a pod opts out of evictions: our annotation, Karpenter's, and that of the cluster autoscaler."""
+"""Annotations by which a pod opts out of evictions: ours, Karpenter's and that of the cluster autoscaler."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs"
 _PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(h|ms|m|s|us|µs|μs|ns)")
 _DURATION: Final = re.compile(rf"\+?(?:{_PART.pattern})+")
 MAX_SECONDS: Final = (2**63 - 1) / 1e9
-"""Go counts nanoseconds in 64 bits."""
+"""Maximum seconds of a duration in Go, which counts nanoseconds in 64 bits."""
 MAX_CHARACTERS: Final = 100
 _REMEDIES: Final = {
     DO_NOT_EVICT: 'write "true", in quotes',
@@ -26,12 +26,12 @@ _REMEDIES: Final = {
 
 
 class OptOuts(msgspec.Struct, frozen=True):
-    """What the annotations of a pod say.
+    """Opt-outs from the annotations of a pod.
 
     Attributes:
-        evictions: it opts out of evictions.
-        disruptions: it opts out of disruptions.
-        protected_seconds: for so long after its binding it opts out of disruptions.
+        evictions: True if the pod opts out of evictions.
+        disruptions: True if the pod opts out of disruptions.
+        protected_seconds: seconds after its binding for which the pod opts out of disruptions.
 
     """
 
@@ -44,7 +44,7 @@ NONE: Final = OptOuts()
 
 
 def opt_outs(annotations: Callable[[str], str]) -> OptOuts:
-    """What these annotations say; a function of their names. A value that means nothing has no effect."""
+    """Return the opt-outs in these annotations, which are a function of their names. Other values have no effect."""
     do_not_disrupt = annotations(DO_NOT_DISRUPT)
     return OptOuts(
         annotations(DO_NOT_EVICT) == "true",
@@ -54,7 +54,7 @@ def opt_outs(annotations: Callable[[str], str]) -> OptOuts:
 
 
 def check_opt_outs(annotations: Mapping[str, object]) -> Iterator[FieldError]:
-    """Values that have no effect, each with what has one."""
+    """Yield an error for each value that has no effect, with one that has."""
     for name, remedy in _REMEDIES.items():
         value = annotations.get(name)
         if value in (None, "", "true", "false") or (name == DO_NOT_DISRUPT and parse_go_duration(value)):
@@ -64,9 +64,9 @@ def check_opt_outs(annotations: Mapping[str, object]) -> Iterator[FieldError]:
 
 
 def parse_go_duration(text: object) -> float | None:
-    """Seconds of a positive duration as Go's ``time.ParseDuration`` reads it, such as ``1h30m``; None for any other.
+    """Return the seconds of a positive duration as Go's ``time.ParseDuration`` reads it, such as ``1h30m``; else None.
 
-    Since 1.12 Karpenter takes one as the value of its annotation (``IsDoNotDisruptActive``).
+    Karpenter accepts one as the value of its annotation since 1.12 (``IsDoNotDisruptActive``).
     """
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS or _DURATION.fullmatch(text) is None:
         return None

@@ -1,4 +1,4 @@
-"""TaintEvictionPolicy: from the object users write to the policy the engine follows."""
+"""Conversion of a TaintEvictionPolicy into the policy that the engine follows."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,11 +30,11 @@ from taintwarden.engine.model import (
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 
 QUARANTINE_GRACE_SECONDS = 30
-"""How long pods have to stop in a quarantine, unless its policy says otherwise: as in Kubernetes by default."""
+"""Grace period of pods in a quarantine unless the policy sets one, as Kubernetes' default."""
 
 
 def parse_policy(obj: Mapping[str, Any]) -> Policy:
-    """The policy in ``obj``, a whole object as the API server or a YAML parser gives it.
+    """Parse the policy in ``obj``, a whole object from the API server or a YAML parser.
 
     Raises:
         InvalidObject: with every fault of the object.
@@ -71,10 +71,10 @@ def parse_policy(obj: Mapping[str, Any]) -> Policy:
 
 
 def _quarantine(policy: Policy) -> Policy:
-    """The policy without what the owner of a pod can answer it with, whatever its other fields say.
+    """Return the policy without the exceptions that owners of pods control, whatever its other fields say.
 
-    Any pod may name a DaemonSet as its owner, have the priority of system pods, come back to its node, take days to
-    stop, or belong to a workload that wants more pods than can start. Budgets are the choice of ``eviction.method``.
+    Any pod may name a DaemonSet as its owner, have the priority of system pods, return to its node, take days to stop,
+    or belong to a workload that wants more pods than can start. ``eviction.method`` decides about budgets.
     """
     exclude, eviction = policy.exclude, policy.eviction
     grace_seconds = QUARANTINE_GRACE_SECONDS if eviction.grace_period_seconds is None else eviction.grace_period_seconds
@@ -110,7 +110,7 @@ def _window(spec: WindowSpec) -> Window:
 
 
 def _timestamp(value: object) -> float | None:
-    """Seconds since the epoch; 0 for an object that was never stored. YAML parsers give times, JSON gives text."""
+    """Return seconds since the epoch; 0 for an object that was never stored. YAML has times, JSON has text."""
     if value is None:
         return 0.0
     try:

@@ -16,11 +16,11 @@ from taintwarden.fields.spec import Spec, checked
 
 MAX_TOLERATIONS = 64
 MAX_ENTRIES_IN_NAMESPACE = 1000
-"""Of all profiles of a namespace: what a pod may be asked. Entries are described at :func:`entries`."""
+"""Maximum number of entries (see :func:`entries`) of all profiles of a namespace, which limits the work for a pod."""
 
 
 def check_tolerations(tolerations: tuple[ExtendedToleration, ...]) -> Iterator[FieldError]:
-    """An entry that stands twice changes nothing: it was meant to be another one."""
+    """Yield an error for each entry that is listed twice. It changes nothing, so another one was meant."""
     for index, one in enumerate(tolerations):
         first = tolerations.index(one)
         if first != index:
@@ -40,13 +40,13 @@ class ProfileSpec(Spec, frozen=True):
 
 
 def check_profile(spec: ProfileSpec) -> Iterator[FieldError]:
-    """One that says nothing was meant to say something."""
+    """Yield an error for a profile without any setting."""
     if not spec.tolerations and spec.node_affinity is None:
         yield FieldError("tolerations", UNSET, "a profile has tolerations, nodeAffinity, or both")
 
 
 class ProfileObject(Spec, frozen=True):
-    """A whole TolerationProfile. Its ``status`` is ours and is not read back here."""
+    """A whole TolerationProfile. Taintwarden writes its ``status``, and does not read it here."""
 
     api_version: Literal["taintwarden.io/v1alpha1"]
     kind: Literal["TolerationProfile"]
@@ -56,9 +56,9 @@ class ProfileObject(Spec, frozen=True):
 
 
 def parse_profile(obj: Mapping[str, Any]) -> Profile:
-    """The profile in ``obj``, a whole object as the API server or a YAML parser gives it.
+    """Parse the profile in ``obj``, a whole object from the API server or a YAML parser.
 
-    Unlike an annotation it is valid or invalid as a whole: the API server rejects errors when it is applied.
+    Unlike an annotation it is valid or invalid as a whole, because the API server rejects errors when it is applied.
 
     Raises:
         InvalidObject: with every fault of the object.
@@ -75,9 +75,9 @@ def parse_profile(obj: Mapping[str, Any]) -> Profile:
 
 
 def entries(profile: Profile) -> int:
-    """How large a profile is.
+    """Return the number of entries of a profile.
 
-    Its tolerations, or the values that they list; the values (or keys alone) that its selector names; its affinity.
+    These are its tolerations or their listed values, and the values (or keys alone) in its selector and its affinity.
     """
     asked = sum(max(1, len(requirement.values)) for requirement in profile.selector.requirements)
     affinity = profile.affinity or NodeAffinity()
@@ -88,10 +88,10 @@ def entries(profile: Profile) -> int:
 
 
 def check_size(profile: Profile, used: int) -> None:
-    """Whether ``profile`` is within the limit of its namespace, where other profiles have ``used`` entries.
+    """Check that ``profile`` is within the limit of its namespace, where other profiles have ``used`` entries.
 
     Raises:
-        InvalidObject: there is none.
+        InvalidObject: it exceeds the limit.
 
     """
     size = entries(profile)

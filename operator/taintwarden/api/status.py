@@ -1,4 +1,4 @@
-"""The ``status`` of our kinds, written by the leader, which itself reads only ``guard`` and ``places`` again."""
+"""The ``status`` of our kinds. The leader writes it, and reads only ``guard`` and ``places`` again."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -15,7 +15,7 @@ MAX_CAUSE_LENGTH = 1_024
 
 
 class ConditionStatus(StrEnum):
-    """As in ``metav1.Condition``."""
+    """Status of a condition, as in ``metav1.Condition``."""
 
     TRUE = "True"
     FALSE = "False"
@@ -23,7 +23,7 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Status, frozen=True):
-    """As ``metav1.Condition``, so that ``kubectl wait`` works."""
+    """A condition as in ``metav1.Condition``, so that ``kubectl wait`` works."""
 
     type: str
     status: ConditionStatus
@@ -37,30 +37,30 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class NamespacePods(Status, frozen=True):
-    """So many pods of a namespace. Those of many small ones together have the empty name."""
+    """Number of pods of a namespace. Those of many small namespaces are counted together, under the empty name."""
 
     namespace: str
     pods: Count
 
 
 class PastEvictions(Status, frozen=True):
-    """Evictions that happened before ``until``. They count for one window from then on."""
+    """Evictions that happened before ``until``. They count for one window from then."""
 
     until: str
     namespaces: tuple[NamespacePods, ...]
 
 
 class ReservedEviction(Status, frozen=True):
-    """A pod that is evicted next, or was called."""
+    """A pod that is evicted next, or whose eviction was requested."""
 
     uid: str
     namespace: str
 
 
 class GuardStatus(Status, frozen=True):
-    """What a guard must remember; written before the evictions that it reserves. Its times have microseconds.
+    """The record of a guard, written before the evictions that it reserves. Its times have microseconds.
 
-    As in :class:`ReportedStatus`, None removes what stood there.
+    As in :class:`ReportedStatus`, None removes a value.
     """
 
     tripped_at: str | None = None
@@ -73,7 +73,7 @@ class GuardStatus(Status, frozen=True):
 
 
 class PlaceStatus(Status, frozen=True):
-    """A node from which pods may leave, and since when."""
+    """A node from which pods may leave, and since when they may."""
 
     node: str
     since: str
@@ -89,22 +89,22 @@ class PlacesStatus(Status, frozen=True):
 class PolicyStatus(ReportedStatus, frozen=True):
     """The whole status of a policy, as it is read.
 
-    ``guard`` and ``places`` have writers of their own: what the machine reports is seconds old, and would undo that.
+    ``guard`` and ``places`` are written separately: a report of the machine is seconds old, and would undo them.
     """
 
     observed_generation: Int64 | None = None
     observed_at: str | None = None
-    """When the operator reported last: a status that is older than a minute is of an operator that does not run."""
+    """Time of the last report. A status that is older than a minute belongs to an operator that does not run."""
     conditions: tuple[Condition, ...] = ()
     guard: GuardStatus | None = None
     places: PlacesStatus | None = None
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of this type, if there is one."""
+        """Return the condition of this type; None if there is none."""
         return next((one for one in self.conditions if one.type == kind), None)
 
     def says(self, kind: str, value: str) -> str:
-        """The message of a condition, if its status or reason is ``value``; else empty."""
+        """Return the message of a condition if its status or reason is ``value``; else an empty text."""
         found = self.condition(kind)
         return found.message if found is not None and value in (found.status, found.reason) else ""
 

@@ -18,19 +18,19 @@ TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
 MAX_TOLERATIONS = 100
 MAX_FIELDS = 64
-"""An entry with more fields has unknown ones, whatever they hold."""
+"""Maximum number of fields of an entry that are read. One with more has unknown fields in any case."""
 MAX_VALUE_LENGTH = 256
-"""Taints have at most 63 characters, so nothing longer is meant."""
+"""Maximum length of a value. Values of taints have at most 63 characters."""
 MAX_VALUES = 32
-"""Of one toleration."""
+"""Maximum number of values of one toleration."""
 
-# Kubernetes writes and reads these empty for "not given".
+# Kubernetes writes and reads an empty value of these as "not set".
 _MAY_BE_EMPTY = ("key", "operator", "value", "effect")
 _EXAMPLE = 'write for example [{"key": "sla", "operator": "Gt", "value": "950", "effect": "NoExecute"}]'
 
 
 class ExtendedToleration(Spec, frozen=True):
-    """A toleration as users write it outside ``spec.tolerations``, where the API server would refuse its operator."""
+    """A toleration outside ``spec.tolerations``, where the API server would reject its operator."""
 
     key: Annotated[str, checked(names.check_key, max_length=names.MAX_KEY_LENGTH)] | None = None
     operator: Operator = Operator.EQUAL
@@ -42,7 +42,7 @@ class ExtendedToleration(Spec, frozen=True):
 
 
 def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
-    """What the fields ask of each other. ``tolerationSeconds`` goes with any effect: policies may act on all three."""
+    """Check the fields against each other. ``tolerationSeconds`` is valid with any effect: policies act on all."""
     operator, row = read.operator, ROWS[read.operator]
     if read.key is None and row.family.takes:
         yield FieldError("key", UNSET, f"{operator} needs a key", "without a key only Exists is allowed")
@@ -57,9 +57,9 @@ def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
 
 
 def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldError, ...]]:
-    """The valid entries of the annotation, in order, and the faults of the others.
+    """Return the valid entries of the annotation, in order, and the faults of the others.
 
-    An invalid entry counts as absent and costs no other entry. Two equal entries are no fault: the first match decides.
+    An invalid entry counts as absent and invalidates no other. Two equal entries are no fault: the first match decides.
     """
     entries, number, fault = _read(text)
     if fault is not None:
@@ -84,7 +84,7 @@ def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldErr
 
 
 def _valid(given: object) -> ExtendedToleration | None:
-    """The entry, if nothing is wrong with it: most are valid, and this takes a twentieth of finding out what is."""
+    """Return the entry if it is valid. Most are, and this takes a twentieth of the time for finding faults."""
     try:
         read = msgspec.convert(given, ExtendedToleration)
     except (msgspec.ValidationError, UnicodeEncodeError):
@@ -94,7 +94,7 @@ def _valid(given: object) -> ExtendedToleration | None:
 
 
 def _faults(given: object, path: str) -> tuple[FieldError, ...]:
-    """What is wrong with an entry that is not valid."""
+    """Return the faults of an invalid entry."""
     read, found = decode(given, ExtendedToleration, path)
     return found if read is None else tuple(error.below(path) for error in check_toleration(read))
 
@@ -103,7 +103,7 @@ _ENTRIES = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def _read(text: str) -> tuple[list[object], int, FieldError | None]:
-    """The entries that count, and how many there are."""
+    """Return the entries that count, the number of all, and a fault."""
     read, fault = read_json(text, PATH, _EXAMPLE, _entries)
     if fault is not None:
         return [], 0, fault
@@ -119,7 +119,7 @@ def _entries(text: str) -> tuple[object, int]:
 
 
 def _shortened(text: str) -> tuple[int, str]:
-    """How many entries a list has, and the list without those that do not count: of these nothing is made."""
+    """Return the number of entries of a list, and the list without those beyond the maximum, which are not decoded."""
     try:
         raw = _ENTRIES.decode(text)
     except msgspec.ValidationError:  # not a list: decoding the whole text reports that
@@ -130,7 +130,7 @@ def _shortened(text: str) -> tuple[int, str]:
 
 
 def _given(entry: object) -> object:
-    """What an entry says: nothing where a field is null or empty, and 30 for the JSON number 30.0."""
+    """Return the set fields of an entry: no nulls, no empty texts, and 30 for the JSON number 30.0."""
     if not isinstance(entry, dict) or len(entry) > MAX_FIELDS:
         return entry
     return {
@@ -141,7 +141,7 @@ def _given(entry: object) -> object:
 
 
 def toleration(read: ExtendedToleration) -> Toleration:
-    """What was read, as the engine has it."""
+    """Convert the toleration into that of the engine."""
     return Toleration(
         key=read.key or "",
         operator=read.operator,
@@ -154,7 +154,7 @@ def toleration(read: ExtendedToleration) -> Toleration:
 
 
 def _takes(read: ExtendedToleration) -> bool:
-    """Whether an operator can compare with what the toleration names."""
+    """Return True if the operator can compare with the values of the toleration."""
     family = ROWS[read.operator].family
     match family.takes:
         case "values":

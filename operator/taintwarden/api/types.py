@@ -1,7 +1,7 @@
 """The structs of ``taintwarden.io/v1alpha1`` as users write them: names, types, defaults, bounds.
 
-The files in ``crds/`` say the same to the API server, and ``tests/api/test_crd_in_step.py`` compares the two field by
-field. ``checked(...)`` adds what a type cannot say; in the CRD that is a CEL rule.
+The files in ``crds/`` declare the same for the API server, and ``tests/api/test_crd_in_step.py`` compares them field by
+field. ``checked(...)`` adds rules that a type cannot express; in the CRD these are CEL rules.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class RequirementSpec(Spec, frozen=True):
 
 
 def check_requirement(requirement: "RequirementSpec") -> Iterator[FieldError]:
-    """As in Kubernetes: In and NotIn need values, Exists and DoesNotExist take none."""
+    """Check the number of values as Kubernetes does: In and NotIn need values, Exists and DoesNotExist take none."""
     takes_values = requirement.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
     if takes_values and not requirement.values:
         yield FieldError("values", msgspec.UNSET, f"{requirement.operator} compares with at least one value")
@@ -63,7 +63,7 @@ class LabelSelectorSpec(Spec, frozen=True):
 
 
 class SourceSpec(Spec, frozen=True):
-    """What of a node the value of a taint is read from: exactly one of these."""
+    """The field of a node that the value of a taint is read from: exactly one of these."""
 
     node_info: NodeInfo | None = None
     condition: LabelKey | None = None
@@ -72,7 +72,7 @@ class SourceSpec(Spec, frozen=True):
 
 
 def check_source(source: SourceSpec) -> Iterator[FieldError]:
-    """A taint has one value."""
+    """Check that a taint has exactly one source."""
     given = [field.encode_name for field in msgspec.structs.fields(source) if getattr(source, field.name) is not None]
     if len(given) != 1:
         yield FieldError("", given or msgspec.UNSET, "names one of nodeInfo, condition, label and annotation")
@@ -85,13 +85,13 @@ def check_source(source: SourceSpec) -> Iterator[FieldError]:
 
 
 def is_ours(key: str) -> bool:
-    """Whether a label or annotation is one that Taintwarden writes, from the value of a taint for example."""
+    """Return True if Taintwarden writes this label or annotation, for example from the value of a taint."""
     domain = key.partition("/")[0]
     return domain == GROUP or domain.endswith(f".{GROUP}")
 
 
 class TaintSelectorSpec(Spec, frozen=True):
-    """Which taints a policy acts on."""
+    """A selector of the taints on which a policy acts."""
 
     key: Annotated[str, checked(names.check_key_selector, max_length=names.MAX_KEY_LENGTH)]
     effects: Annotated[tuple[Effect, ...], checked(no_duplicates, max_length=3)] = (Effect.NO_EXECUTE,)
@@ -101,11 +101,11 @@ class TaintSelectorSpec(Spec, frozen=True):
 
 
 KUBERNETES_KEYS = "node.kubernetes.io/"
-"""The prefix of the taints that Kubernetes writes itself."""
+"""Prefix of the taints that Kubernetes writes."""
 
 
 def check_derived(taint: TaintSelectorSpec) -> Iterator[FieldError]:
-    """What is derived needs a key and an effect, and must not be taken for what Kubernetes says of a node."""
+    """Check that a derived taint has a key and an effect, and cannot be mistaken for a taint of Kubernetes."""
     if taint.from_ is None:
         return
     if taint.key.endswith("*") or taint.key.startswith(KUBERNETES_KEYS):
@@ -116,7 +116,7 @@ def check_derived(taint: TaintSelectorSpec) -> Iterator[FieldError]:
 
 
 def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
-    """A label repeats one taint, whose key must fit into the label's."""
+    """Check that labels can repeat the taint: one exact key, which fits into the key of the label."""
     yield from check_derived(taint)
     if not taint.placement:
         if not taint.effects:
@@ -130,7 +130,7 @@ def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
 
 
 def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
-    """Two entries for one key and effect could contradict each other."""
+    """Check that no two entries have the same key and effect: they could contradict each other."""
     seen: dict[tuple[str, Effect], int] = {}
     sources: dict[str, SourceSpec] = {}
     for index, taint in enumerate(taints):
@@ -150,19 +150,19 @@ def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
 
 
 def check_devices(devices: tuple[DeviceTaintSelector, ...]) -> Iterator[FieldError]:
-    """The same entry twice is a mistake."""
+    """Check that no entry is listed twice."""
     yield from no_duplicates(devices)
 
 
 def check_version_label(key: str) -> Iterator[FieldError]:
-    """A label repeats it, whose key is longer."""
+    """Check the key, which has to fit into the longer key of a label that repeats it."""
     yield from names.check_key(key)
     if not names.is_placeable(key):
         yield FieldError("", key, f"the prefix may have at most {names.MAX_PLACED_PREFIX_LENGTH} characters")
 
 
 class WindowSpec(Spec, frozen=True):
-    """When pods may be evicted: from each time that the schedule names, for the duration."""
+    """A window for evictions: from each time that the schedule names, for the duration."""
 
     schedule: Annotated[str, Meta(max_length=MAX_SCHEDULE_LENGTH)]
     duration: Annotated[str, Meta(max_length=MAX_DURATION_LENGTH)]
@@ -203,7 +203,7 @@ class PolicySpec(Spec, frozen=True):
 
 
 def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
-    """What would have no effect: at all, or on nodes that will be gone."""
+    """Check for fields that would have no effect, at all or on nodes that will be gone."""
     if not (spec.taints or spec.devices or spec.version_labels):
         yield FieldError("taints", msgspec.UNSET, "a policy has taints, devices or versionLabels")
     if spec.quarantine and any(taint.from_ is not None for taint in spec.taints):
@@ -231,7 +231,7 @@ def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of ``metadata`` that matters here; the API server owns the rest."""
+    """The fields of ``metadata`` that are read here."""
 
     name: Annotated[str, checked(names.check_object_name, max_length=253)]
     namespace: str = ""
@@ -241,7 +241,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PolicyObject(Spec, frozen=True):
-    """A whole TaintEvictionPolicy. Its ``status`` is ours and is not read back here."""
+    """A whole TaintEvictionPolicy. Taintwarden writes its ``status``, and does not read it here."""
 
     api_version: Literal["taintwarden.io/v1alpha1"]
     kind: Literal["TaintEvictionPolicy"]

@@ -1,7 +1,7 @@
-"""What users write about eviction windows: a cron schedule, a duration, a time zone.
+"""Eviction windows as users write them: a cron schedule, a duration, a time zone.
 
-The schedule has the five fields of Debian's cron, and beside them what the library adds for the ends of months: ``L``
-and ``LW`` as the day of the month, ``5L`` and ``MON#1`` as the day of the week.
+The schedule has the five fields of Debian's cron, and extensions of the library for the ends of months: ``L`` and
+``LW`` as the day of the month, ``5L`` and ``MON#1`` as the day of the week.
 """
 
 import re
@@ -31,12 +31,12 @@ _FIELDS = {
 }
 _EXAMPLE = "write for example 0 2 * * MON-FRI, which is 02:00 from Monday to Friday"
 
-# Schedules are judged from here on, so that a policy is as valid tomorrow.
+# Schedules are checked from a fixed date, so that the result does not depend on the day.
 _START = datetime(2024, 1, 1)  # noqa: DTZ001 - a time on the wall, in no zone
 
 
 class WindowFields(Protocol):
-    """A window as written."""
+    """The fields of a window."""
 
     @property
     def schedule(self) -> str: ...  # noqa: D102
@@ -47,7 +47,7 @@ class WindowFields(Protocol):
 
 
 def parse_duration(text: str) -> int | None:
-    """Seconds of ``4h``, ``1h30m`` or ``45s``; None if it is written otherwise, 0 or more than 31 days."""
+    """Return the seconds of ``4h``, ``1h30m`` or ``45s``; None for another format, 0, or more than 31 days."""
     match = re.fullmatch(DURATION, text)
     if match is None:
         return None
@@ -57,7 +57,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def check_windows(windows: Sequence[WindowFields]) -> Iterator[FieldError]:
-    """What is wrong with each window."""
+    """Yield the faults of each window."""
     for index, window in enumerate(windows):
         yield from (error.below(f"[{index}]") for error in _check_window(window))
 
@@ -125,7 +125,7 @@ def _duration_error(text: str) -> FieldError:
 
 @cache
 def _zones() -> frozenset[str]:
-    """All names. The package's list, not the machine's: a policy is valid everywhere or nowhere."""
+    """Return the names of all zones, from a package: the machine must not decide whether a policy is valid."""
     return frozenset(resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split())
 
 

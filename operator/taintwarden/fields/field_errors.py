@@ -7,18 +7,18 @@ import msgspec
 from taintwarden.fields.text import printable, shortened
 
 MAX_SHOWN_CHARACTERS = 100
-"""Of a value."""
+"""Maximum characters of a value that are shown."""
 MAX_PATH_CHARACTERS = 400
-"""Longer than any path of ours with a key of a label in it: only an unknown field's name can be cut."""
+"""Longer than any path with the key of a label in it. Only the name of an unknown field can be cut."""
 MAX_REASON_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 317
-"""Of an object with the group of its kind: as many as names may have that an API server takes."""
+"""Maximum characters of the name of an object, and of the group of its kind: the maximum of the API server."""
 MAX_LISTED = 10
 """Maximum number of errors of one object that are kept, or listed in a message; further ones are only counted."""
 
 
 QUOTE = "put it in quotes"
-"""The remedy of a scalar that has to be text."""
+"""Remedy for a scalar that has to be text."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -59,12 +59,12 @@ class FieldError(msgspec.Struct, frozen=True):
         return f"{self.path}: {self.detail}"
 
     def below(self, path: str) -> "FieldError":
-        """The same error seen from the parent at ``path``."""
+        """Return the error with a path below the parent at ``path``."""
         return msgspec.structs.replace(self, path=join(path, self.path))
 
 
 def as_written(fault: FieldError, text: str) -> FieldError:
-    """The same fault of a scalar that is no string, with its text in the file: ``1.30``, not 1.3."""
+    """Return the fault of a scalar that is no string with its text in the file: ``1.30``, not 1.3."""
     remedy = f'write "{text}", in quotes' if fault.remedy == QUOTE else fault.remedy
     return msgspec.structs.replace(fault, value=_Cut(printable(text, MAX_SHOWN_CHARACTERS)), remedy=remedy)
 
@@ -88,18 +88,18 @@ class InvalidObject(ValueError):  # noqa: N818 - named for what it is, as kubect
 
 
 def join(path: str, field: str) -> str:
-    """``spec`` and ``mode`` are ``spec.mode``; an index such as ``[0]`` needs no dot."""
+    """Join two parts of a path. ``spec`` and ``mode`` are ``spec.mode``; an index such as ``[0]`` needs no dot."""
     return f"{path}.{field}" if path and field and not field.startswith("[") else path + field
 
 
 class _Cut(str):
-    """The beginning of a value that is not kept, as it is shown."""
+    """The shown part of a value that is not kept."""
 
     __slots__ = ()
 
 
 def _bounded(value: object) -> object:
-    """``value`` where it is small; else what would be shown of it."""
+    """Return ``value`` if it is small, else the part that is shown."""
     if isinstance(value, str):
         return value if len(value) <= MAX_SHOWN_CHARACTERS else _Cut(_shown(shortened(value, 2 * MAX_SHOWN_CHARACTERS)))
     if isinstance(value, list | tuple | dict):
@@ -109,7 +109,7 @@ def _bounded(value: object) -> object:
 
 
 def _shown(value: object) -> str:
-    """``value`` as JSON, cut where it is long: it stands in events and conditions."""
+    """Return ``value`` as JSON, shortened for events and conditions."""
     if isinstance(value, _Cut):
         return value
     try:

@@ -1,8 +1,7 @@
-"""The shapes of texts: taint and label keys, label values, namespaces, percentages.
+"""Formats of texts: taint and label keys, label values, namespaces, percentages.
 
-The expressions for names are those of apimachinery's ``util/validation``. All stand in the CRD word for word. They are
-matched in full and after the length was checked: ``$`` would accept a final newline, and a long text would match
-slowly.
+The expressions for names are those of apimachinery's ``util/validation``. The CRD repeats all of them. They match the
+full text, after a check of its length: ``$`` would accept a final newline, and a long text would match slowly.
 """
 
 import re
@@ -15,7 +14,8 @@ from taintwarden.fields.field_errors import FieldError
 MAX_PREFIX_LENGTH = 253
 MAX_NAME_LENGTH = 63
 MAX_PLACED_PREFIX_LENGTH = 223
-"""Of a key that labels of placement repeat: the prefixes of these are up to 30 characters longer."""
+"""Maximum length of the prefix of a key that labels of placement repeat: their prefixes are up to 30 characters longer.
+"""
 MAX_KEY_LENGTH = MAX_PREFIX_LENGTH + 1 + MAX_NAME_LENGTH
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -31,7 +31,7 @@ _KEY_RULE = "letters, digits, '-', '_' and '.', at most 63, optionally after a D
 
 
 def check_key_selector(text: str) -> Iterator[FieldError]:
-    """The key in a policy's ``taints``: a key, ``prefix/*`` or ``*``."""
+    """Check the key in a policy's ``taints``: a key, ``prefix/*`` or ``*``."""
     if _matches(KEY_SELECTOR, text):
         return
     if not text:
@@ -47,28 +47,28 @@ def check_key_selector(text: str) -> Iterator[FieldError]:
 
 
 def is_key(text: str) -> bool:
-    """Whether this is the key of a label or of a toleration."""
+    """Return True if this is the key of a label or of a toleration."""
     return _matches(KEY, text)
 
 
 def is_label_value(text: str) -> bool:
-    """Whether this is the value of a label or of a taint."""
+    """Return True if this is the value of a label or of a taint."""
     return re.fullmatch(LABEL_VALUE, text) is not None
 
 
 def is_placeable(key: str) -> bool:
-    """Whether labels of placement can repeat what has this key."""
+    """Return True if labels of placement can repeat this key."""
     return key.rfind("/") <= MAX_PLACED_PREFIX_LENGTH
 
 
 def check_key(text: str) -> Iterator[FieldError]:
-    """The key of a label or of a toleration."""
+    """Check the key of a label or of a toleration."""
     if not is_key(text):
         yield FieldError("", text, f"is not a key: {_KEY_RULE}", "write for example sla or example.com/sla")
 
 
 def check_label_key(text: str) -> Iterator[FieldError]:
-    """The key of a label of pods."""
+    """Check the key of a label of pods."""
     if not is_key(text):
         key = text.partition("=")[0]
         example = key if key != text and is_key(key) else "for example app.kubernetes.io/instance"
@@ -76,7 +76,7 @@ def check_label_key(text: str) -> Iterator[FieldError]:
 
 
 def check_label_value(text: str) -> Iterator[FieldError]:
-    """The value of a label or of a taint."""
+    """Check the value of a label or of a taint."""
     if not is_label_value(text):
         yield FieldError(
             "",
@@ -86,7 +86,7 @@ def check_label_value(text: str) -> Iterator[FieldError]:
 
 
 def check_namespace(text: str) -> Iterator[FieldError]:
-    """The name of a namespace; there are no patterns here."""
+    """Check the name of a namespace. Patterns are not supported."""
     if not re.fullmatch(NAMESPACE, text):
         yield FieldError(
             "",
@@ -97,19 +97,19 @@ def check_namespace(text: str) -> Iterator[FieldError]:
 
 
 def check_object_name(text: str) -> Iterator[FieldError]:
-    """The name of a policy."""
+    """Check the name of a policy."""
     if not re.fullmatch(DNS_SUBDOMAIN, text):
         yield FieldError("", text, "is not an object name: lower-case letters, digits, '-' and '.'")
 
 
 def check_driver(text: str) -> Iterator[FieldError]:
-    """The name of the driver of a device."""
+    """Check the name of the driver of a device."""
     if not re.fullmatch(DNS_SUBDOMAIN, text):
         yield FieldError("", text, "is not the name of a driver", "write for example gpu.example.com, or leave it out")
 
 
 def check_percentage(text: str) -> Iterator[FieldError]:
-    """A share, such as of the pods of a workload."""
+    """Check a percentage, for example of the pods of a workload."""
     if re.fullmatch(PERCENTAGE, text):
         return
     if re.fullmatch(r"[1-9][0-9]{0,6}", text):

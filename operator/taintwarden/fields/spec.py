@@ -1,4 +1,4 @@
-"""What structs that users write are made of: their base, fields with bounds, and checks that a type cannot say."""
+"""Parts of structs that users write: their base, fields with bounds, and checks that a type cannot express."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
@@ -11,18 +11,18 @@ from taintwarden.fields.field_errors import FieldError
 
 MAX_INT32 = 2**31 - 1
 MAX_RATE = 10_000
-"""As a rate: no limit."""
+"""A rate of this is no limit."""
 
 Check = Callable[[Any], Iterable[FieldError]]
 
 
 def checked(check: Check, **bounds: Any) -> Meta:
-    """Constrain a field by a function which yields errors with paths relative to that field."""
+    """Constrain a field by a function that yields errors with paths relative to that field."""
     return Meta(extra={"check": check}, **bounds)
 
 
 class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base of everything that users write: camelCase names, nothing unknown."""
+    """Base of all structs that users write: camelCase names, no unknown fields."""
 
 
 Seconds = Annotated[int, Meta(ge=0, le=MAX_INT32)]
@@ -33,7 +33,7 @@ LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MA
 
 
 def no_duplicates(values: tuple[object, ...]) -> Iterator[FieldError]:
-    """A list that is a set."""
+    """Yield an error for each value that is already in the list."""
     for index, value in enumerate(values):
         if value in values[:index]:
             yield FieldError(f"[{index}]", value, "stands in the list before", "remove it")

@@ -1,15 +1,15 @@
-"""Foreign text made fit for Events, logs and terminals: control characters escaped, length bounded, no passwords."""
+"""Foreign text for Events, logs and terminals: control characters escaped, length bounded, passwords removed."""
 
 import re
 
 _USERINFO = re.compile(r"//.*@", re.DOTALL)
 _CUT = " ... "
 MAX_QUOTED = 300
-"""Of an answer that is not what it should be."""
+"""Maximum characters quoted from an answer of the wrong kind."""
 
 
 def shortened(text: str, limit: int) -> str:
-    """``text`` in at most ``limit`` characters: of a longer one the beginning and the end.
+    """Shorten ``text`` to ``limit`` characters: its beginning and its end remain.
 
     The cause is at the end of what a server reports of others: ``failed calling webhook "a": Post "https://...": EOF``.
     """
@@ -20,7 +20,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    r"""``text`` on one line, shortened to ``limit`` characters.
+    r"""Put ``text`` on one line, shortened to ``limit`` characters.
 
     Control characters, line separators, directional marks and lone surrogates become escapes such as ``\x1b``, as in a
     Python literal: no terminal acts on them, and the text is always valid UTF-8.
@@ -33,13 +33,13 @@ def printable(text: str, limit: int | None = None) -> str:
 
 
 def quoted(body: bytes) -> str:
-    """An answer that is not what it should be, shortened to one line: a page of a gateway, perhaps."""
+    """Shorten an answer of the wrong kind to one line, for example the page of a gateway."""
     text = shortened(body.decode("utf-8", "replace"), 10 * MAX_QUOTED)
     return printable(" ".join(text.split()), MAX_QUOTED)
 
 
 def without_userinfo(text: str) -> str:
-    """``text`` without users and passwords in URLs: ``//user:secret@host`` becomes ``//...@host``."""
+    """Remove users and passwords from URLs in ``text``: ``//user:secret@host`` becomes ``//...@host``."""
     return _USERINFO.sub("//...@", text)
 
 

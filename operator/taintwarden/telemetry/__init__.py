@@ -1,4 +1,4 @@
-"""Logs and metrics: every name in one file each.
+"""Logs and metrics, with all names of each in one file.
 
 Forbidden here: knowing what a name is used for.
 """

@@ -1,4 +1,4 @@
-"""structlog for us, and the same form for the standard library's loggers that kopf and aiohttp use."""
+"""Configuration of structlog, and the same format for the standard library's loggers of kopf and aiohttp."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ from taintwarden.fields.text import printable
 
 
 def _escape(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """No value controls the terminal on which a log is read, whatever its source. Tracebacks keep their lines."""
+    """Escape control characters in values from any source. Tracebacks keep their lines."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception" and not value.isprintable():
             event[name] = printable(value)
@@ -27,7 +27,7 @@ _SHARED: list[structlog.typing.Processor] = [
 
 
 def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> None:
-    """JSON lines, or for people on a terminal: ``auto`` looks at ``stream``."""
+    """Log JSON lines, or text for people: ``auto`` does that if ``stream`` is a terminal."""
     for_people = log_format == "console" or (log_format == "auto" and stream.isatty())
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
@@ -48,12 +48,12 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # kopf logs every reaction to every object at INFO; what concerns users are warnings.
+    # kopf logs every reaction to every object at INFO. Only its warnings concern users.
     logging.getLogger("kopf").setLevel(logging.WARNING)
-    # Its warning that it cannot receive signals in its thread: the operator receives them and stops it.
+    # kopf warns that it cannot receive signals in its thread. The operator receives them and stops it.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 
 def _render_json(_: Any, __: str, event: structlog.typing.EventDict) -> str:
-    """A wave writes two lines a pod: msgspec makes them several times faster than the standard library."""
+    """Encode by msgspec: a wave writes two lines for each pod, and the standard library is several times slower."""
     return msgspec.json.encode(event, enc_hook=str).decode()

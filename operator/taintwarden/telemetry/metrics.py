@@ -1,4 +1,4 @@
-"""Name, unit and labels of every metric. No label contains the name of a pod or node, and other names are limited."""
+"""Name, unit and labels of every metric. No label contains the name of a pod or node, and other names are bounded."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -20,7 +20,7 @@ WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "be
 
 
 class Process(StrEnum):
-    """Which of the processes has the metrics."""
+    """The process that exposes the metrics."""
 
     OPERATOR = "operator"
     WEBHOOK = "webhook"
@@ -29,7 +29,7 @@ class Process(StrEnum):
 
 
 def _in(registry: CollectorRegistry | None) -> tuple[partial[Gauge], partial[Counter], partial[Histogram]]:
-    """What makes the metrics of a process; without a registry they are not exposed."""
+    """Return constructors of metrics; without a registry these are not exposed."""
     return partial(Gauge, registry=registry), partial(Counter, registry=registry), partial(Histogram, registry=registry)
 
 
@@ -37,8 +37,8 @@ class Metrics:
     """The metrics of the process. The composition root creates one object per process.
 
     Args:
-        process: only what this process sets is exposed, so that no replica of the webhook looks like an operator that
-            does not lead; None exposes all.
+        process: limits the metrics to those that this process sets, so that a webhook does not look like an operator
+            without the lease. None exposes all.
 
     """
 
@@ -67,10 +67,10 @@ class Metrics:
         self._make_publisher(publisher)
 
     def _make_operator(self, registry: CollectorRegistry | None) -> None:
-        """Those of the operator."""
+        """Create the metrics of the operator."""
         gauge, counter, histogram = _in(registry)
         self.of_policies: tuple[Gauge, ...] = ()
-        """The gauges that are set for each policy."""
+        """Gauges that are set for each policy."""
 
         def of_policy(name: str, text: str, *labels: str) -> Gauge:
             made = gauge(name, text, ["policy", *labels])
@@ -192,7 +192,7 @@ class Metrics:
         )
 
     def _make_extender(self, registry: CollectorRegistry | None) -> None:
-        """Those of the scheduler extender."""
+        """Create the metrics of the scheduler extender."""
         gauge, counter, histogram = _in(registry)
         self.extender_requests = counter(
             "taintwarden_extender_requests", "Requests of schedulers to the extender, by result.", ["verb", "result"]
@@ -214,7 +214,7 @@ class Metrics:
         )
 
     def _make_webhook(self, registry: CollectorRegistry | None) -> None:
-        """Those of the webhooks."""
+        """Create the metrics of the webhooks."""
         gauge, counter, histogram = _in(registry)
         self.admission_requests = counter(
             "taintwarden_admission_requests",
@@ -243,7 +243,7 @@ class Metrics:
         )
 
     def _make_publisher(self, registry: CollectorRegistry | None) -> None:
-        """Those of the publisher."""
+        """Create the metrics of the publisher."""
         gauge, _, _ = _in(registry)
         self.publisher_objects = gauge(
             "taintwarden_publisher_objects", "TaintPublishers whose rounds the process plays; 0 without any."
@@ -255,20 +255,20 @@ class Metrics:
         )
 
     def forget_publisher(self, name: str) -> None:
-        """Remove the series of a TaintPublisher that is deleted."""
+        """Remove the series of a deleted TaintPublisher."""
         self.publisher_stuck.remove_by_labels({"publisher": name})
 
     def exposition(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Return the text that Prometheus scrapes."""
         return generate_latest(self.registry)
 
 
 def observer(
     requests: Counter, duration: Histogram, names: Iterable[str], results: Iterable[str]
 ) -> Callable[[str, str, float], None]:
-    """Counts a request by its name and result, and how many seconds its answer took.
+    """Return a function that counts a request by name and result, and observes how many seconds its answer took.
 
-    Each count begins with 0: a rate over a series that begins with 1 misses that one.
+    Each count begins with 0: a rate over a series that begins with 1 misses the first request.
     """
     results = tuple(results)
     for one in names:

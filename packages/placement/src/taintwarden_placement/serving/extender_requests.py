@@ -45,18 +45,22 @@ def extender_app(
         answered: told of each request that could be answered.
 
     """
-    may_log = LogLimiter()
+    is_logged = LogLimiter()
     args, preemption = msgspec.json.Decoder(Args), msgspec.json.Decoder(PreemptionArgs)
     answers = {
-        "filter": partial(_answer, "filter", may_log, args, extender.filter),
-        "prioritize": partial(_answer, "prioritize", may_log, args, extender.prioritize),
-        "preempt": partial(_answer, "preempt", may_log, preemption, extender.preempt),
+        "filter": partial(_answer, "filter", is_logged, args, extender.filter),
+        "prioritize": partial(_answer, "prioritize", is_logged, args, extender.prioritize),
+        "preempt": partial(_answer, "preempt", is_logged, preemption, extender.preempt),
     }
     return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
 async def _answer(
-    verb: str, may_log: LogLimiter, decoder: "msgspec.json.Decoder[Any]", answer: Callable[[Any], Any], body: bytearray
+    verb: str,
+    is_logged: LogLimiter,
+    decoder: "msgspec.json.Decoder[Any]",
+    answer: Callable[[Any], Any],
+    body: bytearray,
 ) -> tuple[web.Response, str]:
     try:
         given = decoder.decode(body)
@@ -67,7 +71,7 @@ async def _answer(
         result = answer(given)
         result = _ENCODER.encode(await result if isawaitable(result) else result)
     except Exception as error:
-        if may_log((verb, type(error))):
+        if is_logged((verb, type(error))):
             log.error("extender-failed", verb=verb, exc_info=error)
         return web.Response(status=500, text="internal error\n"), "failed"
     return web.Response(body=result, content_type="application/json"), "answered"

@@ -64,27 +64,27 @@ def review_app(
         answered: told of each request that was a review.
 
     """
-    may_log = LogLimiter()
-    answers = {name: partial(_answer, name, judge, may_log) for name, judge in judges.items()}
+    is_logged = LogLimiter()
+    answers = {name: partial(_answer, name, judge, is_logged) for name, judge in judges.items()}
     return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
-async def _answer(name: str, judge: Judge, may_log: LogLimiter, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, judge: Judge, is_logged: LogLimiter, body: bytearray) -> tuple[web.Response, str]:
     try:
         request = _DECODER.decode(body).request
     except NOT_JSON as error:
         words = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=words), "malformed"
-    response, result = _judged(name, judge, may_log, request)
+    response, result = _judged(name, judge, is_logged, request)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _judged(name: str, judge: Judge, may_log: LogLimiter, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
+def _judged(name: str, judge: Judge, is_logged: LogLimiter, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
     try:
         response = judge(request)
     except Exception as error:
         # An internal error must not block a request.
-        if may_log((name, type(error))):
+        if is_logged((name, type(error))):
             about = f"{request.namespace}/{request.name}"
             log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
         return AdmissionResponse(), "failed"
