@@ -50,7 +50,7 @@ def test_the_webhook_does_not_look_like_an_operator_that_does_not_lead():
 def test_every_gauge_of_a_policy_is_cleared_with_the_others(metrics):
     """One that is not would tell of a deleted policy for ever."""
     by_policy = {one.collector for one in declared(metrics) if one.kind == "gauge" and "policy" in one.labels}
-    assert set(metrics.of_policies) == by_policy
+    assert set(metrics.policy_gauges) == by_policy
 
 
 def test_names_and_help_are_as_prometheus_wants_them(metrics):

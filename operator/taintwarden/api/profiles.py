@@ -16,7 +16,7 @@ from taintwarden.fields.spec import Spec, checked
 
 MAX_TOLERATIONS = 64
 MAX_ENTRIES_IN_NAMESPACE = 1000
-"""Maximum number of entries (see :func:`entries`) of all profiles of a namespace, which limits the work for a pod."""
+"""Maximum number of entries (:func:`count_entries`) of all profiles of a namespace, which limits the work for a pod."""
 
 
 def check_tolerations(tolerations: tuple[ExtendedToleration, ...]) -> Iterator[FieldError]:
@@ -74,7 +74,7 @@ def parse_profile(obj: Mapping[str, Any]) -> Profile:
     )
 
 
-def entries(profile: Profile) -> int:
+def count_entries(profile: Profile) -> int:
     """Return the number of entries of a profile.
 
     These are its tolerations or their listed values, and the values (or keys alone) in its selector and its affinity.
@@ -94,7 +94,7 @@ def check_size(profile: Profile, used: int) -> None:
         InvalidObject: it exceeds the limit.
 
     """
-    size = entries(profile)
+    size = count_entries(profile)
     if used + size > MAX_ENTRIES_IN_NAMESPACE:
         reason = (
             f"the profiles of namespace {profile.namespace} would have {used + size} entries with it, and at most "

@@ -28,7 +28,7 @@ class Process(StrEnum):
     PUBLISHER = "publisher"
 
 
-def _in(registry: CollectorRegistry | None) -> tuple[partial[Gauge], partial[Counter], partial[Histogram]]:
+def _constructors(registry: CollectorRegistry | None) -> tuple[partial[Gauge], partial[Counter], partial[Histogram]]:
     """Return constructors of metrics; without a registry these are not exposed."""
     return partial(Gauge, registry=registry), partial(Counter, registry=registry), partial(Histogram, registry=registry)
 
@@ -68,13 +68,13 @@ class Metrics:
 
     def _make_operator(self, registry: CollectorRegistry | None) -> None:
         """Create the metrics of the operator."""
-        gauge, counter, histogram = _in(registry)
-        self.of_policies: tuple[Gauge, ...] = ()
+        gauge, counter, histogram = _constructors(registry)
+        self.policy_gauges: tuple[Gauge, ...] = ()
         """Gauges that are set for each policy."""
 
-        def of_policy(name: str, text: str, *labels: str) -> Gauge:
+        def policy_gauge(name: str, text: str, *labels: str) -> Gauge:
             made = gauge(name, text, ["policy", *labels])
-            self.of_policies += (made,)
+            self.policy_gauges += (made,)
             return made
 
         self.nodes = gauge("taintwarden_nodes", "Known nodes.")
@@ -89,70 +89,70 @@ class Metrics:
             "taintwarden_stale_view",
             "1 while this replica does not know all of the cluster: before the first lists, or while cut off.",
         )
-        self.pending = of_policy("taintwarden_pending_evictions", "Pods that have to leave, now or at a known time.")
-        self.blocked = of_policy(
+        self.pending = policy_gauge("taintwarden_pending_evictions", "Pods that have to leave, now or at a known time.")
+        self.blocked = policy_gauge(
             "taintwarden_blocked_evictions",
             "Pods whose last eviction call was not accepted; reason is its outcome.",
             "reason",
         )
-        self.evicting_nodes = of_policy("taintwarden_evicting_nodes", "Nodes with pods that have to leave.")
-        self.nodes_with_place = of_policy(
+        self.evicting_nodes = policy_gauge("taintwarden_evicting_nodes", "Nodes with pods that have to leave.")
+        self.nodes_with_place = policy_gauge(
             "taintwarden_nodes_with_place",
             "Nodes that may lose pods now; absent without `limits.concurrentNodes`.",
         )
-        self.nodes_waiting = of_policy(
+        self.nodes_waiting = policy_gauge(
             "taintwarden_nodes_waiting_for_place",
             "Nodes with pods that wait for nothing but a place; absent without `limits.concurrentNodes`.",
         )
-        self.leaving = of_policy(
+        self.leaving = policy_gauge(
             "taintwarden_leaving_pods", "Pods that had to leave and terminate: their nodes are not empty."
         )
-        self.stuck = of_policy(
+        self.stuck = policy_gauge(
             "taintwarden_stuck_pods",
             "Pods that had to leave and should have ended: their grace period was over 15 s ago.",
         )
-        self.limited = of_policy("taintwarden_limited_evictions", "Due pods that a limit delays.", "limit")
-        self.budget_blocked = of_policy(
+        self.limited = policy_gauge("taintwarden_limited_evictions", "Due pods that a limit delays.", "limit")
+        self.budget_blocked = policy_gauge(
             "taintwarden_budget_blocked_evictions",
             "Due pods that a PodDisruptionBudget (namespace/name) blocks; the series exists only while it does. "
             "Of each policy, the 20 that block the most.",
             "budget",
         )
-        self.bouncing = of_policy(
+        self.bouncing = policy_gauge(
             "taintwarden_bouncing_workloads",
             "Workloads whose evictions wait, because they repeatedly come back to the node they are evicted from.",
         )
-        self.policy_mode = of_policy(
+        self.policy_mode = policy_gauge(
             "taintwarden_policy_mode",
             "1 for the mode in which the policy is in force (Enforce, DryRun, Paused), 0 for the others.",
             "mode",
         )
-        self.policy_accepted = of_policy(
+        self.policy_accepted = policy_gauge(
             "taintwarden_policy_accepted", "1 if the newest version of the policy is in force, 0 if it is refused."
         )
-        self.devices_known = of_policy(
+        self.devices_known = policy_gauge(
             "taintwarden_devices_known",
             "1 if the taints of devices that the policy selects are known, 0 if not; absent without `devices`.",
         )
-        self.invalid_taints = of_policy(
+        self.invalid_taints = policy_gauge(
             "taintwarden_invalid_taints",
             "Taints of nodes whose values cannot be compared, whatever onInvalidValue says.",
         )
-        self.all_nodes_unhealthy = of_policy(
+        self.all_nodes_unhealthy = policy_gauge(
             "taintwarden_all_nodes_unhealthy",
             "1 if all nodes are unhealthy for the policy, so that no pod is evicted that a person does not release.",
         )
-        self.guard_tripped = of_policy(
+        self.guard_tripped = policy_gauge(
             "taintwarden_guard_tripped", "1 if the guard of the policy has tripped; absent without one."
         )
-        self.paced_left = of_policy(
+        self.paced_left = policy_gauge(
             "taintwarden_guard_paced_pods", "Due pods that a tripped guard with action Pace still lets leave."
         )
-        self.paced_until = of_policy(
+        self.paced_until = policy_gauge(
             "taintwarden_guard_pace_end_timestamp_seconds",
             "About when the last of these pods may be evicted; absent if none may.",
         )
-        self.zone_state = of_policy(
+        self.zone_state = policy_gauge(
             "taintwarden_zone_state",
             "State of a zone for the policy: 0 Normal, 1 Degraded, 2 Full. Of each policy, the worst 50.",
             "zone",
@@ -193,7 +193,7 @@ class Metrics:
 
     def _make_extender(self, registry: CollectorRegistry | None) -> None:
         """Create the metrics of the scheduler extender."""
-        gauge, counter, histogram = _in(registry)
+        gauge, counter, histogram = _constructors(registry)
         self.extender_requests = counter(
             "taintwarden_extender_requests", "Requests of schedulers to the extender, by result.", ["verb", "result"]
         )
@@ -215,7 +215,7 @@ class Metrics:
 
     def _make_webhook(self, registry: CollectorRegistry | None) -> None:
         """Create the metrics of the webhooks."""
-        gauge, counter, histogram = _in(registry)
+        gauge, counter, histogram = _constructors(registry)
         self.admission_requests = counter(
             "taintwarden_admission_requests",
             "Objects that the API server sent to the webhooks, by result.",
@@ -244,7 +244,7 @@ class Metrics:
 
     def _make_publisher(self, registry: CollectorRegistry | None) -> None:
         """Create the metrics of the publisher."""
-        gauge, _, _ = _in(registry)
+        gauge, _, _ = _constructors(registry)
         self.publisher_objects = gauge(
             "taintwarden_publisher_objects", "TaintPublishers whose rounds the process plays; 0 without any."
         )

@@ -33,7 +33,7 @@ class Gauges:
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))
         metrics.pods.set(view.pod_count)
-        for gauge in metrics.of_policies:
+        for gauge in metrics.policy_gauges:
             gauge.clear()
         for entry in reports:
             self._measure_policy(entry)

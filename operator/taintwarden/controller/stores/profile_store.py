@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, entries, parse_profile
+from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, count_entries, parse_profile
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores.object_store import KnownVersion, Store
 from taintwarden.engine.machine import events
@@ -170,7 +170,7 @@ class ProfileStore(Store[Profile]):
                 space.drop(one)
                 one.profile = self._read(age[1], obj) or one.profile
                 one.fault = self.observed[age[1]].problem
-                one.entries = 1 if one.profile is None else max(1, entries(one.profile))
+                one.entries = 1 if one.profile is None else max(1, count_entries(one.profile))
             left -= one.entries
             if left < 0:
                 space.first_waiting = age

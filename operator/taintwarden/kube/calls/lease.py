@@ -97,12 +97,12 @@ class Lease:
         self._is_answered = True
         """Last argument of ``on_renewal``."""
         self._renewed_at: float | None = None
-        self._seen = LeaseSpec(lease_transitions=-1)
+        self._last_read = LeaseSpec(lease_transitions=-1)
         """The lease as it was last read. Before the first read, one that does not exist."""
         self._observed: tuple[str, float] = ("", float("-inf"))
         self._expires: float | None = None
         """Time at which the lease of another holder expires, by our clock."""
-        self._led_at = float("-inf")
+        self._rival_at = float("-inf")
         """Time of the last renewal by another candidate that we saw; before the first, the time at which ``run`` began.
         """
         self._announced = False
@@ -119,7 +119,8 @@ class Lease:
     @property
     def has_leader(self) -> bool:
         """True if a live candidate holds the lease: this one, or another that renewed it recently."""
-        return self.is_held or self._monotonic() < self._led_at + self._timings.duration + self._timings.renew_deadline
+        ends_at = self._rival_at + self._timings.duration + self._timings.renew_deadline
+        return self.is_held or self._monotonic() < ends_at
 
     def _seconds_left(self) -> float:
         if self._renewed_at is None:
@@ -138,7 +139,7 @@ class Lease:
 
     async def run(self) -> None:
         """Get the lease and renew it, without end."""
-        self._led_at = self._monotonic()
+        self._rival_at = self._monotonic()
         while True:
             began = self._monotonic()
             slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._note_answer, False)  # noqa: FBT003
@@ -208,14 +209,14 @@ class Lease:
     async def _acquire_or_renew(self) -> bool:
         lease = await self._read()
         if lease is not None:
-            self._seen = lease.spec or LeaseSpec()
-        spec = self._seen  # also after a Lease was deleted: its holder may act until it would have expired
+            self._last_read = lease.spec or LeaseSpec()
+        spec = self._last_read  # also after a Lease was deleted: its holder may act until it would have expired
         seen = msgspec.json.encode(spec).decode()
         is_of_another = spec.holder_identity not in (None, "", self._identity)
         if seen != self._observed[0]:
             # The clocks of replicas are not compared: what counts is how long *we* have seen no renewal.
             self._observed = (seen, self._monotonic())
-            self._led_at = self._monotonic() if is_of_another else self._led_at
+            self._rival_at = self._monotonic() if is_of_another else self._rival_at
         # No replica stores a longer duration than ours. Unlimited, one foreign write could keep all of us from leading.
         expires = self._observed[1] + min(spec.lease_duration_seconds or self._timings.duration, self._timings.duration)
         if is_of_another and self._monotonic() < expires:

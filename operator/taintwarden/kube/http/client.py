@@ -87,8 +87,8 @@ class Client:
         try:
             for _ in range(2):
                 authorization = await self._connection.authorization()
-                request = Request(method, path, params or {}, _complete(headers, authorization), data, fence, max_bytes)
-                answer = await self._opened().send(request, timeout_seconds)
+                request = Request(method, path, params or {}, _headers(headers, authorization), data, fence, max_bytes)
+                answer = await self._open_session().send(request, timeout_seconds)
                 if answer.status != 401 or not await self._connection.renew_refused(authorization):
                     break  # otherwise the server did nothing, and there are other credentials to try
         except OSError as error:
@@ -115,8 +115,8 @@ class Client:
         """
         try:
             authorization = await self._connection.authorization()
-            request = Request("GET", path, params, _complete({"Accept": accept}, authorization))
-            async with self._opened().stream(request, idle_timeout_seconds) as (answer, chunks):
+            request = Request("GET", path, params, _headers({"Accept": accept}, authorization))
+            async with self._open_session().stream(request, idle_timeout_seconds) as (answer, chunks):
                 if answer.status == 401:
                     await self._connection.renew_refused(authorization)
                 if not answer.is_success:
@@ -125,14 +125,14 @@ class Client:
         except OSError as error:
             raise _unreachable(error) from error
 
-    def _opened(self) -> HttpSession:
+    def _open_session(self) -> HttpSession:
         if self._http is None:
             msg = "the client is used outside its context"
             raise RuntimeError(msg)
         return self._http
 
 
-def _complete(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
+def _headers(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
     given = {} if authorization is None else {"Authorization": authorization}
     return _HEADERS | headers | given
 

@@ -169,7 +169,7 @@ class HttpSession:
             "method": request.method,
             "url": URL(self._connection.server.rstrip("/") + request.target(), encoded=True),
             "data": None if request.body is None else aiohttp.BytesPayload(request.body),
-            "headers": (*_checked(request.headers).items(), *self._connection.impersonation),
+            "headers": (*_check_headers(request.headers).items(), *self._connection.impersonation),
             "allow_redirects": False,
             # Read for each request: certificates are renewed before they expire.
             "ssl": self._connection.ssl,
@@ -229,9 +229,9 @@ class _OsErrors:
                 msg = f"{self._late} {self._seconds:g} s"
                 raise TimeoutError(msg) from error
             case aiohttp.ClientConnectorCertificateError():
-                raise Untrusted(printable(_described(error), 200)) from None
+                raise Untrusted(printable(_describe(error), 200)) from None
             case aiohttp.ClientError():
-                raise ConnectionError(_described(error)) from None
+                raise ConnectionError(_describe(error)) from None
             case RuntimeError():  # from uvloop or aiohttp, if the connection was closed meanwhile
                 msg = f"the connection is closed: {error}"
                 raise ConnectionError(msg) from error
@@ -240,7 +240,7 @@ class _OsErrors:
                 raise ConnectionError(msg) from error
 
 
-def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     if not all(map(_is_sendable, headers.values())):
         msg = "a header contains a control character, or one outside ASCII"  # do not quote it: it may be a token
         raise OSError(msg)
@@ -253,7 +253,7 @@ def _is_sendable(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-def _described(error: aiohttp.ClientError) -> str:
+def _describe(error: aiohttp.ClientError) -> str:
     match error:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy answers {error.status} {printable(error.message, 100)}".rstrip()

@@ -26,53 +26,50 @@ class StreamLiveness:
     def __init__(self, gap_seconds: float, handler: EventHandler[Any]) -> None:
         self._gap_seconds = gap_seconds
         self._handler = handler
-        self._live = False
-        self._complete_at = NEVER
+        self.is_live = False
+        self._proven_at = NEVER
         self._timer: asyncio.TimerHandle | None = None
 
-    def __bool__(self) -> bool:
-        return self._live
-
-    def lose(self) -> None:
+    def drop_proof(self) -> None:
         """Drop the proof: what was delivered may be out of date."""
         self._stop_timer()
-        self._complete_at = NEVER
+        self._proven_at = NEVER
         self._set(live=False)
 
-    def complete(self, at: float) -> None:
+    def prove_by_list(self, at: float) -> None:
         """Note that a list is complete, which was requested at this moment."""
-        self._complete_at = at
-        self.interrupt()
+        self._proven_at = at
+        self.end_watch()
 
-    def interrupt(self) -> None:
+    def end_watch(self) -> None:
         """Note that no watch is open: the proof lasts for the rest of the gap."""
         self._stop_timer()
-        ends_at = self._complete_at + self._gap_seconds
+        ends_at = self._proven_at + self._gap_seconds
         loop = asyncio.get_running_loop()
         if ends_at <= loop.time():
             self._set(live=False)
         else:
-            self._timer = loop.call_at(ends_at, self.lose)
+            self._timer = loop.call_at(ends_at, self.drop_proof)
             self._set(live=True)
 
-    def resume(self) -> bool:
+    def begin_watch(self) -> bool:
         """Note that a watch is open. Return True if it resumes the last one within the gap; else it has to catch up."""
         self._stop_timer()
-        return self._live
+        return self.is_live
 
-    def progress(self) -> None:
+    def extend_proof(self) -> None:
         """Note that the open watch delivered something, or ended after it had delivered everything."""
-        if self._live:
-            self._complete_at = asyncio.get_running_loop().time()
+        if self.is_live:
+            self._proven_at = asyncio.get_running_loop().time()
 
-    def catch_up(self) -> None:
+    def prove_by_watch(self) -> None:
         """Note that the open watch delivered everything up to a version that was read after it was opened."""
-        self._complete_at = asyncio.get_running_loop().time()
+        self._proven_at = asyncio.get_running_loop().time()
         self._set(live=True)
 
     def _set(self, *, live: bool) -> None:
-        if live != self._live:
-            self._live = live
+        if live != self.is_live:
+            self.is_live = live
             self._handler.live(live=live)
 
     def _stop_timer(self) -> None:

@@ -76,14 +76,14 @@ class Stream(Generic[Object]):
             while True:
                 await self._follow()
         finally:
-            self._liveness.lose()
+            self._liveness.drop_proof()
 
     def list_again(self, *, is_stale: bool = False) -> None:
         """Request another list, after one in progress. With ``is_stale``, the stream is not live until then."""
         self._relist.set()
         self.listed.clear()
         if is_stale:
-            self._liveness.lose()
+            self._liveness.drop_proof()
 
     async def _follow(self) -> None:
         try:
@@ -108,7 +108,7 @@ class Stream(Generic[Object]):
         self._listed_at = _now()
         if self._relist.is_set():
             return
-        self._liveness.complete(began)
+        self._liveness.prove_by_list(began)
         self.listed.set()
         tasks = asyncio.create_task(self._watch.run(version)), asyncio.create_task(self._relist.wait())
         try:

@@ -149,11 +149,11 @@ class Watch(Generic[Object]):
 
     async def _watch_once(self) -> None:
         """Run one watch. After a gap it is short: without changes only the bookmark at its end shows the version."""
-        catching_up = not self._liveness
+        catching_up = not self._liveness.is_live
         began, delivered = _now(), False
         try:
             async with self._open(short=catching_up) as chunks:
-                if self._liveness.resume():
+                if self._liveness.begin_watch():
                     delivered = await self._read(chunks, began)
                 elif catching_up:
                     async with self._requesting_goal():
@@ -162,12 +162,12 @@ class Watch(Generic[Object]):
                     self._back_off.restarted("late", "the watch was opened too long after the previous one")
                     return
                 if delivered or _now() - began >= self._timings.empty_watch:
-                    self._liveness.progress()
+                    self._liveness.extend_proof()
         finally:
-            self._liveness.interrupt()
+            self._liveness.end_watch()
         if not delivered and _now() - began < self._timings.empty_watch:
             await self._back_off.pause("empty", "the watch ended at once")
-        elif self._liveness:
+        elif self._liveness.is_live:
             self._back_off.restarted("ended", "the watch ended")
         elif self._goal is None:
             self._back_off.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
@@ -222,7 +222,7 @@ class Watch(Generic[Object]):
                     await asyncio.sleep(0)
                 came = True
                 self._deliver(map(encoding.change, frames[first : first + FRAMES_AT_ONCE]))
-                self._liveness.progress()
+                self._liveness.extend_proof()
                 self._check_goal()
                 if _now() - began > self._timings.stable_after:
                     self._back_off.reset()
@@ -274,8 +274,8 @@ class Watch(Generic[Object]):
         self._check_goal()
 
     def _check_goal(self) -> None:
-        if not self._liveness and self._goal is not None and version_number(self._version) >= self._goal:
-            self._liveness.catch_up()
+        if not self._liveness.is_live and self._goal is not None and version_number(self._version) >= self._goal:
+            self._liveness.prove_by_watch()
 
 
 def _now() -> float:

@@ -84,7 +84,7 @@ class Format(ABC, Generic[Object]):
         """Return the complete frames of a watch in the buffer, and the rest, which begins with the next frame."""
 
     @abstractmethod
-    def event(self, frame: bytes) -> tuple[str, bytes]:
+    def parse_frame(self, frame: bytes) -> tuple[str, bytes]:
         """Return the type of one frame, and its encoded object.
 
         Raises:
@@ -93,7 +93,7 @@ class Format(ABC, Generic[Object]):
         """
 
     @abstractmethod
-    def make(self, raw: Any) -> Object:
+    def decode_object(self, raw: Any) -> Object:
         """Decode an object. Raises one of ``faults``."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class Format(ABC, Generic[Object]):
     def read(self, raw: Any) -> Object | Undecodable:
         """Decode an object. Return its identity and the reason if it is invalid."""
         try:
-            return self.make(raw)
+            return self.decode_object(raw)
         except self.faults as error:
             return Undecodable(self.identity(raw), str(error))
 
@@ -119,7 +119,7 @@ class Format(ABC, Generic[Object]):
             Unreachable: it is no frame.
 
         """
-        kind, raw = self.event(frame)
+        kind, raw = self.parse_frame(frame)
         if kind == "ERROR":
             try:
                 status = self.status(raw)

@@ -30,12 +30,12 @@ class JsonFrames(Format[Object]):
         *lines, rest = buffer.split(b"\n")
         return [line for line in lines if line.strip()], rest
 
-    def event(self, frame: bytes) -> tuple[str, bytes]:
+    def parse_frame(self, frame: bytes) -> tuple[str, bytes]:
         """Return type and object of a line."""
         found = decoded(frame, _Frame, "frame of a watch")
         return found.type, found.object
 
-    def make(self, raw: bytes) -> Object:
+    def decode_object(self, raw: bytes) -> Object:
         """Decode the object, without its managed fields if it is nested too deeply."""
         return decoded_flat(self._objects.decode, raw)
 

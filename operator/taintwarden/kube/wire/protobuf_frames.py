@@ -61,7 +61,7 @@ class ProtobufFrames(Format[Object]):
             at = end
         return frames, buffer[at:]
 
-    def event(self, frame: bytes) -> tuple[str, bytes]:
+    def parse_frame(self, frame: bytes) -> tuple[str, bytes]:
         """Return type and object of an event."""
         try:
             event = _EVENT.FromString(frame)
@@ -69,7 +69,7 @@ class ProtobufFrames(Format[Object]):
         except FAULTS as error:
             raise _foreign("frame of a watch") from error
 
-    def make(self, raw: Any) -> Object:
+    def decode_object(self, raw: Any) -> Object:
         """Convert a message, parsed or not, into its object."""
         return self._make(self._message.FromString(raw) if isinstance(raw, bytes) else raw)
 
