@@ -19,7 +19,7 @@ from taintwarden.settings import load_settings
 from taintwarden.telemetry.logs import configure_logs
 
 BACK_OFFS = itertools.repeat(2)
-"""Seconds between kopf's attempts, without an end: kopf would stop the operator after the last one."""
+"""Seconds between kopf's attempts to reach the API server. Endless: kopf stops the operator after the last attempt."""
 
 
 def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]) -> None:
@@ -50,7 +50,9 @@ def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]
 
 @dataclasses.dataclass(frozen=True)
 class Login(kopf.ConnectionInfo):
-    """Our connection as kopf's. At its start kopf requests the groups of the API server, even if it follows nothing."""
+    """Our connection in kopf's format. At its start kopf requests the groups of the API server, even if it follows
+    nothing.
+    """
 
     tls: ssl.SSLContext | None = None
 
@@ -60,7 +62,7 @@ class Login(kopf.ConnectionInfo):
 
 
 def connection_info(connection: Connection) -> kopf.ConnectionInfo:
-    """Return our credentials as kopf's, which are requested again when the server rejects them."""
+    """Return our credentials in kopf's format. kopf requests them again whenever the server rejects them."""
     scheme, _, token = (connection.renew().authorization or "").partition(" ")
     return Login(
         server=connection.server,

@@ -29,7 +29,7 @@ def read_json(
 
 
 def bounded(errors: list[FieldError], unexplained: int, path: str, number: int) -> tuple[FieldError, ...]:
-    """Return the first ``errors``. The last one shows how many more there are, with those that were not kept."""
+    """Return the first ``errors``. The last one shows the number of all others, including the ``unexplained`` ones."""
     left_out = unexplained + len(errors) - MAX_FAULTS
     if left_out <= 0:
         return tuple(errors)

@@ -207,7 +207,7 @@ def _without_quotes(value: object) -> str:
 
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
-    """Return the one of ``known`` that was probably meant, in any case; None if there is none."""
+    """Return the one of ``known`` that was probably meant, ignoring case; None if there is none."""
     if len(text) > LONGEST_TYPO:
         return None
     by_lower = {one.lower(): one for one in known}

@@ -103,7 +103,7 @@ _ENTRIES = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def _read(text: str) -> tuple[list[object], int, FieldError | None]:
-    """Return the entries that count, the number of all, and a fault."""
+    """Return the entries that count, the number of all entries, and a fault or None."""
     read, fault = read_json(text, PATH, _EXAMPLE, _entries)
     if fault is not None:
         return [], 0, fault

@@ -1,4 +1,4 @@
-"""What is wrong with an object, field by field, in the form the API server uses."""
+"""Faults of an object by field, in the format of the API server."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from taintwarden.fields.text import printable, shortened
 MAX_SHOWN_CHARACTERS = 100
 """Maximum characters of a value that are shown."""
 MAX_PATH_CHARACTERS = 400
-"""Longer than any path with the key of a label in it. Only the name of an unknown field can be cut."""
+"""Maximum characters of a path. Only the name of an unknown field can be cut: paths with keys of labels are shorter."""
 MAX_REASON_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 317
 """Maximum characters of the name of an object, and of the group of its kind: the maximum of the API server."""

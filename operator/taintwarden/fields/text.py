@@ -1,4 +1,4 @@
-"""Foreign text for Events, logs and terminals: control characters escaped, length bounded, passwords removed."""
+"""Formatting of foreign text for Events, logs and terminals: escapes, bounded length, no passwords."""
 
 import re
 

@@ -30,11 +30,11 @@ class MissingDefinitionError(KubeError):
     """The API server does not serve our custom resources: a CustomResourceDefinition is missing."""
 
 
-class Unreachable(KubeError):  # noqa: N818 - reads as what it says
+class Unreachable(KubeError):  # noqa: N818 - clear without the suffix
     """The API server did not answer: the connection failed, broke or timed out. It may have carried out the request."""
 
 
-class Fenced(KubeError):  # noqa: N818 - reads as what it says
+class Fenced(KubeError):  # noqa: N818 - clear without the suffix
     """The fence of the request declined, so the request was not sent."""
 
 

@@ -30,7 +30,7 @@ _UNREADABLE = (
 )
 
 
-class UnusablePair(ValueError):  # noqa: N818 - reads as what it says
+class UnusablePair(ValueError):  # noqa: N818 - clear without the suffix
     """A certificate or its key is unusable; the message says why."""
 
 

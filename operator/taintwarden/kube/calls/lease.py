@@ -109,7 +109,7 @@ class Lease:
         self._may_be_stored = False
         """True if the server may have stored us as the holder: the answer to a write may not have arrived."""
         self.term = 0
-        """``leaseTransitions`` of the Lease since we last got it."""
+        """``leaseTransitions`` of the Lease when we last got it."""
 
     @property
     def is_held(self) -> bool:

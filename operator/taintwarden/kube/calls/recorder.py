@@ -182,7 +182,7 @@ class Recorder:
         return asyncio.get_running_loop().time() - self._written.get(name, float("-inf")) < REPEAT_SECONDS
 
     async def _try_to_write(self, name: str, message: Message) -> bool:
-        """Write an Event once: log and metrics contain the same. An Event of a namespace that is gone is no failure."""
+        """Write an Event. Return True on success. Failures are not retried: log and metrics contain the same."""
         try:
             await self._write(name, message)
         except KubeError as error:

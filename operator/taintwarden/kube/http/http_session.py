@@ -64,7 +64,7 @@ class _FenceError(Exception):
 
 
 class _FencedRequest(aiohttp.ClientRequest):
-    """Calls the fence of a request immediately before the request is written to a connection, each time it is."""
+    """Calls the fence of a request each time immediately before the request is written to a connection."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
         fence = _fence.get()

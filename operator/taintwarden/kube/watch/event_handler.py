@@ -30,7 +30,7 @@ class EventHandler(Protocol[Received_contra]):
         """All changes up to this version were delivered."""
 
     def live(self, *, live: bool) -> None:
-        """What was delivered is up to date (``live``), or may not be. Before the first call it may not be."""
+        """The delivered objects became up to date (``live``), or may be out of date, as before the first call."""
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """An existing object cannot be decoded. The stream continues without it."""

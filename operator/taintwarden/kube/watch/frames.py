@@ -33,7 +33,7 @@ class FrameDecoder(Generic[Object]):
         """Decode one page of a list.
 
         Raises:
-            Unreachable: it is no list, which would remove all known objects. Another server may have answered.
+            Unreachable: another server answered. As an empty list its answer would remove all known objects.
 
         """
         found = (self._protobuf if body.startswith(MAGIC) else self._json).page(body)

@@ -242,7 +242,7 @@ class Watch(Generic[Object]):
                     raise ExpiredError(msg)
                 # Also for an object that does not decode, or a resumed watch would receive it again.
                 self._version = change.version or self._version
-        finally:  # changes before an error were delivered
+        finally:  # also after an error, for the changes before it
             self._handler.reached(self._version)
 
     # -- how far a watch has to come ------------------------------------------------------------------------------
