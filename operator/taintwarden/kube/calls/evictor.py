@@ -74,9 +74,9 @@ async def delete_pod(
 async def ask_replacement(client: Client, deployment: Deployment, fence: Fence) -> Result:
     """Set ``restartedAt`` in the pod template of a Deployment, which then replaces its pods.
 
-    ``deployment`` has the annotation as it is to be. The version has to be the one that was seen, so that no rollout is
-    in progress, and no request is carried out twice. Any other answer says that it is not replaced, never why the
-    lane of the pod should wait: the pod is evicted as any other.
+    ``deployment`` has the new value of the annotation. Its version is a precondition, so that no rollout is in progress
+    and no request is carried out twice. Any other answer only means that it does not replace its pods: the pod is
+    evicted as any other, and its lane does not wait.
     """
     change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: deployment.restarted_at}}}}}
     path = f"/apis/apps/v1/namespaces/{deployment.namespace}/deployments/{deployment.name}"

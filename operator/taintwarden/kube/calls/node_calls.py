@@ -64,7 +64,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
 
 
 async def last_writer(client: Client, name: str) -> Writer | None:
-    """Who wrote the taints of a node last: its taints are one field. None if the node does not tell, or is gone.
+    """Return the last writer of the taints of a node, which are one field. None if it is unknown, or the node is gone.
 
     Raises:
         KubeError: the read failed.

@@ -316,11 +316,11 @@ class WorkloadObject(msgspec.Struct, gc=False):
         return "" if self.spec.template is None else self.spec.template.metadata.labels.get(key, "")
 
     def template_annotation(self, key: str) -> str:
-        """The value of an annotation of its pods; empty if they have none."""
+        """Return the value of an annotation of its pods; empty if they have none."""
         return "" if self.spec.template is None else self.spec.template.metadata.annotations.get(key, "")
 
     def controller(self) -> OwnerReference | None:
-        """The object that controls it; None: no other does."""
+        """The object that controls it; None if there is none."""
         return next((one for one in self.metadata.owner_references if one.controller), None)
 
 

@@ -207,12 +207,12 @@ class EncodedWorkload(WorkloadObject, gc=False):
         return _text(labels[key]) if key in labels else ""
 
     def template_annotation(self, key: str) -> str:
-        """The value of an annotation of its pods; empty if they have none."""
+        """Return the value of an annotation of its pods; empty if they have none."""
         annotations = self.message.spec.template.metadata.annotations
         return _text(annotations[key]) if key in annotations else ""
 
     def controller(self) -> OwnerReference | None:
-        """The Deployment that controls it; None: none does."""
+        """The Deployment that controls it; None if there is none."""
         return next((one for one in map(_owner, self.message.metadata.ownerReferences) if one.controller), None)
 
 
