@@ -42,26 +42,6 @@ class ErrorType(StrEnum):
 _WITHOUT_VALUE = (ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG)
 
 
-class ErrorType(StrEnum):
-    """Type of a fault with its text, from apimachinery's ``util/validation/field``."""
-
-    REQUIRED = "Required value"
-    INVALID = "Invalid value"
-    DUPLICATE = "Duplicate value"
-    NOT_SUPPORTED = "Unsupported value"
-    FORBIDDEN = "Forbidden"
-    TOO_LONG = "Too long"
-    TOO_MANY = "Too many"
-
-    @property
-    def cause(self) -> str:
-        """Reason of a cause in ``metav1.Status``, such as ``FieldValueNotSupported``."""
-        return f"FieldValue{self.name.title().replace('_', '')}"
-
-
-_WITHOUT_VALUE = (ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG)
-
-
 class FieldError(msgspec.Struct, frozen=True):
     """One fault of one field. A ``value`` of ``UNSET`` means that the field is missing, and makes it ``REQUIRED``.
 
