@@ -87,7 +87,7 @@ def schedulers(data: bytes) -> None:
         return
     msgspec.json.encode(scene.extender.prioritize(args))
     demand = scene.demands.of(args.pod)
-    refused = scene.filters.of(demand).refusal(scene.nodes["a"].taints, scene.nodes["a"].labels)
+    refused = scene.filters.for_demand(demand).refusal(scene.nodes["a"].taints, scene.nodes["a"].labels)
     assert refused is None or len(refused.reason) < MAX_TOLD_CHARACTERS
 
 
