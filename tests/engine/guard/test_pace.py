@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from engine.guard.bench import SLOT, WINDOW, Bench, pods, wave
+from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
 from taintwarden.engine.guard import ALL, Pace, Turn
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 from taintwarden.engine.model import GuardAction
@@ -143,6 +143,19 @@ def test_the_end_is_when_the_last_has_a_place_in_the_window(number, windows):
     bench.trip(number)
     pace = bench.guard.pace(bench.now)
     assert pace == Pace(number, bench.now.wall + SLOT + windows * WINDOW)
+
+
+@pytest.mark.parametrize(("number", "windows"), [(5, 1), (6, 2), (10, 2), (11, 3)])
+def test_more_evictions_than_the_allowance_make_no_place_when_they_end(number, windows):
+    bench = paced()
+    uids = bench.trip(11)
+    bench.evict(*uids[:5])
+    bench.advance(WINDOW / 2)
+    bench.evict(*uids[5:10])
+    bench.population = 40
+    bench.expect(*pods(number - 1, "q"))
+    assert bench.guard.allowance() == 5
+    assert bench.guard.pace(bench.now).ends_at == WALL + SLOT + WINDOW / 2 + windows * WINDOW
 
 
 def test_the_end_stays_while_pods_leave():

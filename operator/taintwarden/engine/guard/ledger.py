@@ -290,7 +290,9 @@ class Past:
             return None
         places = [(end, evicted.pods.total()) for end, evicted in self.slots.items()]
         places.append((slot, max(0, allowance - self.total)))
-        windows, waiting = divmod(waiting - 1, max(allowance, self.total))
+        surplus = max(0, self.total - allowance)  # of the first that end, none makes place
+        windows, waiting = divmod(waiting - 1 - surplus, allowance)
+        waiting += surplus
         for end, number in places:
             slot, waiting = end, waiting - number
             if waiting < 0:
