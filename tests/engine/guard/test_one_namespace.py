@@ -167,3 +167,13 @@ def test_while_causes_are_not_known_it_holds_all():
     bench.is_known = True
     bench.look()
     assert bench.guard.latch.scope == "shop"
+
+
+def test_a_record_that_is_stored_has_the_guard_checked_at_once():
+    bench = Bench()
+    bench.expect(*pods(11))
+    bench.guard.look(bench.now)
+    bench.guard.look(bench.now)
+    assert bench.guard.next_look(bench.now) is None
+    bench.store()
+    assert bench.guard.next_look(bench.now) == 0.0
