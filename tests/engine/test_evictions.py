@@ -17,3 +17,13 @@ def test_a_pod_that_leaves_within_a_window_after_its_call_counts(seconds, counts
     evictions.settle(POD.uid, stays=False)
     assert (evictions.note_leaving(POD.uid, Instant(seconds, seconds)) is not None) == counts
     assert evictions.evicted(POLICY) == counts
+
+
+def test_a_pod_that_leaves_during_another_call_counts_once_when_that_has_ended():
+    evictions = Evictions()
+    for _ in range(2):
+        evictions.begin(Evict(POD, claim().verdict), 0.0, Instant(0.0, 0.0))
+        assert evictions.note_leaving(POD.uid, Instant(1.0, 1.0)) is None
+        evictions.settle(POD.uid, stays=False)
+    assert evictions.note_leaving(POD.uid, Instant(2.0, 2.0)) is not None
+    assert evictions.evicted(POLICY) == 1

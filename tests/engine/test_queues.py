@@ -14,7 +14,7 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import Whom
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.queues import LANES_AT_ONCE, Queues
 from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
 from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector
@@ -302,6 +302,20 @@ def test_a_key_that_blocks_nobody_has_no_time(how):
     else:
         bench.queues.release("k")
     assert bench.queues.next_release_in(NOW) is None
+
+
+def test_time_releases_lanes_that_may_have_a_turn_before_parked_ones():
+    bench = Bench()
+    parked = [f"ns{number}" for number in range(LANES_AT_ONCE)]
+    for namespace in parked:
+        bench.ready(f"{namespace}-a", f"{namespace}-b", namespace=namespace)
+        bench.block(f"{namespace}-a", until=150.0)
+        bench.queues.park(Lane(OF_X, namespace), Refusal("limit", None, Whom.LANE, "other"))
+    bench.ready("last", namespace="able")
+    bench.queues.had_turn(Lane(OF_X, "able"), failing=False)
+    bench.block("last", until=150.0)
+    bench.queues.release_due(150.0)
+    assert bench.next() == "last"
 
 
 # -- the spread of a workload ------------------------------------------------------------------------------------------
