@@ -11,7 +11,7 @@ from engine.script import play
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import Whom
+from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, POLICY_RATE, VIEW, Whom
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.queues import LANES_AT_ONCE, Queues
@@ -268,6 +268,29 @@ def test_nothing_is_kept_of_a_key_whose_claims_have_gone():
     for name in "ab":
         bench.go(name)
     assert kept(bench.queues, "k") == []
+
+
+NAMED = {
+    "its own before that of its lane": (Refusal(BUDGET), {"lane": FAILING}, BUDGET),
+    "that of its lane before one that is over in a moment": (Refusal(VIEW, is_brief=True), {"lane": FAILING}, FAILING),
+    "what holds all for long before its own": (Refusal(BUDGET), {"policy": GUARD}, GUARD),
+    "its own before a rate of all": (Refusal(BUDGET), {"policy": POLICY_RATE}, BUDGET),
+    "that of all before that of its lane": (None, {"policy": POLICY_RATE, "lane": FAILING}, POLICY_RATE),
+}
+
+
+@pytest.mark.parametrize(("own", "others", "named"), NAMED.values(), ids=NAMED)
+def test_which_refusal_is_the_cause_to_name(own, others, named):
+    bench = Bench()
+    bench.ready("a")
+    lane = bench.queues.lane_of(bench.claims["a"])
+    if own is not None:
+        bench.queues.block(bench.claims["a"], own)
+        bench.claims["a"].hold(own, is_reported=False)
+    if "lane" in others:
+        bench.waiting.hold_lane(lane, Refusal(others["lane"], whom=Whom.LANE))
+    bench.waiting.hold_policies({lane.group: Refusal(others["policy"])} if "policy" in others else {})
+    assert bench.waiting.of_claim(bench.claims["a"], lane).limit == named
 
 
 # -- by time -----------------------------------------------------------------------------------------------------------
