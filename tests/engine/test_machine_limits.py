@@ -56,6 +56,20 @@ def phase(rig: Rig, name: str) -> Phase:
     return rig.phase(name)
 
 
+def test_a_pod_that_a_webhook_keeps_is_missing_for_ten_minutes_however_often_it_is_called():
+    rig = short_of_one()
+    rig.settle("a", Outcome.POSTPONED)
+    began, called, others = rig.monotonic, 1, []
+    for _ in range(601):
+        rig.advance(1.0)
+        for name in rig.evictions():
+            rig.settle(name, Outcome.POSTPONED)
+            called += name == "a"
+            others += [rig.monotonic - began] * (name != "a")
+    assert called > 5
+    assert others == [600.0]
+
+
 # -- labels of workloads -----------------------------------------------------------------------------------------------
 
 BY_APP = PerWorkload("100%", label="app")
