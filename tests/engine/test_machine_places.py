@@ -222,6 +222,21 @@ def test_a_node_without_progress_loses_its_place_after_a_while():
     assert bench.called() == ["b-0"]
 
 
+def test_a_node_that_takes_a_place_again_has_all_of_the_time_again():
+    bench = blocked()
+    waits(bench)
+    bench.pass_time(IDLE_SECONDS + 3)
+    assert bench.called() == ["b-0"]
+    bench.ends()
+    bench.budget("blocked", 1, app="blocked")
+    bench.pass_time(3)
+    bench.budget("blocked", 0, app="blocked")
+    bench.settle("a-1", Outcome.BLOCKED)
+    waits(bench, "c")
+    bench.pass_time(IDLE_SECONDS - 5)
+    assert bench.places() == ["a"]
+
+
 def test_time_does_not_count_while_no_other_node_waits():
     bench = blocked()
     bench.pass_time(10 * IDLE_SECONDS)
