@@ -103,6 +103,9 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
     due = rig.wall
     rig.advance(10)
     assert told(rig).limits == held("guard", 4, due, due + 300)
+    rig.pod("later", node="n2")
+    rig.node("n2", "sla=940")
+    assert told(rig).limits == held("guard", 5, due, due + 300), "until the first may go"
 
 
 def test_what_a_limit_says_is_told():
