@@ -57,6 +57,12 @@ def test_a_window_that_opens_while_open_stays_open_for_its_duration():
     assert windows.closed_until(at("2026-05-01T05:00")) == at("2026-05-02T02:00")
 
 
+def test_the_first_of_several_windows_to_open_ends_the_wait_wherever_it_is_listed():
+    windows = Windows((window("0 4 * * *"), window("0 2 * * *"), window("0 3 * * *")))
+    assert windows.closed_until(at("2026-05-01T01:00")) == at("2026-05-01T02:00")
+    assert windows.closed_until(at("2026-05-01T02:30")) is None
+
+
 def test_a_pod_is_refused_until_the_window_opens():
     policy = msgspec.structs.replace(limited(), windows=(window("0 2 * * *"),))
     limit = EvictionWindows()
