@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulated import policy
 from simulated.world import when
 from taintwarden.engine.evaluate import Concern, Evaluator, grounds_of
-from taintwarden.engine.history import MAX_SPANS, MAX_VALUES, TaintHistory, decode_histories, encode_histories
+from taintwarden.engine.history import MAX_SPANS, MAX_VALUES, Span, TaintHistory, decode_histories, encode_histories
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import Taint, Toleration, Tolerations
 
@@ -60,7 +60,10 @@ def observed(values: Values) -> TaintHistory:
 
 
 def deadline(values: Values, tolerations: Sequence[dict[str, Any]], timing: Any, bound: float = 0.0) -> Any:
-    history = observed(values)
+    return of_history(observed(values), tolerations, timing, bound)
+
+
+def of_history(history: TaintHistory, tolerations: Sequence[dict[str, Any]], timing: Any, bound: float = 0.0) -> Any:
     structs = tuple(Toleration(**{CAMEL.get(k, k): v for k, v in entry.items()}) for entry in tolerations)
     pod_class = Interner().pod_class("default", {}, Tolerations(structs))
     taints = [Concern(Taint("sla", history.value), history)]
@@ -249,6 +252,14 @@ def test_what_is_joined_still_says_which_value_was_the_last_valid_one(values, on
     entries = [{"key": "sla", "operator": "Gt", "value": "950"}]
     for number in range(65, len(written)):
         check(written[:number], entries, lambda value: answers(("Gt", "950"), value), on_invalid)
+
+
+@pytest.mark.parametrize(("on_invalid", "since"), [("Hold", 300.0), ("Evict", 200.0)])
+def test_joined_values_of_which_one_is_held_count_from_their_end(on_invalid, since):
+    """The invalid value may have come first, and held the tolerated one before it."""
+    history = TaintHistory((Span(100.0, ("980",)), Span(200.0, ("high", "940")), Span(300.0, ("930",))))
+    entries = [{"key": "sla", "operator": "Gt", "value": "950"}]
+    assert of_history(history, entries, {"onInvalidValue": on_invalid}) == since
 
 
 @pytest.mark.parametrize("days", [0, 1, 30, 365])
