@@ -201,6 +201,15 @@ def test_lanes_that_fail_take_turns():
     assert turns(bench, 6) == "ababab"
 
 
+@pytest.mark.parametrize("failing", ["hard", "x"])
+def test_a_hard_deadline_goes_first_whichever_lane_fails(failing):
+    bench = Bench()
+    bench.failing = {(failing, "soon"), (failing, "other")}
+    bench.ready(*"abcd", namespace="other")
+    bench.ready(*"wxyz", policy=_hard(limited("hard")), hard_at=9_000.0, namespace="soon")
+    assert turns(bench, 5) == 4 * "soon" + "other"
+
+
 def test_a_lane_that_begins_to_fail_moves_behind_the_others():
     bench = Bench()
     bench.ready(*"12", namespace="a")

@@ -90,3 +90,12 @@ def test_a_released_pod_that_may_stay_is_released_no_more():
     bench.expect(first)
     assert first not in bench.guard.wave.released
     assert bench.guard.expected() == 1
+
+
+def test_a_change_of_leader_ends_a_release_of_which_no_pod_has_passed():
+    bench = Bench()
+    bench.trip()
+    assert bench.guard.release() == 11
+    bench.guard.restore(bench.guard.record(bench.now), bench.now)
+    assert bench.guard.latch.is_stored
+    assert bench.guard.let_pass(11) == []
