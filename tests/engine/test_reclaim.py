@@ -41,6 +41,13 @@ def test_the_policys_grace_period_counts_instead_of_the_pods():
     assert rig.deadline("a") == SECONDS - 10
 
 
+def test_a_pod_that_asks_for_more_time_than_there_is_is_due_when_the_taint_was_added():
+    rig = Rig(spot())
+    rig.pod("a", grace_seconds=SECONDS + 1)
+    warn(rig)
+    assert rig.deadline("a") == 0.0
+
+
 def test_each_pod_has_its_own_grace_where_another_policy_acts_too():
     late = {"timing": {"violationGraceSeconds": 1_000}}
     rig = Rig(spot(spec=late), limited("q", spec=late))

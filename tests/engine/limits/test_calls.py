@@ -232,6 +232,14 @@ def test_a_lane_whose_calls_fail_waits_twice_as_long_each_time():
     assert waits == [1, 2, 4, 8, 16, 30, 30]
 
 
+def test_a_call_in_the_air_counts_when_its_lane_has_recovered_meanwhile():
+    bench = Bench()
+    for uid, answer in zip(bench.begin(3), (FAILS, FINE, FAILS), strict=True):
+        bench.advance(0.1)
+        bench.answer(uid, answer)
+    assert bench.wait() == 1
+
+
 def test_before_a_hard_deadline_a_lane_waits_for_at_most_two_seconds():
     bench, waits = Bench(), []
     for _ in range(4):
