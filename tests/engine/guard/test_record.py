@@ -56,6 +56,14 @@ def test_growth_before_the_record_is_stored_is_stored_too():
     assert bench.guard.latch.is_stored
 
 
+def test_a_record_that_could_not_be_written_is_written_again():
+    bench = Bench()
+    bench.trip()
+    bench.release()
+    bench.store(succeeded=False)
+    assert bench.store().tripped_at is None
+
+
 def test_a_record_without_a_population_is_read():
     """A version before wrote it: the allowance is a share of the pods that there are."""
     other = Bench(population=90).restart(GuardRecord(evicted=((WALL, (("shop", 10),)),)))
@@ -75,6 +83,14 @@ def test_the_next_leader_counts_evictions_until_they_leave_the_window():
     assert other.guard.evicted() == 2
     other.advance(300)
     assert other.guard.evicted() == 0
+
+
+def test_evictions_that_have_left_the_window_before_another_leads_hold_nothing():
+    bench = Bench()
+    bench.expect(*pods(11))
+    bench.seconds = WINDOW
+    bench.guard.restore(GuardRecord(WALL, counted=(("shop", 3),), evicted=((WALL, (("shop", 5),)),)), bench.now)
+    assert bench.guard.latch.counted() == {"shop": 11}
 
 
 def test_evictions_of_the_future_count_for_one_window():

@@ -38,6 +38,16 @@ def test_settings_from_before_the_wave_do_not_arm_it():
         assert one.guard.latch.is_tripped, "of those that counted, 8 still have to leave"
 
 
+def test_settings_from_before_the_wave_do_not_arm_it_while_its_record_is_written():
+    bench = Bench()
+    bench.change(max_percent=9)
+    bench.expect(*pods(11))
+    bench.guard.look(bench.now)
+    bench.forget(*pods(3))
+    bench.look()
+    assert bench.guard.latch.is_tripped
+
+
 def test_settings_that_allow_the_wave_arm_it_only_when_its_causes_are_known():
     bench = Bench()
     bench.trip()

@@ -191,7 +191,7 @@ class Guard:
             self._freed(before)
 
     def _arm(self) -> Turn | None:
-        before, self._is_resized = self.latch.scope, False
+        before = self.latch.scope
         was_reported = self.latch.arm()
         self._freed(before)
         self._unsaved = self._changed = True
