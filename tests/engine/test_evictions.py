@@ -19,6 +19,17 @@ def test_a_pod_that_leaves_within_a_window_after_its_call_counts(seconds, counts
     assert evictions.evicted(POLICY) == counts
 
 
+def test_a_policy_that_is_in_force_again_has_evicted_none():
+    evictions = Evictions()
+    evictions.begin(Evict(POD, claim().verdict), 0.0, Instant(0.0, 0.0))
+    evictions.settle(POD.uid, stays=False)
+    evictions.note_leaving(POD.uid, Instant(1.0, 1.0))
+    evictions.keep_only({(POLICY.name, POLICY.uid)})
+    assert evictions.evicted(POLICY) == 1
+    evictions.keep_only(set())
+    assert evictions.evicted(POLICY) == 0
+
+
 def test_a_pod_that_leaves_during_another_call_counts_once_when_that_has_ended():
     evictions = Evictions()
     for _ in range(2):

@@ -20,7 +20,7 @@ from taintwarden.engine.model import (
 )
 from taintwarden.engine.selectors import LabelSelector
 
-ONE = PerWorkload(1)
+ONE, NO_LIMIT = PerWorkload(1), PerWorkload("100%")
 FOREIGN = owner("clone", "CloneSet")
 
 
@@ -140,15 +140,17 @@ def test_evictions_by_a_policy_without_the_label_count():
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ready", [True, False])
-def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready):
+@pytest.mark.parametrize(
+    ("ready", "limit", "as_seen"), [(True, ONE, False), (False, ONE, True), (False, NO_LIMIT, False)]
+)
+def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready, limit, as_seen):
     """A stream may be late: what has become Ready counts for its workload."""
-    rig = Rig(limited(per_workload=ONE))
+    rig = Rig(limited(per_workload=limit))
     rig.wants(owner(), 1)
     rig.pod("a", owner=owner(), ready=ready)
     rig.node("n1", "sla=940")
     [order] = rig.take(commands.Evict)
-    assert order.as_seen is not ready
+    assert order.as_seen is as_seen
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():

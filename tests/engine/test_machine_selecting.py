@@ -141,6 +141,12 @@ def test_who_is_protected_for_a_time_leaves_after_it():
     assert rig.evictions() == ["c"]
 
 
+def test_a_policy_that_does_not_respect_it_protects_nobody_for_a_time():
+    rig = Rig(policy(exclude={"respectDoNotDisrupt": False}))
+    rig.with_pod("sla=940", gt(), bound_at=START, protected_seconds=3_600.0)
+    assert rig.evictions() == ["a"]
+
+
 def test_a_node_that_will_be_removed_protects_nobody_longer():
     rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120))).with_pod(
         "sla=940", gt(violation_grace_seconds=7_200), bound_at=START, protected_seconds=3_600.0, grace_seconds=30

@@ -14,7 +14,7 @@ from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, POLICY_RATE, VIEW, Whom
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.machine.queues import LANES_AT_ONCE, Queues
+from taintwarden.engine.machine.queues import LANES_AT_ONCE, MAX_TURNS, OTHERS_AFTER_SECONDS, Queues
 from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
 from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector
@@ -284,6 +284,7 @@ NAMED = {
     "that of its lane before one that is over in a moment": (Refusal(VIEW, is_brief=True), {"lane": FAILING}, FAILING),
     "what holds all for long before its own": (Refusal(BUDGET), {"policy": GUARD}, GUARD),
     "its own before a rate of all": (Refusal(BUDGET), {"policy": POLICY_RATE}, BUDGET),
+    "that of its lane, when it is asked again": (None, {"lane": FAILING}, FAILING),
     "that of all before that of its lane": (None, {"policy": POLICY_RATE, "lane": FAILING}, POLICY_RATE),
 }
 
@@ -293,9 +294,10 @@ def test_which_refusal_is_the_cause_to_name(own, others, named):
     bench = Bench()
     bench.ready("a")
     lane = bench.queues.lane_of(bench.claims["a"])
-    if own is not None:
-        bench.queues.block(bench.claims["a"], own)
-        bench.claims["a"].hold(own, is_reported=False)
+    bench.queues.block(bench.claims["a"], refused := own or Refusal(BUDGET))
+    bench.claims["a"].hold(refused, is_reported=False)
+    if own is None:
+        bench.ask_again("a")
     if "lane" in others:
         bench.waiting.hold_lane(lane, Refusal(others["lane"], whom=Whom.LANE))
     bench.waiting.hold_policies({lane.group: Refusal(others["policy"])} if "policy" in others else {})
@@ -348,6 +350,28 @@ def test_time_releases_lanes_that_may_have_a_turn_before_parked_ones():
     bench.block("last", until=150.0)
     bench.queues.release_due(150.0)
     assert bench.next() == "last"
+
+
+def test_time_releases_sixteen_lanes_at_once_and_the_others_a_second_later():
+    bench = Bench()
+    names = [f"{number:02}" for number in range(LANES_AT_ONCE + 1)]
+    for name in names:
+        bench.ready(name, namespace=name)
+        bench.block(name, until=150.0)
+    bench.queues.release_due(150.0)
+    assert bench.standing() == "".join(names[:-1])
+    assert bench.queues.next_release_in(at(0.0, 150.0)) == OTHERS_AFTER_SECONDS
+    bench.queues.release_due(151.0)
+    assert bench.standing() == "".join(names)
+
+
+def test_of_more_lanes_than_are_tracked_the_oldest_turns_are_forgotten():
+    bench = Bench()
+    for number in range(MAX_TURNS + 1):
+        bench.queues.had_turn(Lane(OF_X, f"{number}"), failing=False)
+    bench.ready("newest", namespace=f"{MAX_TURNS}")
+    bench.ready("oldest", namespace="0")
+    assert bench.next() == "oldest"
 
 
 # -- the spread of a workload ------------------------------------------------------------------------------------------

@@ -182,7 +182,6 @@ class _Part(msgspec.Struct, frozen=True):
         if self.toleration is not None or rest.toleration is not None:
             return self if self.toleration is not None else rest
         return _Part(
-            compared=self.compared or rest.compared,
             grace=self.grace if self.compared else rest.grace,
             unread=self.unread | rest.unread,
             exact=self.exact or rest.exact,

@@ -17,6 +17,29 @@ def test_pods_due_within_the_window_count(after, counts):
     assert bench.guard.expected() == counts
 
 
+def test_the_pods_that_were_evicted_first_are_replaced_first():
+    bench = Bench()
+    for names in ("ab", "cd"):
+        bench.evict(*names, of="web")
+        bench.seconds += 2 * SLOT
+    for uid in "xy":
+        bench.guard.ledger.past.came(uid, ("web", "web"))
+    bench.advance(WINDOW - 2 * SLOT)
+    assert bench.guard.ledger.population(100) == 102
+    bench.advance(2 * SLOT)
+    assert bench.guard.ledger.population(100) == 100
+
+
+@pytest.mark.parametrize(("comes", "missing"), [("x", 1), ("a", 0)])
+def test_no_pod_replaces_one_without_a_controller(comes, missing):
+    bench = Bench()
+    bench.evict("a")
+    bench.guard.ledger.past.came(comes, None)
+    assert bench.guard.ledger.population(100) == 100 + missing
+    bench.advance(WINDOW + SLOT)
+    assert bench.guard.ledger.population(100) == 100
+
+
 def test_a_pod_counts_when_the_window_reaches_it():
     bench = Bench()
     bench.expect("a", after=700)

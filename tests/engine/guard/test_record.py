@@ -189,8 +189,10 @@ def test_pods_that_were_counted_are_not_counted_again_by_the_next_leader():
     bench = Bench()
     wave(bench, 20, 6)
     other = bench.restart()
-    other.expect(*pods(21, "shop-"))
+    other.expect(*pods(20, "shop-"))
     other.expect(*pods(2, "bank-"), namespace="bank")
+    assert other.guard.latch.is_stored
+    other.expect("shop-20")
     other.resolve()
     assert other.guard.latch.counted() == {"shop": 21, "bank": 6}
 
@@ -238,6 +240,7 @@ def seen(bench, uids):
         of_pods,
         guard.next_look(bench.now),
         guard.record(bench.now),
+        guard.ledger.wanted,
     )
 
 
@@ -263,6 +266,7 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
     former.forget("b0", "b1")
     former.look()
     assert (former.guard.latch.is_tripped, former.guard.latch.scope) == (True, "shop")
+    former.want("w1")
     new = Bench(wall=WALL)
     new.expect(*pods(3, "r"))
     new.expect(*pods(14, "q"))

@@ -99,3 +99,11 @@ def test_a_change_of_leader_ends_a_release_of_which_no_pod_has_passed():
     bench.guard.restore(bench.guard.record(bench.now), bench.now)
     assert bench.guard.latch.is_stored
     assert bench.guard.let_pass(11) == []
+
+
+def test_nothing_is_kept_of_a_node_whose_released_pods_have_left():
+    bench = Bench()
+    uids = bench.trip()
+    bench.release()
+    bench.forget(*uids)
+    assert not bench.guard.wave.nodes

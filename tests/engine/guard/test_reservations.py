@@ -62,6 +62,14 @@ def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_fo
     assert bench.guard.evicted() == 1
 
 
+def test_a_namespace_whose_failed_calls_are_over_may_reserve_others():
+    bench = Bench()
+    bench.fail(*pods(5))
+    assert bench.want("other") == 0
+    bench.advance(WINDOW)
+    assert bench.want("other") == 1
+
+
 def test_pods_whose_calls_failed_do_not_keep_each_other_from_another_reservation():
     bench = Bench()
     for seconds in (1, WINDOW - 1):

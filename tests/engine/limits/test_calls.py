@@ -188,6 +188,14 @@ def test_a_lane_with_four_slow_calls_begins_no_other():
     assert bench.refuse() is None
 
 
+def test_a_call_that_becomes_slow_frees_its_lane_and_all_policies():
+    bench = Bench(slots=1)
+    bench.begin()
+    bench.freed.take()
+    bench.advance()
+    assert bench.freed.take() == ["lane/p/shop", EVERY_POLICY]
+
+
 def test_of_one_lane_four_slow_calls_give_their_slots_back():
     """One that hangs alone has all slots; the next ones must not have them all again."""
     bench = Bench(slots=16)

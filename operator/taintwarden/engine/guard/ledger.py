@@ -203,7 +203,7 @@ class Ledger:
         """All pods are known: what another process reserved was evicted if the pod is gone."""
         unknown, self.unknown = self.unknown, ()
         for uid in unknown:
-            if uid not in existing and uid in self.called:
+            if uid not in existing:
                 self.gone(uid, RESTORED, slot)
 
 
