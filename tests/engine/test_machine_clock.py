@@ -199,6 +199,17 @@ def test_a_time_that_is_renewed_while_it_is_watched_moves_nothing_after_a_gap():
     assert rig.deadline("a") == 100.0
 
 
+def test_a_taint_may_have_been_added_again_while_its_node_could_not_be_decoded():
+    rig = Rig()
+    rig.pod("a", gt(violation_grace_seconds=100))
+    rig.node("n1", "sla=940", added=START)
+    rig.advance(20, step=5.0)
+    rig.feed(events.NodeUnreadable("n1"))
+    rig.advance(5)
+    rig.node("n1", "sla=940", added=START + 22)
+    assert rig.deadline("a") == 122.0
+
+
 def test_what_is_written_to_a_node_while_it_is_watched_moves_nothing():
     rig = Rig()
     rig.pod("a", gt(violation_grace_seconds=100))

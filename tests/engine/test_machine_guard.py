@@ -11,6 +11,7 @@ from taintwarden.engine.model import (
     GuardSettings,
     Mode,
     Node,
+    PerWorkload,
     Policy,
     SourceKind,
     SourceValue,
@@ -641,3 +642,38 @@ def test_calls_that_are_answered_after_a_change_of_leaders_count():
     rig.store()
     assert len(in_the_air) == 5
     assert calls(rig) == in_the_air
+
+
+def test_a_release_that_is_granted_ends_with_the_leadership():
+    rig = tripped()
+    rig.process(events.GuardReset("p"))
+    [order] = [one for one in rig.ordered if isinstance(one, commands.ClearGuardReset)]
+    rig.feed(events.Written(order, WriteOutcome.DONE), events.LeadershipChanged(leading=False))
+    rig.process(events.LeadershipChanged(leading=True, term=2))
+    rig.store()
+    assert open_guard(rig)
+    assert calls(rig) == []
+
+
+def test_a_pod_that_another_limit_holds_for_long_leaves_its_reservation_to_others():
+    rig = Rig(guarded(settle_seconds=0), synced=True)
+    given = msgspec.structs.replace(GUARDED.limits, per_workload=PerWorkload(1))
+    rig.change(msgspec.structs.replace(GUARDED, limits=given))
+    rig.wants(owner(), 2)
+    for name in "ab":
+        rig.pod(name, owner=owner(), ready=True)
+    spoil(rig)
+    rig.store()
+    assert rig.evictions() == ["a"]
+    assert [*rig.world.limiter.guards.by_policy["p"].ledger.rows] == ["uid-a"]
+
+
+def test_a_pod_that_a_read_finds_gone_counts_as_evicted_before_the_stream_shows_it():
+    rig = spoiled(GUARDED, 1)
+    rig.store()
+    rig.settle("p0")
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert guard.evicted() == 0
+    rig.advance(10)
+    rig.process(events.PodChecked("uid-p0", runs=False))
+    assert guard.evicted() == 1

@@ -70,6 +70,21 @@ def test_a_pod_that_a_webhook_keeps_is_missing_for_ten_minutes_however_often_it_
     assert others == [600.0]
 
 
+def test_a_pod_that_a_webhook_keeps_is_missing_although_it_may_stay_or_its_next_call_fails():
+    rig = short_of_one()
+    rig.settle("a", Outcome.POSTPONED)
+    until = rig.monotonic + 600
+    rig.advance(10)
+    rig.settle("a", Outcome.FAILED)
+    assert rig.world.claims.evictees["uid-a"].missing_until == until
+    rig.pod("a", gt("900"), owner=owner(), ready=True)
+    rig.out = []
+    rig.advance(589)
+    assert rig.evictions() == []
+    rig.advance(2)
+    assert rig.evictions() == ["b"]
+
+
 # -- labels of workloads -----------------------------------------------------------------------------------------------
 
 BY_APP = PerWorkload("100%", label="app")

@@ -16,7 +16,7 @@ from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.queues import LANES_AT_ONCE, MAX_TURNS, OTHERS_AFTER_SECONDS, Queues
 from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
-from taintwarden.engine.model import Instant, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
+from taintwarden.engine.model import Instant, OrderBy, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.engine.spread import Spread
 
@@ -377,8 +377,15 @@ def test_of_more_lanes_than_are_tracked_the_oldest_turns_are_forgotten():
 # -- the spread of a workload ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("revisions", "first"), [(("1", "1"), "b"), (("1", "2"), "a")])
-def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revision(revisions, first):
+@pytest.mark.parametrize(
+    ("revisions", "order", "first"),
+    [
+        (("1", "1"), (OrderBy.PRIORITY, OrderBy.TOPOLOGY_SPREAD), "b"),
+        (("1", "2"), (OrderBy.PRIORITY, OrderBy.TOPOLOGY_SPREAD), "a"),
+        (("1", "1"), (OrderBy.PRIORITY,), "a"),
+    ],
+)
+def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revision(revisions, order, first):
     bench = Bench()
     spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
     bench.queues = Queues(Waiting(), counted := Spread(lambda node: {"kubernetes.io/hostname": node}), lambda _: False)
@@ -387,5 +394,6 @@ def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revisi
         shared = bench.interner.pod_class("shop", labels, Tolerations(), spread=spread, owner=owner())
         bench.pods[name] = Pod(name, name, "n1" if name == "a" else "n2", shared, 0.0, 1)
         counted.came(bench.pods[name])
-    bench.ready(*"abc")
+    given = msgspec.structs.replace(X, eviction=msgspec.structs.replace(X.eviction, order=order))
+    bench.ready(*"abc", policy=given)
     assert bench.next() == first

@@ -237,6 +237,15 @@ def test_budgets_are_told_with_how_many_each_holds():
     assert (told(rig).blocked, report(rig).blocked_by) == (3, {"blocked": 3})
 
 
+def test_budgets_that_hold_as_many_are_told_by_name():
+    rig = Rig(limited())
+    for name, app in (("a", "web"), ("b", "db")):
+        rig.budget(app, app=app)
+        rig.pod(name, labels={"app": app}, ready=True)
+    rig.node("n1", "sla=940")
+    assert told(rig).blocked_budgets == (BlockedBudget("shop", "db", 1), BlockedBudget("shop", "web", 1))
+
+
 def test_several_budgets_of_a_pod_are_all_told():
     rig = Rig(limited())
     rig.budget("one", allowed=5)

@@ -93,6 +93,13 @@ def test_evictions_that_have_left_the_window_before_another_leads_hold_nothing()
     assert bench.guard.latch.counted() == {"shop": 11}
 
 
+def test_a_new_leader_stores_nothing_of_a_guard_that_is_armed():
+    bench = Bench()
+    bench.expect("a")
+    bench.guard.restore(GuardRecord(), bench.now)
+    assert not bench.guard.has_to_save
+
+
 def test_evictions_of_the_future_count_for_one_window():
     """The clock of the leader before was fast."""
     bench = Bench().restart(GuardRecord(evicted=((WALL + 1e6, (("shop", 3),)),)))

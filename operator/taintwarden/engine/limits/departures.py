@@ -69,10 +69,6 @@ class Departures(Limit):
             self._leaving[pod.uid] = pod.node
             self._number[pod.node] += 1
 
-    def is_leaving(self, uid: str) -> bool:
-        """Whether an eviction is in progress, or may have been carried out."""
-        return uid in self._leaving
-
     def stay(self, uid: str) -> None:
         """The eviction did not happen, or the watch knows better."""
         node = self._leaving.pop(uid, None)

@@ -177,8 +177,6 @@ class Intake:
         elif known.shared is not pod.shared:
             spread.changed(known, pod)
         limiter.workloads.seen(pod, known)
-        if limiter.departures.is_leaving(pod.uid):
-            limiter.workloads.leave(pod)
 
     def lose_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
         """A pod was deleted, finished, or terminates ``until`` then."""
