@@ -163,9 +163,10 @@ def test_one_that_was_added_again_unseen_counts_from_then():
     assert history(("980", 0.0), ("940", 10.0)).joined(history(("940", 30.0))).added_at == 30.0
 
 
-def test_the_newest_time_that_one_of_them_saw_is_known():
+@pytest.mark.parametrize("stamp", [None, 5.0])
+def test_the_newest_time_that_one_of_them_saw_is_known(stamp):
     """Else it would look as if the taint had been added again since."""
-    mine, theirs = history(("940", 0.0)), history(("940", 0.0)).seen("940", 9.0, 30.0)
+    mine, theirs = (history(("940", 0.0)).seen("940", one, 30.0) for one in (stamp, 9.0))
     assert [mine.joined(theirs).stamp, theirs.joined(mine).stamp] == [9.0, 9.0]
 
 

@@ -677,3 +677,17 @@ def test_a_pod_that_a_read_finds_gone_counts_as_evicted_before_the_stream_shows_
     rig.advance(10)
     rig.process(events.PodChecked("uid-p0", runs=False))
     assert guard.evicted() == 1
+
+
+def test_a_released_pod_is_told_as_such_when_it_is_due():
+    rig = Rig(GUARDED)
+    for number in range(8):
+        rig.pod(f"p{number}", gt(violation_grace_seconds=60))
+    spoil(rig)
+    rig.store()
+    assert open_guard(rig)
+    rig.process(events.GuardReset("p"))
+    rig.store()
+    [report] = rig.report()
+    assert not open_guard(rig)
+    assert (report.status.pending, report.released) == (8, 0)

@@ -155,6 +155,15 @@ def test_a_namespace_on_nodes_without_a_place_delays_no_other():
     assert sorted(bench.evictions()) == ["a-other", "a-shop"]
 
 
+def test_a_pod_that_is_stuck_takes_no_place_for_its_node_when_the_limit_is_added():
+    bench = Bench(None, nodes=1, pods=1)
+    assert bench.called() == ["n0-0"]
+    bench.pass_time(30)
+    bench.change(limited(concurrent_nodes=1))
+    bench.pass_time(2)
+    assert bench.places() == []
+
+
 # -- keeping it -------------------------------------------------------------------------------------------------------
 
 

@@ -254,6 +254,13 @@ def test_an_invalid_value_is_told_once():
     assert (told.verdict.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
 
 
+def test_an_invalid_value_is_told_again_by_the_next_leader():
+    rig = Rig().with_pod("sla=high", gt())
+    rig.take(commands.InvalidValue)
+    rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
+    assert len(rig.take(commands.InvalidValue)) == 1
+
+
 def test_an_invalid_value_that_comes_back_is_told_again():
     rig = Rig().with_pod("sla=high", gt())
     for value in ("980", "high"):

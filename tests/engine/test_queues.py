@@ -239,6 +239,17 @@ def test_nothing_is_kept_of_a_parked_lane_whose_pods_are_gone():
     assert kept(bench.waiting, "k") == []
 
 
+def test_a_lane_whose_pods_are_gone_does_not_take_the_time_of_others_with_it():
+    bench = Bench()
+    for name in "ab":
+        bench.ready(name, namespace=name)
+        bench.queues.park(Lane(OF_X, name), Refusal("limit", 150.0, Whom.LANE, "k"))
+    bench.end("a")
+    assert bench.queues.next_release_in(NOW) == 50.0
+    bench.queues.release_due(150.0)
+    assert bench.next() == "b"
+
+
 # -- blocked -----------------------------------------------------------------------------------------------------------
 
 BLOCKED = {

@@ -67,6 +67,21 @@ def test_the_sentence(nodes, held, told):
     assert nodes.told("z") == told
 
 
+def test_a_new_leader_begins_with_all_of_the_time(nodes):
+    nodes.restart([Place("a", 0.0)])
+    nodes.idle["a"], nodes.ending["a"] = 7.0, None
+    nodes.restart()
+    assert nodes.admit("a", AT_ONCE) is None
+    assert nodes.idle == {}
+
+
+def test_a_node_that_is_postponed_comes_after_the_others_that_have_begun(nodes):
+    nodes.restart([Place("a", 0.0), Place("b", 0.0)])
+    nodes.waiting = {"a": None, "b": None, "c": None}
+    nodes.postpone("a")
+    assert [*nodes.in_order()] == ["b", "a", "c"]
+
+
 def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():
     places = Places(Freed())
     places.configure([limited()], AT_ONCE)
