@@ -268,6 +268,13 @@ def test_a_budget_that_refuses_the_next_call_does_not_undo_the_one_before():
     assert evicted(rig) == 1
 
 
+def test_nothing_is_kept_of_a_pod_that_leaves_after_a_webhook_kept_it():
+    rig = violated("a")
+    rig.settle("a", Outcome.POSTPONED)
+    rig.gone("a")
+    assert rig.world.claims.evictees == {}
+
+
 def test_a_pod_that_leaves_while_its_budget_refuses_was_removed_by_others():
     rig = violated("a")
     rig.gone("a", until=START + 30)

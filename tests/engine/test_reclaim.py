@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from engine.kept import kept
 from engine.rig import START, Rig, limited
 from taintwarden.engine.machine import Outcome, commands, events
 from taintwarden.engine.model import Policy, Reclaim
@@ -336,3 +337,12 @@ def test_pods_that_missed_are_reported_some_at_a_time():
         rig.feed(events.Woke())
         numbers.append(len(told(rig, commands.DeadlineMissed)))
     assert [number for number in numbers if number] == [10, 10, 10, 5]
+
+
+def test_nothing_is_kept_of_a_hard_deadline_that_its_policy_has_no_more():
+    rig = Rig(spot())
+    rig.pod("a")
+    warn(rig)
+    rig.change(limited())
+    rig.gone("a")
+    assert kept(rig.machine._hard_deadlines._ends, "uid-a") == []
