@@ -148,6 +148,14 @@ def check(rig: Rig, *, runs: bool | None, seconds: float = 5.0) -> None:
     rig.process(events.PodChecked("uid-a", runs))
 
 
+def test_a_read_without_an_answer_is_repeated_about_as_soon_as_the_first():
+    rig = accepted()
+    check(rig, runs=None)
+    rig.out = []
+    rig.advance(6)
+    assert len(rig.take(commands.CheckPod)) == 1
+
+
 def test_an_accepted_pod_is_not_called_again_whatever_changes():
     rig = accepted()
     rig.node("n1", "sla=930")
