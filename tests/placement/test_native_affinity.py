@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from placement.affinity_law import matches, weight
 from placement.node_selector import holds
+from placement.test_against_matching import VERSIONS
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.model import Gates
 from taintwarden_placement.affinity import MAX_TERMS, native_affinity
@@ -86,12 +87,6 @@ def test_preferences_are_bounded():
     assert found.faults == (f"no preference is used: they take more than {MAX_TERMS} terms",)
 
 
-VERSIONS = st.builds(
-    "{}1.{}.0{}".format,
-    st.sampled_from(["", "v"]),
-    st.sampled_from([0, 0, 1, 10_000]),
-    st.sampled_from(["", "-0", "-rc.1", "-rc.2"]),
-) | st.sampled_from(["v1", "1.0", "1.01", "1", "01"])
 INTEGERS = st.sampled_from(["0", "1", "950", "-1", str(2**63 - 1)])
 LABELS = st.fixed_dictionaries(
     {},
