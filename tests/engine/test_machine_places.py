@@ -164,6 +164,13 @@ def test_a_pod_that_is_stuck_takes_no_place_for_its_node_when_the_limit_is_added
     assert bench.places() == []
 
 
+def test_a_node_with_a_call_in_progress_has_a_place_when_the_limit_is_added():
+    bench = Bench(None, nodes=1, pods=1)
+    bench.change(limited(concurrent_nodes=1))
+    bench.pass_time(1)
+    assert bench.places() == ["n0"]
+
+
 # -- keeping it -------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 """A person releases the pods that the guard holds."""
 
-from engine.guard.bench import Bench, key_of, pods, wave
+from engine.guard.bench import WINDOW, Bench, key_of, pods, wave
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 
 
@@ -99,6 +99,13 @@ def test_a_change_of_leader_ends_a_release_of_which_no_pod_has_passed():
     bench.guard.restore(bench.guard.record(bench.now), bench.now)
     assert bench.guard.latch.is_stored
     assert bench.guard.let_pass(11) == []
+
+
+def test_all_pods_of_a_guard_that_is_gone_are_forgotten_also_those_due_later():
+    bench = Bench()
+    bench.expect("now")
+    bench.expect("later", after=2 * WINDOW)
+    assert [bench.guard.wave.forget_some(1) for _ in range(2)] == [False, True]
 
 
 def test_nothing_is_kept_of_a_node_whose_released_pods_have_left():

@@ -226,6 +226,13 @@ def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     assert bench.admits("b")
 
 
+def test_a_refusal_ends_when_the_first_of_several_is_forgiven():
+    bench = indebted()
+    bench.seconds = 10.0
+    play(bench, "leave c, gone c")
+    assert bench.workloads.refuse(bench.pods["b"], ONE, 10.0).until == FORGIVEN_SECONDS
+
+
 # -- as a limit --------------------------------------------------------------------------------------------------------
 
 
