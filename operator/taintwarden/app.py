@@ -120,6 +120,7 @@ class App:
             max_in_flight=settings.max_in_flight,
             timings=timings.machine,
             source=None if source is None else source.new_source,
+            drained_condition=settings.drained_condition,
         )
         self.recorder = Recorder(
             self.client, settings.identity, settings.events_per_second, lambda: self.machine.view.is_busy
@@ -137,11 +138,12 @@ class App:
             on_renewal=lambda succeeded: self._feed(events.LeaseRenewal(succeeded)),
             timings=timings.lease,
         )
-        self._decoder = decoder = Decoder(clock, self.issues.pod)
+        self._decoder = decoder = Decoder(clock, self.issues.pod, reads_drained=settings.drained_condition)
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
             stands=lambda order: self.machine.stands(order, clock()),
+            knows_pods=self.machine.knows_pods,
             metrics=self.metrics,
             feed=self._feed,
             newest_version=lambda: self.loop.newest_version,

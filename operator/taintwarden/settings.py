@@ -59,6 +59,8 @@ class Settings(CommonSettings, frozen=True, kw_only=True):
     """Maximum rate over all policies. 0 for no limit."""
     events_per_second: Annotated[float, msgspec.Meta(gt=0, le=1_000)] = 20.0
     """Maximum rate of written Events, so that they never slow down evictions."""
+    drained_condition: bool = False
+    """True to write the condition taintwarden.io/Drained of nodes, which needs the right to patch nodes/status."""
     dry_run: bool = False
     """True to treat policies in mode Enforce as DryRun, so that nothing is evicted."""
 

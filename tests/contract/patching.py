@@ -49,6 +49,15 @@ async def a_strategic_patch_merges_conditions(api: Api) -> None:
     assert condition_of(node, "Ready")["reason"] == "Test"
 
 
+async def a_strategic_patch_removes_a_condition(api: Api) -> None:
+    path = f"{await _node(api)}/status"
+    both = [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]
+    await api.ok("PATCH", path, {"status": {"conditions": both}}, content_type=STRATEGIC)
+    gone = [{"type": "Ready", "$patch": "delete"}, {"type": "Other", "$patch": "delete"}]
+    node = await api.ok("PATCH", path, {"status": {"conditions": gone}}, content_type=STRATEGIC)
+    assert [one["type"] for one in node["status"]["conditions"]] == ["DiskPressure"]
+
+
 async def a_strategic_patch_adds_a_pod_condition(api: Api) -> None:
     name = (await api.new_pod(node="somewhere"))["metadata"]["name"]
     before = await api.run(name)

@@ -13,6 +13,7 @@ from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, READS, 
 from taintwarden.engine.guard import GuardRecord
 from taintwarden.engine.limits.places import Place
 from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
+from taintwarden.engine.model import NodeCondition
 from taintwarden.kube.errors import Unreachable
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_publisher.cluster import MANAGER
@@ -40,6 +41,8 @@ class Stage:
         self.fed: list[Any] = []
         self.fallen: list[Any] = []
         """Orders that no longer stand."""
+        self.known: list[str] = []
+        """UIDs of the pods that are known as they are stored."""
         self.metrics = Metrics()
         self.major: list[asyncio.Task[None]] = []
         self.minor: list[asyncio.Task[None]] = []
@@ -48,6 +51,7 @@ class Stage:
             client=self.client,
             lease=self.lease,
             stands=lambda order: order not in self.fallen,
+            knows_pods=lambda _, pods: all(one.uid in self.known for one in pods),
             metrics=self.metrics,
             feed=self.fed.append,
             newest_version=lambda: self.version,
@@ -247,15 +251,18 @@ STORED = {"metadata": {"uid": "uid-sla", "resourceVersion": "7", "annotations": 
 SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(evicted=((NOW, (("shop", 10),)),)))
 SAVE_PLACES = commands.SavePlaces(policy(uid="uid-sla"), (Place("a1", NOW),), 3)
 CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
+EMPTY = NodeCondition("False", "PodsLeave", "")
+SAY = commands.SaveCondition("n1", "uid-n1", EMPTY, 8, 0.0, is_other=True)
 CONFLICT = refusal(409, "the object has been modified")
 NOT_SAVED = {
     commands.SaveHistory: "taint-history-not-saved",
+    commands.SaveCondition: "drained-condition-not-saved",
     commands.SaveGuard: "guard-not-saved",
     commands.SavePlaces: "places-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
 by_kind = pytest.mark.parametrize(
-    "order", [SAVE, SAVE_GUARD, SAVE_PLACES, CLEAR], ids=lambda order: type(order).__name__
+    "order", [SAVE, SAY, SAVE_GUARD, SAVE_PLACES, CLEAR], ids=lambda order: type(order).__name__
 )
 
 
@@ -397,6 +404,28 @@ async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
     answers = await stage.carry_out(*[commands.SaveHistory(f"n{number}", "u", "t") for number in range(10)])
     assert len(stage.client.calls) == 1
     assert [event.outcome for event in answers].count(WriteOutcome.FAILED) == 9
+
+
+# -- conditions -------------------------------------------------------------------------------------------------------
+
+DRAINED = commands.SaveCondition("n1", "uid-n1", NodeCondition("True", "Drained", ""), 8, 0.0, is_other=True)
+PODS = {"items": [{"metadata": {"uid": "uid-a", "resourceVersion": "5"}}]}
+
+
+async def test_a_node_is_drained_only_if_its_stored_pods_are_known():
+    stage = Stage(PODS)
+    assert await stage.carry_out(DRAINED) == [events.Written(DRAINED, WriteOutcome.OUTDATED)]
+    assert [call.method for call in stage.client.calls] == ["GET"]
+    stage = Stage(PODS)
+    stage.known.append("uid-a")
+    assert await stage.carry_out(DRAINED) == [events.Written(DRAINED, WriteOutcome.DONE, 9)]
+    assert [call.method for call in stage.client.calls] == ["GET", "PATCH"]
+
+
+async def test_pods_are_not_read_to_say_that_a_node_is_not_drained():
+    stage = Stage()
+    await stage.carry_out(SAY)
+    assert [call.method for call in stage.client.calls] == ["PATCH"]
 
 
 # -- guards -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,16 @@ from controller import NOW, Clock, node_object
 from kube.wire_format import enveloped, labels, message, read
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.node_values import MAX_TEXT_LENGTH, MAX_VALUE_LENGTH, as_value, values_of
-from taintwarden.engine.model import NodeInfo, Policy, SourceKind, SourceValue, TaintSelector, ValueSource
+from taintwarden.engine.model import (
+    NodeCondition,
+    NodeInfo,
+    Policy,
+    SourceKind,
+    SourceValue,
+    TaintSelector,
+    ValueSource,
+)
+from taintwarden.kube.calls.node_calls import DRAINED_CONDITION
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import NODE_INFO, NodeObject
 from taintwarden.kube.wire.resources import NODES
@@ -183,3 +192,23 @@ def test_what_a_kubelet_writes_at_each_report_is_not_kept():
     finally:
         tracemalloc.stop()
     assert kept < 1_000_000
+
+
+# -- the condition of drained nodes -----------------------------------------------------------------------------------
+
+SAID = NodeCondition("False", "Blocked", "1 pod has to leave")
+
+
+def test_both_encodings_have_the_condition_of_drained_nodes():
+    said = {1: DRAINED_CONDITION, 2: SAID.status, 5: SAID.reason, 6: SAID.message}
+    body = {1: {1: "n1", 6: "7"}, 3: {4: [{1: "Ready", 2: "True"}, said]}}
+    [encoded], _ = read(Frames(NODES).page(enveloped(message({1: {2: "9"}, 2: [body]}))))
+    written = {"type": DRAINED_CONDITION, "status": SAID.status, "reason": SAID.reason, "message": SAID.message}
+    plain = node(conditions=[{"type": "Ready"}, written], resourceVersion="7")
+    decoder = Decoder(Clock(), reads_drained=True)
+    assert [decoder.node(one).drained for one in (encoded, plain, node(resourceVersion="7"))] == [SAID, SAID, None]
+
+
+def test_it_is_not_read_where_the_operator_does_not_write_it():
+    written = {"type": DRAINED_CONDITION, "status": "True"}
+    assert Decoder(Clock()).node(node(conditions=[written], resourceVersion="7")).drained is None

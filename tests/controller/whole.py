@@ -35,7 +35,14 @@ SOON = dict.fromkeys((Outcome.FAILED, Outcome.THROTTLED, Outcome.BLOCKED), (0.05
 TIMINGS = AppTimings(
     streams=StreamTimings(gap=0.5, short_watch=1, opening=0.5, idle=0.5, back_off=(0.02, 0.2)),
     machine=Timings(
-        write_failed=(0.1, 0.1), write_refused=(0.1, 0.1), shortest_pause=0.05, back_off={**Timings().back_off, **SOON}
+        write_failed=(0.1, 0.1),
+        write_refused=(0.1, 0.1),
+        shortest_pause=0.05,
+        condition_rest=0.2,
+        condition_soon=0.02,
+        condition_outdated=0.1,
+        condition_refused=0.2,
+        back_off={**Timings().back_off, **SOON},
     ),
     lease=LeaseTimings(duration=4, renew_deadline=3.0, retry=0.1),  # a machine that is busy with a wave renews it
     refresh_seconds=0.1,

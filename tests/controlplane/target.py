@@ -26,6 +26,7 @@ MANIFESTS = (
     ROOT / "deploy" / "base",
     ROOT / "deploy" / "components" / "allow-delete",
     ROOT / "deploy" / "components" / "devices",
+    ROOT / "deploy" / "components" / "drained-condition",
     ROOT / "deploy" / "components" / "replace-first",
     ROOT / "deploy" / "components" / "protected-metrics",
 )

@@ -57,14 +57,15 @@ def test_without_rights_people_may_still_look():
 
 def test_the_rights_go_to_the_service_account_that_was_named():
     named: Json = {"serviceAccount": {"create": False, "name": "mine"}, "webhooks": {"serviceAccountName": "other"}}
-    objects = by_key(chart(named | {"rbac": {"allowDelete": True, "devices": True}}))
+    objects = by_key(chart(named | {"rbac": {"allowDelete": True, "devices": True}, "drainedCondition": True}))
     bound = {
         name: subject["name"]
         for (kind, name), one in objects.items()
         if kind in ("RoleBinding", "ClusterRoleBinding")
         for subject in one["subjects"]
     }
-    mine = ("taintwarden", "taintwarden-delete", "taintwarden-devices", "taintwarden-limited")
+    parts = ("", "-delete", "-devices", "-drained-condition", "-limited")
+    mine = [f"taintwarden{part}" for part in parts]
     assert bound == dict.fromkeys(mine, "mine") | {"taintwarden-webhook": "other"}
     for name, account in (("taintwarden", "mine"), ("taintwarden-webhook", "other")):
         assert objects["Deployment", name]["spec"]["template"]["spec"]["serviceAccountName"] == account
@@ -82,6 +83,7 @@ def test_the_admission_policies_are_about_the_service_account_that_was_named():
     [
         ({"rbac": {"allowDelete": True}}, ("ClusterRoleBinding", "taintwarden-delete")),
         ({"rbac": {"devices": True}}, ("ClusterRoleBinding", "taintwarden-devices")),
+        ({"drainedCondition": True}, ("ClusterRoleBinding", "taintwarden-drained-condition")),
         ({"resourceQuota": {"enabled": True}}, ("ResourceQuota", "critical-pods")),
         ({"podMonitor": {"enabled": True}}, ("PodMonitor", "taintwarden-metrics")),
     ],

@@ -11,7 +11,7 @@ from taintwarden.settings import load as settings_of
 from taintwarden_placement.settings import WebhookSettings
 
 OF_THE_PROCESS = {"kubeconfig", "context", "namespace", "identity", "http_host", "http_port"}
-OF_VALUES = {"dry_run", "metrics_port", "metrics_certificate"}
+OF_VALUES = {"drained_condition", "dry_run", "metrics_port", "metrics_certificate"}
 """Said by values of their own."""
 
 
@@ -157,6 +157,11 @@ def test_the_operator_reads_what_was_set():
 @pytest.mark.parametrize(("asked", "read"), [(True, True), (False, False)])
 def test_a_dry_run_is_one_of_the_operator(asked, read):
     assert load_settings(environment(dryRun=asked)).dry_run is read
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_condition_of_drained_nodes_is_one_of_the_operator(asked):
+    assert load_settings(environment(drainedCondition=asked)).drained_condition is asked
 
 
 @pytest.mark.parametrize("rate", [0, 0.5, 50, 100_000])

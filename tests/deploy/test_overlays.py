@@ -1,5 +1,7 @@
 """Each overlay is the base, but for what its comment says."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,17 @@ def test_an_overlay_changes_nothing_but_the_deployments(folder: Path):
 def test_a_dry_run_is_one_of_the_operator():
     read = load_settings({name: value for name, value in environment("dry-run").items() if value is not None})
     assert read.dry_run
+
+
+def test_the_component_for_drained_nodes_has_flag_and_right(tmp_path: Path):
+    component = BASE.parent / "components" / "drained-condition"
+    mine = {"resources": [BASE], "components": [component]}
+    relative = {name: [os.path.relpath(one, tmp_path) for one in paths] for name, paths in mine.items()}
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(relative))
+    base, found = by_key(kustomize(BASE)), by_key(kustomize(tmp_path))
+    assert found.keys() - base.keys() == {("ClusterRoleBinding", "taintwarden-drained-condition")}
+    [only] = found[DEPLOYMENT]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "TAINTWARDEN_DRAINED_CONDITION", "value": "true"} in only["env"]
 
 
 @pytest.mark.parametrize("name", ["production", "replacing-built-in"])

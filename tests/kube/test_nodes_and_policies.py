@@ -10,8 +10,10 @@ import yaml
 from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
-from taintwarden.engine.machine.commands import SaveHistory
-from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, save_history
+from taintwarden.engine.machine import StoredPod
+from taintwarden.engine.machine.commands import SaveCondition, SaveHistory
+from taintwarden.engine.model import NodeCondition
+from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, read_pods, save_condition, save_history
 from taintwarden.kube.calls.own_kinds import (
     GUARD_RESET_ANNOTATION,
     POLICIES,
@@ -72,6 +74,59 @@ async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
         "kind": "Node",
         "metadata": {"name": "n1", "uid": "uid-n1", "annotations": {HISTORY_ANNOTATION: "text"}},
     }
+
+
+DRAINED = NodeCondition("True", "Drained", "no pod has to leave or leaves")
+
+
+def condition(said: NodeCondition | None = DRAINED, *, is_other: bool = True) -> SaveCondition:
+    return SaveCondition("n1", "uid-n1", said, 7, 1_700_000_000.5, is_other)
+
+
+@pytest.mark.parametrize(
+    ("order", "times"),
+    [
+        (condition(), {"lastHeartbeatTime", "lastTransitionTime"}),
+        (condition(is_other=False), {"lastHeartbeatTime"}),
+    ],
+)
+async def test_a_condition_is_written_for_one_version_and_its_transition_with_another_status(order, times):
+    client = ScriptedClient({"metadata": {"resourceVersion": "9"}})
+    assert await save_condition(client, order, standing) == 9
+    [call] = client.calls
+    assert (call.method, call.path) == ("PATCH", "/api/v1/nodes/n1/status")
+    assert call.content_type == "application/strategic-merge-patch+json"
+    assert call.body["metadata"] == {"uid": "uid-n1", "resourceVersion": "7"}
+    [written] = call.body["status"]["conditions"]
+    assert written == {
+        "type": "taintwarden.io/Drained",
+        "status": "True",
+        "reason": "Drained",
+        "message": "no pod has to leave or leaves",
+    } | dict.fromkeys(times, "2023-11-14T22:13:20Z")
+
+
+async def test_a_condition_is_removed():
+    client = ScriptedClient({})
+    await save_condition(client, condition(None), standing)
+    [call] = client.calls
+    assert call.body["status"] == {"conditions": [{"type": "taintwarden.io/Drained", "$patch": "delete"}]}
+
+
+async def test_the_pods_of_a_node_are_read_afresh_but_static_and_finished_ones():
+    def pod(uid: str, phase: str = "Running", **metadata: Any) -> dict[str, Any]:
+        return {"metadata": {"uid": uid, "resourceVersion": "5", **metadata}, "status": {"phase": phase}}
+
+    found = [
+        pod("a"),
+        pod("b", deletionTimestamp="2023-11-14T22:13:20Z"),
+        pod("c", "Succeeded"),
+        pod("d", annotations={"kubernetes.io/config.mirror": "x"}),
+    ]
+    client = ScriptedClient({"items": found})
+    assert await read_pods(client, "n1") == [StoredPod("a", 5), StoredPod("b", 5, terminates=True)]
+    [call] = client.calls
+    assert (call.path, call.params) == ("/api/v1/pods", {"fieldSelector": "spec.nodeName=n1"})
 
 
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}

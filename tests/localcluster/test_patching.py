@@ -20,7 +20,7 @@ def test_merge_patch_of_the_rfc() -> None:
     ("form", "patch"),
     [
         (STRATEGIC, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}),
-        (STRATEGIC, {"status": {"conditions": [{"$patch": "delete", "type": "Ready"}]}}),
+        (STRATEGIC, {"status": {"conditions": [{"$patch": "replace", "type": "Ready"}]}}),
         (STRATEGIC, {"metadata": {"finalizers": ["a"]}}),
         (APPLY, {"apiVersion": "v1", "kind": "Node", "spec": {"unschedulable": True}}),
         (APPLY, {"apiVersion": "v1", "kind": "Node", "metadata": {"finalizers": ["a"]}}),

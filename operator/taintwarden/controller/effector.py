@@ -5,7 +5,7 @@ decide. Nothing is decided here but whether the lease is still held.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,10 @@ from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
-from taintwarden.engine.machine import WriteOutcome, commands, events, key_of
+from taintwarden.engine.machine import StoredPod, WriteOutcome, commands, events, key_of
 from taintwarden.kube.calls.evictor import ask_replacement, delete_pod, evict_pod, is_running
 from taintwarden.kube.calls.lease import Lease
-from taintwarden.kube.calls.node_calls import last_writer, read_node, save_history
+from taintwarden.kube.calls.node_calls import last_writer, read_node, read_pods, save_condition, save_history
 from taintwarden.kube.calls.own_kinds import EarlierTermError, clear_guard_reset, save_record
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import Client
@@ -34,6 +34,7 @@ GUARD_TRIES = 5
 CONFLICT = 409
 COMPLAINTS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
+    commands.SaveCondition: "drained-condition-not-saved",
     commands.SaveGuard: "guard-not-saved",
     commands.SavePlaces: "places-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
@@ -56,6 +57,7 @@ class Effector:
         client: Client,
         lease: Lease,
         stands: Callable[[commands.Order], bool],
+        knows_pods: Callable[[commands.SaveCondition, Sequence[StoredPod]], bool],
         metrics: Metrics,
         feed: Feed,
         newest_version: Callable[[], int],
@@ -65,6 +67,7 @@ class Effector:
         self._client = client
         self._lease = lease
         self._stands = stands
+        self._knows_pods = knows_pods
         self._metrics = metrics
         self._feed = feed
         self._newest_version = newest_version
@@ -147,7 +150,7 @@ class Effector:
             if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, RECORDS):
                 self._complain(order, error)
         else:
-            self._complaints.settle(key_of(order))
+            self._complaints.settle(_subject(order))
         self._feed(written)
 
     async def _store(self, order: commands.Write) -> events.Written:
@@ -163,6 +166,8 @@ class Effector:
                     version = await save_history(self._client, order, self._fence(order))
                 if version is not None:
                     return events.Written(order, WriteOutcome.DONE, version)
+            case commands.SaveCondition():
+                return await self._save_condition(order)
             case commands.SaveGuard() | commands.SavePlaces():
                 pruned = await self._save_record(order)
                 if pruned is not None:
@@ -172,6 +177,13 @@ class Effector:
                 if await clear_guard_reset(self._client, policy.name, policy.uid, self._fence(order)):
                     return events.Written(order, WriteOutcome.DONE)
         return events.Written(order, WriteOutcome.GONE)
+
+    async def _save_condition(self, order: commands.SaveCondition) -> events.Written:
+        """Write a condition. It is ``True`` only if the machine knows all pods of the node as they are stored."""
+        if order.says_drained and not self._knows_pods(order, await read_pods(self._client, order.node)):
+            return events.Written(order, WriteOutcome.OUTDATED)
+        version = await save_condition(self._client, order, self._fence(order))
+        return events.Written(order, WriteOutcome.DONE, version)
 
     async def _save_record(self, order: commands.SaveGuard | commands.SavePlaces) -> tuple[str, ...] | None:
         """Evictions wait for it: after a conflict it is retried at once.
@@ -199,9 +211,17 @@ class Effector:
 
     def _complain(self, order: commands.Write, error: KubeError) -> None:
         """Log why a write failed, once while that does not change."""
-        if self._complaints.is_new(key_of(order), kind_of(error)):
-            of = {"node": order.node} if isinstance(order, commands.SaveHistory) else {"policy": order.policy.name}
+        if self._complaints.is_new(_subject(order), kind_of(error)):
+            if isinstance(order, commands.SaveHistory | commands.SaveCondition):
+                of = {"node": order.node}
+            else:
+                of = {"policy": order.policy.name}
             log.warning(COMPLAINTS[type(order)], **of, reason=str(error))
+
+
+def _subject(order: commands.Write) -> str:
+    """Return the subject of a complaint. A missing right to write conditions concerns all nodes."""
+    return "conditions" if isinstance(order, commands.SaveCondition) else key_of(order)
 
 
 def kind_of(error: KubeError) -> tuple[int, str]:

@@ -811,6 +811,19 @@ def several_budgets(names: Iterable[str]) -> str:
     return f"the API server refuses a pod with more than one PodDisruptionBudget ({', '.join(names)})"
 
 
+class NodeCondition(msgspec.Struct, frozen=True, gc=False):
+    """A condition of a node, without its times."""
+
+    status: str
+    reason: str
+    message: str
+
+    @property
+    def is_true(self) -> bool:
+        """True if it holds."""
+        return self.status == "True"
+
+
 class Node(msgspec.Struct, frozen=True, gc=False):
     """A node as in its last event. ``taints`` has each taint with its ``timeAdded``, if that is set."""
 
@@ -825,3 +838,10 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """``taintwarden.io/do-not-evict``: no pod is evicted from the node."""
     values: dict[ValueSource, SourceValue] = {}
     """Of the sources that policies name, those that have a value here."""
+    drained: NodeCondition | None = None
+    """The condition ``taintwarden.io/Drained``, if the operator writes it."""
+
+    @property
+    def is_drained(self) -> bool:
+        """True if the condition says so."""
+        return self.drained is not None and self.drained.is_true

@@ -76,6 +76,7 @@ def test_a_lease_that_may_not_be_read_is_not_called_absent():
 
 
 EVICT, DELETE = Right("", "pods/eviction", "create"), Right("", "pods", "delete")
+CONDITION = Right("", "nodes/status", "patch")
 
 
 def test_rights_that_are_missing():
@@ -90,3 +91,10 @@ def test_right_to_delete_is_missed_where_a_policy_deletes():
     assert rights(policy(), rights=lacking) == []
     (found,) = rights(policy(eviction={"method": "Delete"}), rights=lacking)
     assert "deploy/components/allow-delete" in found.remedy
+
+
+def test_right_to_write_a_condition_is_missed_where_the_operator_writes_it():
+    lacking = Rights("tw/taintwarden", (CONDITION,))
+    assert rights(policy(), rights=lacking, operator=OperatorSettings("tw")) == []
+    (found,) = rights(policy(), rights=lacking, operator=OperatorSettings("tw", drained_condition=True))
+    assert "deploy/components/drained-condition" in found.remedy

@@ -19,7 +19,7 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.stores.guard_store import GuardStore
-from taintwarden.engine.machine import Machine, Outcome, WriteOutcome, commands, events
+from taintwarden.engine.machine import Machine, Outcome, StoredPod, WriteOutcome, commands, events
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
 from taintwarden.kube.calls.evictor import outcome_of
 from taintwarden.kube.wire.answers import read_refusal
@@ -51,7 +51,10 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A call that the machine orders. ``what``: evict, delete, check, check-pod, history, guard, places or reset."""
+    """A call that the machine orders.
+
+    ``what``: evict, delete, check, check-pod, history, condition, guard, places or reset.
+    """
 
     what: str
     raw: Any
@@ -80,7 +83,7 @@ class Engine:
         self._wall = wall
         self._monotonic = monotonic
         self.machine = Machine(source=Devices, **options)
-        self._decoder = Decoder(lambda: self.now)
+        self._decoder = Decoder(lambda: self.now, reads_drained=True)
         self._pending: list[events.Event] = []
         self._guards = GuardStore(self._pending.append)
         parts, drivers = (self._pending.append, Metrics()), frozenset((EVERY_DRIVER,))
@@ -123,6 +126,11 @@ class Engine:
     def may_send(self, order: Order, *, holds_lease: bool) -> bool:
         """Whether the request of an order may go to its socket now."""
         return holds_lease and self.machine.stands(order.raw, self.now)
+
+    def knows_pods(self, order: Order, pods: Iterable[world.Pod]) -> bool:
+        """Whether the pods that a read found on the node of an order are known as they are stored."""
+        found = [StoredPod(one.uid, one.version, terminates=one.stopping_until is not None) for one in pods]
+        return self.machine.knows_pods(order.raw, found)
 
     # -- objects ------------------------------------------------------------------------------------------------------
 
@@ -326,6 +334,9 @@ def _ordered(command: commands.Command) -> Order | None:
             return Order(
                 "history", command, command.node, content=command.text, uid=command.uid, version=command.version
             )
+        case commands.SaveCondition():
+            content = None if command.condition is None else msgspec.structs.astuple(command.condition)
+            return Order("condition", command, command.node, content=content, uid=command.uid, version=command.version)
         case commands.SaveGuard():
             name, record = command.policy.name, guard_record.written(command.record)
             return Order("guard", command, name, name, content=record, uid=command.policy.uid)

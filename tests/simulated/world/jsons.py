@@ -44,7 +44,11 @@ def node(node: world.Node) -> Json:
         "annotations": annotations,
         "resourceVersion": str(node.version),
     }
-    return {"metadata": metadata, "spec": {"taints": taints}}
+    found: Json = {"metadata": metadata, "spec": {"taints": taints}}
+    if node.drained is not None:
+        condition = dict(zip(("status", "reason", "message"), node.drained, strict=True))
+        found["status"] = {"conditions": [{"type": "taintwarden.io/Drained"} | condition]}
+    return found
 
 
 def pod(pod: world.Pod) -> Json:

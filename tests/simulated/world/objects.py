@@ -45,6 +45,8 @@ class Node:
     taints: tuple[Taint, ...] = ()
     history: str = ""
     """The annotation ``taintwarden.io/taint-history``."""
+    drained: tuple[str, str, str] | None = None
+    """Status, reason and message of the condition ``taintwarden.io/Drained``."""
     version: int = 0
 
 

@@ -342,3 +342,48 @@ def places(d: Draw) -> None:
     if d.maybe():
         d.restart()
     d.wait(400.0 if how == "blocked" else 60.0, 420.0 if how == "blocked" else 120.0)
+
+
+def drained(d: Draw) -> None:
+    """Nodes that are said to be drained while pods come: late watches, writes that wait, and processes that end."""
+    d.options["drained_condition"] = True
+    d.cluster(d.chance.randint(1, 3))
+    d.policy("p", timing={"violationGraceSeconds": d.pick((0, 5, 600))})
+    d.workload(d.chance.randint(1, 3), d.pick(("any", "good")), native=(above(),))
+    d.operators(d.pick((1, 2)))
+
+    def come(node: str) -> None:
+        d.pod(node, native=(above(grace=d.pick((None, 600))),), grace=d.pick((2, 30)))
+
+    def come_late() -> None:
+        node = d.pick(d.nodes)
+        d.bad(node)
+        d.wait(8.0, 12.0)
+        d.add("lag", name="leader", kind="pods", seconds=d.between(1.0, 3.0), duration=6.0)
+        come(node)
+        d.wait(0.05, 1.0)
+        d.bad(node)  # what is said names another value
+
+    def write_late() -> None:
+        node = d.pick(d.nodes)
+        how = d.pick(("connect", "connect", "slow", "late", "twice", "kill-first", "kill"))
+        d.storm(how, seconds=d.pick((0.5, 4.0)), probability=1.0, what=("condition",))
+        d.bad(node)
+        d.wait(0.05, 6.0)
+        come(node)
+
+    d.steps(
+        d.chance.randint(5, 10),
+        [
+            (3, come_late),
+            (3, write_late),
+            (1, lambda: come(d.pick(d.nodes))),
+            (1, lambda: d.good(d.pick(d.nodes))),
+            (1, lambda: d.add("untaint", name=d.pick(d.nodes), key=SLA)),
+            (1, lambda: d.add("delete_pod", uid=d.known_pod())),
+            (1, lambda: d.disturb_stream("pods")),
+            (1, d.restart),
+            (0.5, d.take_over),
+        ],
+        (0.5, 3.0, 12.0),
+    )

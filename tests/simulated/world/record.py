@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simulated.world import jsons
 from simulated.world.adapter import Order, is_watched
 from simulated.world.agenda import EPOCH
+from simulated.world.drained import DrainedJudge
 from simulated.world.law import Breach, Judge
 from simulated.world.server import Answer
 from simulated.world.store import DEVICE_KINDS
@@ -42,6 +43,7 @@ class Record:
         skews = [0.0, *plan.skews, *steps]
         overall = options.get("overall_rate") or 10_000.0
         self.judge = Judge(slots=options.get("max_in_flight", 10), overall=overall, skew=max(skews) - min(skews))
+        self.drained = DrainedJudge(self.judge)
         self.errors: list[Breach] = []
         self.evictions = 0
         self._world = world
@@ -58,7 +60,7 @@ class Record:
     @property
     def breaches(self) -> list[Breach]:
         """What is wrong, in order."""
-        return sorted([*self.errors, *self.judge.breaches], key=lambda one: one.at)
+        return sorted([*self.errors, *self.judge.breaches, *self.drained.breaches], key=lambda one: one.at)
 
     def _note(self, what: str, **more: Any) -> None:
         fact = {"at": EPOCH + self._world.agenda.now, "what": what, **more}
@@ -69,6 +71,7 @@ class Record:
 
     def stored(self, kind: str, key: str, before: Any, after: Any) -> None:
         """An object changed."""
+        self.drained.changed(kind, EPOCH + self._world.agenda.now)
         self._changes[key] += 1
         if kind == "policies":
             self._changes[""] += 1
@@ -170,6 +173,8 @@ class Record:
     def sent(self, request: "Request") -> None:
         """A request goes out: what evicts is judged, and of the others there are not too many."""
         order, now = request.order, self._world.agenda.now
+        if order.what == "condition" and request.verb == "PATCH":
+            self.drained.sent(order.key, order, is_well=all(one.is_well for one in request.replica.streams.values()))
         if order.what not in ("evict", "delete"):
             times = self._requests.setdefault((order.what, order.key), deque())
             times.append(now)
@@ -199,6 +204,8 @@ class Record:
     def begins(self, request: "Request") -> None:
         """A request is about to be carried out."""
         self._is_writing = request.order.what == "history"
+        if request.order.what == "condition" and request.verb == "PATCH":
+            self.drained.writes(request.order.key)
         if request.order.what in ("evict", "delete") and request.verb != "PATCH":
             pod = self._world.store.get("pods", request.order.key)
             self._was_there = pod is not None and pod.stopping_until is None
@@ -208,6 +215,8 @@ class Record:
     def effect(self, request: "Request", found: Answer) -> None:
         """It was carried out."""
         self._is_writing = False
+        if request.order.what == "condition" and request.verb == "PATCH" and found[0] == 200:
+            self.drained.written(request.order.key, request.order.content, request.order)
         if (
             request.order.what in ("evict", "delete")
             and request.verb != "PATCH"
@@ -226,6 +235,10 @@ class Record:
             asked = re.search(r'"retryAfterSeconds":(\d{1,3})\b', body)
             more = {"retry_after": int(asked[1])} if asked else {}
             self._note("answer", id=self._calls[id(request.order)], code=found[0], body=body, **more)
+
+    def read_pods(self, order: Order) -> None:
+        """The pods of a node are read, to say that it is drained."""
+        self.drained.read(order.key, order)
 
     def crashed(self, replica: "Replica", error: Exception) -> None:
         """An error ends a process."""

@@ -107,6 +107,11 @@ class Server:
         node = self._store.get("nodes", name)
         return self._refuse(node, name, uid, version) or self._changed(name, history=text)
 
+    def write_condition(self, name: str, uid: str, content: tuple[str, str, str] | None, version: int) -> Answer:
+        """Write or remove the condition. The body of the answer is the new version."""
+        node = self._store.get("nodes", name)
+        return self._refuse(node, name, uid, version) or self._changed(name, drained=content)
+
     def _refuse(self, node: Node | None, name: str, uid: str, version: int) -> Answer | None:
         if node is None or node.uid != uid:
             return self._about_another(name)

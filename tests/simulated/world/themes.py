@@ -17,7 +17,7 @@ from simulated.world.drawing import (
     above,
 )
 from simulated.world.objects import Json, Toleration
-from simulated.world.peers import counted, edits, kills, large, paces, places, stamps, taken, unseen
+from simulated.world.peers import counted, drained, edits, kills, large, paces, places, stamps, taken, unseen
 from simulated.world.plan import Plan
 
 Theme = Callable[[Draw], None]
@@ -1244,6 +1244,7 @@ THEMES: dict[str, Theme] = {
         paces,
         unseen,
         places,
+        drained,
     )
 }
 

@@ -132,6 +132,10 @@ class Wire:
                 self._check(replica, order, answer)
             case "check-pod":
                 self._check_pod(replica, order, answer)
+            case "condition":
+                self._write_condition(
+                    replica, order, lambda outcome, version: answer(lambda: _written(replica, order, outcome, version))
+                )
             case "guard" | "places":
                 self._write_record(
                     replica, order, lambda outcome: answer(lambda: self._stored(replica, order, outcome)), 1
@@ -189,6 +193,38 @@ class Wire:
             answer(lambda: _engine(replica).pod_checked(order.key, runs))
 
         self._call(replica, order, "GET", effect, done)
+
+    def _write_condition(self, replica: "Replica", order: Order, done: Callable[[str, int], None]) -> None:
+        """Read the pods of the node if it is said to be drained, then PATCH."""
+        read: list[Any] = []
+
+        def effect() -> Answer:
+            read[:] = [one for one in self._world.store.objects["pods"].values() if one.node == order.key]
+            self._world.record.read_pods(order)
+            return DONE
+
+        def was_read(found: Answer) -> None:
+            if found[0] != 200:
+                done(_outcome(found), -1)
+            elif not _engine(replica).knows_pods(order, read):
+                done("outdated", -1)
+            else:
+                write()
+
+        def write() -> None:
+            server = self._world.server
+            self._call(
+                replica,
+                order,
+                "PATCH",
+                lambda: server.write_condition(order.key, order.uid, order.content, order.version),
+                lambda found: done(_outcome(found), int(found[1]) if found[0] == 200 else -1),
+            )
+
+        if order.content is not None and order.content[0] == "True":
+            self._call(replica, order, "GET", effect, was_read)
+        else:
+            write()
 
     def _write_record(self, replica: "Replica", order: Order, done: Callable[[str], None], tries: int) -> None:
         """GET the version, PATCH on that condition; after a conflict again, while the lease is held."""

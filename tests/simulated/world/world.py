@@ -91,6 +91,8 @@ class World:
         self.freeze()
         agenda.run(agenda.now + plan.calm_seconds)
         self.record.judge.end(wall(agenda.now))  # also of what nothing follows
+        if plan.options.get("drained_condition"):
+            self.record.drained.end(self.store.objects["nodes"].values())
         return self
 
     def happen(self, what: str, given: dict[str, Any]) -> None:

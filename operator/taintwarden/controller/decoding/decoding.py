@@ -21,7 +21,7 @@ from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding import bounds
-from taintwarden.controller.decoding.node_values import values_of
+from taintwarden.controller.decoding.node_values import drained_of, values_of
 from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.controller.decoding.selecting import label_selector, spread
 from taintwarden.controller.decoding.times import latest_moment
@@ -101,14 +101,18 @@ class Decoder:
     Args:
         clock: for what has no time.
         on_issue: gets values of pods that cannot be used, once while they do not change.
+        reads_drained: True if the condition that says whether a node is drained is read.
 
     """
 
-    def __init__(self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None) -> None:
+    def __init__(
+        self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None, *, reads_drained: bool = False
+    ) -> None:
         self.sources: frozenset[ValueSource] = frozenset()
         """What is read of nodes beside their taints."""
         self._clock = clock
         self._on_issue = on_issue
+        self._reads_drained = reads_drained
         self._interner = Interner()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
@@ -234,7 +238,10 @@ class Decoder:
         opts_out = meta.annotation(DO_NOT_EVICT) == "true"
         version = version_number(meta.resource_version)
         values = values_of(obj, self.sources) if self.sources else {}
-        return Node(intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values)
+        drained = drained_of(obj) if self._reads_drained else None
+        return Node(
+            intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values, drained
+        )
 
     def _bound_at(self, created: Timestamp | None, scheduled: ObjectCondition | None) -> float:
         """By its condition PodScheduled, which others may write: no pod is bound before it was created."""

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from taintwarden.controller.decoding.times import readable
-from taintwarden.engine.model import NodeInfo, SourceKind, SourceValue, ValueSource
+from taintwarden.engine.model import NodeCondition, NodeInfo, SourceKind, SourceValue, ValueSource
+from taintwarden.kube.calls.node_calls import DRAINED_CONDITION
 from taintwarden.kube.wire.kinds import NodeObject, Timestamp
 
 MAX_VALUE_LENGTH = 63
@@ -19,6 +20,12 @@ _OTHERS = re.compile(r"[^A-Za-z0-9._+~-]+")
 def values_of(node: NodeObject, sources: Iterable[ValueSource]) -> dict[ValueSource, SourceValue]:
     """Those of these sources that have a value on the node."""
     return {source: value for source in sources if (value := _value_of(node, source)) is not None}
+
+
+def drained_of(node: NodeObject) -> NodeCondition | None:
+    """Return the condition ``taintwarden.io/Drained``; None if the node has none."""
+    found = node.status.condition(DRAINED_CONDITION)
+    return None if found is None else NodeCondition(found.status, found.reason, found.message)
 
 
 def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:

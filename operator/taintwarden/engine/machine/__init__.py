@@ -9,6 +9,7 @@ from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase, retry_delay
 from taintwarden.engine.machine.cluster import NodeState, TimedTaints, are_alike, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes, Command, GuardReport
+from taintwarden.engine.machine.conditions import StoredPod
 from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
@@ -40,6 +41,7 @@ __all__ = [
     "PolicyReport",
     "SourceHost",
     "SourceReport",
+    "StoredPod",
     "TimedTaints",
     "Timings",
     "View",

@@ -9,7 +9,7 @@ import msgspec
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.guard import GuardRecord, Pace
 from taintwarden.engine.limits.places import Place
-from taintwarden.engine.model import Deployment, Pod, Policy, Taint
+from taintwarden.engine.model import Deployment, NodeCondition, Pod, Policy, Taint
 from taintwarden.engine.outcomes import Outcome
 
 
@@ -79,6 +79,25 @@ class SavePlaces(msgspec.Struct, frozen=True):
     policy: Policy
     places: tuple[Place, ...]
     term: int
+
+
+class SaveCondition(msgspec.Struct, frozen=True, eq=False):
+    """Write the condition ``taintwarden.io/Drained`` of a node; None: remove it. Answered by ``Written``.
+
+    ``version`` is the resourceVersion that the node must have, ``at`` the time. ``is_other``: the status changes.
+    """
+
+    node: str
+    uid: str
+    condition: NodeCondition | None
+    version: int
+    at: float
+    is_other: bool
+
+    @property
+    def says_drained(self) -> bool:
+        """True if the condition has the status ``True``."""
+        return self.condition is not None and self.condition.is_true
 
 
 class ClearGuardReset(msgspec.Struct, frozen=True, eq=False):
@@ -284,6 +303,6 @@ Notice = (
     | EndsWithNode
     | UnreadableHistory
 )
-Write = SaveHistory | SaveGuard | SavePlaces | ClearGuardReset
+Write = SaveHistory | SaveCondition | SaveGuard | SavePlaces | ClearGuardReset
 Order = Evict | CheckPod | CheckNode | FindWriter | Write
 Command = Order | Notice

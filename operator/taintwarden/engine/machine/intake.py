@@ -72,6 +72,8 @@ class Intake:
             state.node = known = replace(known, history=node.history)
         is_lost = self._outbox.lost(node)
         if state.is_heartbeat(node) and not (listed or was_unreadable or is_lost):
+            if known is not None and known.drained != node.drained:
+                world.note_change(node.name)
             state.beat(node, world.now.wall)
             return
         is_relabelled = known is None or known.labels != node.labels
@@ -91,6 +93,7 @@ class Intake:
     def lose_node(self, name: str) -> None:
         """A node was deleted."""
         cluster = self._world.cluster
+        self._world.note_change(name)
         state = cluster.nodes.get(name)
         if state is None:
             return
@@ -181,6 +184,7 @@ class Intake:
     def lose_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
         """A pod was deleted, finished, or terminates ``until`` then."""
         world = self._world
+        world.note_change(node)
         state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
         if until is None:
             world.limiter.departures.end(uid, node)

@@ -84,6 +84,7 @@ class Judging:
         if not self._world.synced:
             return
         verdicts = self._world.verdicts
+        self._world.note_change(state.name)
         verdicts.select(state)  # a node without pods, too: its history is kept for the policies that select it
         if state.node is not None and verdicts.uses.zone_health:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
@@ -173,6 +174,7 @@ class Judging:
         if claim is None:
             claim = Claim.of(pod, grounds, settles_at)
             self._world.claims.add(evictee, claim)
+            self._world.note_change(claim.node)
             self._world.queues.wait(claim)
         else:
             self._update(claim, grounds, pod, settles_at)

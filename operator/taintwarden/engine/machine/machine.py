@@ -16,16 +16,19 @@ its own pace and in slices, so that a wave never stalls the loop. The parts, in 
 ``acting``      claims that all limits admit become calls, and calls have outcomes
 ``placing``     which nodes may lose pods
 ``guarding``    the number of pods that would be evicted, compared with the limit
-``outbox``      every other write: histories, guard records
+``outbox``      other writes: histories, guard records
+``conditions``  the condition of nodes that says whether they are drained
 ``view``        what other packages may read
 =============== ======================================================================================
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.backlog import Backlog
+from taintwarden.engine.machine.conditions import DrainedConditions, StoredPod
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
@@ -49,6 +52,7 @@ class Machine:
         slice_size: how many pods one step may evaluate before it returns to the loop.
         timings: the waits of the machine.
         source: makes the source of taints beside those of nodes; None: there is none.
+        drained_condition: True if nodes get the condition that says whether they are drained.
 
     """
 
@@ -61,6 +65,7 @@ class Machine:
         slice_size: int = 100,
         timings: Timings | None = None,
         source: NewSource | None = None,
+        drained_condition: bool = False,
     ) -> None:
         self._slice_size = slice_size
         self._world = world = World(gates or Gates(), overall_rate, max_in_flight, timings or Timings())
@@ -72,6 +77,8 @@ class Machine:
         self._acting = Acting(world, self._judging, self._backlog, self._freshness)
         self._guarding = Guarding(world, self._outbox)
         self._placing = Placing(world, self._outbox)
+        self._drained = DrainedConditions(world, self._backlog) if drained_condition else None
+        world.changed_nodes = {} if drained_condition else None
         self._intake = Intake(
             world, self._judging, self._backlog, self._freshness, self._outbox, self._guarding, source
         )
@@ -97,8 +104,14 @@ class Machine:
                 return self._acting.stands(order)
             case commands.CheckNode() | commands.CheckPod() | commands.FindWriter():
                 return True
+            case commands.SaveCondition():
+                return self._drained is not None and self._drained.stands(order)
             case _:
                 return self._outbox.stands(order)
+
+    def knows_pods(self, order: commands.SaveCondition, pods: Iterable[StoredPod]) -> bool:
+        """True if the streams have delivered these pods of the order's node as they were read."""
+        return self._drained is not None and self._drained.knows(order, pods)
 
     def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
         limiter, intake = self._world.limiter, self._intake
@@ -200,6 +213,8 @@ class Machine:
                 waits.append(self._guarding.next_in(now))
             if self._has_places:
                 waits.append(self._placing.next_in(now))
+            if self._drained is not None:
+                waits.append(self._drained.next_in(now))
             waits.append(self._world.queues.next_release_in(now))
             waits.extend(self._acting.next_in(now))
         delays = [wait for wait in waits if wait is not None]
@@ -232,6 +247,8 @@ class Machine:
             self._guarding.save()
         if self._has_places:
             self._placing.save()
+        if self._drained is not None:
+            self._drained.act()
 
     @property
     def _is_guarded(self) -> bool:
@@ -249,6 +266,8 @@ class Machine:
         world.leading, world.term = event.leading, event.term
         self._guarding.leadership_changed()
         self._outbox.clear()
+        if self._drained is not None:
+            self._drained.clear()
         if not gained:
             return
         world.led_since = world.now.monotonic
@@ -263,6 +282,8 @@ class Machine:
         self._backlog.add_all()
 
     def _written(self, event: events.Written) -> None:
+        if isinstance(event.order, commands.SaveCondition) and self._drained is not None:
+            self._drained.answered(event.order, event)
         if not self._outbox.answered(event):
             return
         match event.order:  # a history counts when the stream delivers it

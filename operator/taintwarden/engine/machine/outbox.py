@@ -14,7 +14,14 @@ from msgspec.structs import replace
 
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.machine.claims import retry_delay
-from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, SavePlaces, Write
+from taintwarden.engine.machine.commands import (
+    ClearGuardReset,
+    SaveCondition,
+    SaveGuard,
+    SaveHistory,
+    SavePlaces,
+    Write,
+)
 from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Node, later
@@ -203,6 +210,8 @@ def key_of(order: Write) -> str:
     match order:
         case SaveHistory():
             return history_key(order.node)
+        case SaveCondition():
+            return f"condition/{order.node}"
         case SaveGuard():
             return guard_key(order.policy.name)
         case SavePlaces():

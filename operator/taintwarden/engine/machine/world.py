@@ -42,6 +42,14 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a write that the API server refused: it may be allowed later."""
     write_guard: tuple[float, ...] = (1.0, 2.0, 5.0)
     """Delays before a guard's record is written again, whatever the answer; the last repeats. Evictions wait for it."""
+    condition_rest: float = 5.0
+    """Seconds between two writes to a node, and between two comparisons of a node that is not drained."""
+    condition_soon: float = 0.5
+    """Seconds until a node is compared again if its pods are not evaluated, or a stream is late."""
+    condition_outdated: float = 2.5
+    """Seconds until a condition is written again after a conflict: the node or its pods had changed."""
+    condition_refused: float = 60.0
+    """Seconds until a condition is written again after a refusal: a right may be missing."""
     change_is_new: float = 30.0
     """A wave within this time after a change of a policy or profile is attributed to the change."""
     silence: float = 5.0
@@ -88,6 +96,8 @@ class World:
         self.verdicts = Verdicts(gates)
         self.spread = Spread(self.cluster.labels)
         self.limiter = Limiter(overall_rate, max_in_flight)
+        self.changed_nodes: dict[str, None] | None = None
+        """Nodes whose condition may have changed; None if nodes get no condition."""
         self.waiting = Waiting()
         self.queues = Queues(self.waiting, self.spread, self.limiter.calls.is_failing)
 
@@ -109,6 +119,16 @@ class World:
     def may_evict(self) -> bool:
         """Whether this process leads, and no stream is cut off."""
         return self.leading and not self.blind
+
+    def note_change(self, node: str) -> None:
+        """Note that the condition of a node may have changed."""
+        if self.leading and self.changed_nodes is not None:  # a new leader evaluates all nodes
+            self.changed_nodes[node] = None
+
+    def take_changed_nodes(self) -> Mapping[str, None]:
+        """Return the nodes noted since the last call."""
+        found, self.changed_nodes = self.changed_nodes or {}, {}
+        return found
 
     def is_released(self, policy: str, uid: str) -> bool:
         """Whether a person released this pod."""

@@ -1,19 +1,24 @@
-"""Calls about one node: a fresh read, and the taint history in its annotation."""
+"""Calls about one node: fresh reads, the taint history in its annotation, and its condition."""
 
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import asdict
 
-from taintwarden.engine.machine.commands import SaveHistory
+from taintwarden.engine import rfc3339
+from taintwarden.engine.machine import StoredPod
+from taintwarden.engine.machine.commands import SaveCondition, SaveHistory
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError
-from taintwarden.kube.http.client import APPLY_PATCH, Client
+from taintwarden.kube.http.client import APPLY_PATCH, STRATEGIC_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
-from taintwarden.kube.wire.kinds import NodeObject, version_number
+from taintwarden.kube.wire.kinds import FINISHED, NodeObject, PodObject, version_number
+from taintwarden.kube.wire.resources import PODS
 
 FIELD_MANAGER = "taintwarden"
 HISTORY_ANNOTATION = "taintwarden.io/taint-history"
+DRAINED_CONDITION = "taintwarden.io/Drained"
 PATH = "/api/v1/nodes"
 MAX_MANAGER_LENGTH = 128
 """Maximum length of the name of a manager: that of the API server."""
@@ -45,6 +50,10 @@ class _ManagedMeta(msgspec.Struct, rename="camel"):
 
 class _ManagedNode(msgspec.Struct):
     metadata: _ManagedMeta
+
+
+class _PodList(msgspec.Struct):
+    items: list[PodObject]
 
 
 async def read_node(client: Client, name: str) -> NodeObject | None:
@@ -99,6 +108,52 @@ async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
         uid=order.uid,
         version=version,
         form=APPLY_PATCH,
+        manager=FIELD_MANAGER,
+    )
+    return version_number(saved, unreadable=-1)
+
+
+async def read_pods(client: Client, node: str) -> list[StoredPod]:
+    """Read the pods of a node past every cache, without static and finished ones.
+
+    Raises:
+        KubeError: the read failed.
+
+    """
+    body = await client.request("GET", PODS.path, params={"fieldSelector": f"spec.nodeName={node}"})
+    return [
+        StoredPod(
+            one.metadata.uid,
+            version_number(one.metadata.resource_version),
+            terminates=one.metadata.deletion_timestamp is not None,
+        )
+        for one in decoded(body, _PodList, "list of pods").items
+        if not one.is_mirror and one.status.phase not in FINISHED
+    ]
+
+
+async def save_condition(client: Client, order: SaveCondition, fence: Fence) -> int:
+    """Write or remove the condition, and change no other. Return the new resourceVersion of the node.
+
+    A patch without ``lastTransitionTime`` keeps the stored one.
+
+    Raises:
+        KubeError: it was not saved.
+
+    """
+    change: dict[str, str] = {"type": DRAINED_CONDITION, "lastHeartbeatTime": (now := rfc3339.at(order.at))}
+    if order.condition is None:
+        change = {"type": DRAINED_CONDITION, "$patch": "delete"}
+    else:
+        change |= asdict(order.condition) | ({"lastTransitionTime": now} if order.is_other else {})
+    saved = await patch(
+        client,
+        f"{PATH}/{order.node}/status",
+        {"status": {"conditions": [change]}},
+        fence,
+        uid=order.uid,
+        version=str(order.version),
+        form=STRATEGIC_PATCH,
         manager=FIELD_MANAGER,
     )
     return version_number(saved, unreadable=-1)

@@ -234,13 +234,20 @@ class NodeInfoObject(msgspec.Struct, gc=False, rename="camel"):
     os_image: str = ""
 
 
+class NodeConditionObject(ObjectCondition, gc=False):
+    """``status.conditions[]`` of a node."""
+
+    reason: str = ""
+    message: str = ""
+
+
 class NodeStatus(msgspec.Struct, rename="camel"):
     """``status`` of a node."""
 
-    conditions: list[ObjectCondition] = []
+    conditions: list[NodeConditionObject] = []
     node_info: NodeInfoObject | None = None
 
-    def condition(self, kind: str) -> ObjectCondition | None:
+    def condition(self, kind: str) -> NodeConditionObject | None:
         """Return the condition of this type; None if there is none."""
         return next((one for one in self.conditions if one.type == kind), None)
 

@@ -24,6 +24,7 @@ from taintwarden.kube.wire.kinds import (
     MAX_TAINTS,
     EmptyDir,
     Followed,
+    NodeConditionObject,
     NodeMeta,
     NodeObject,
     NodeSpec,
@@ -165,12 +166,14 @@ class EncodedNodeStatus(NodeStatus):
 
     message: Any = None
 
-    def condition(self, kind: str) -> ObjectCondition | None:
+    def condition(self, kind: str) -> NodeConditionObject | None:
         """Return the condition of this type; None if there is none or it is invalid."""
         wanted = kind.encode()
         found = next((one for one in self.message.conditions if one.type == wanted), None)
         with suppress(DecodeError, ValueError):
-            return found and _condition(kind, found)
+            return found and NodeConditionObject(
+                kind, _text(found.status), _seconds(found.lastTransitionTime), _text(found.reason), _text(found.message)
+            )
         return None
 
     def info(self, field: str) -> str:

@@ -120,7 +120,13 @@ SCHEMA: Mapping[str, Fields] = {
         "conditions": (4, "repeated core.v1.NodeCondition"),
         "nodeInfo": (7, "core.v1.NodeSystemInfo"),
     },
-    "core.v1.NodeCondition": {"type": (1, "bytes"), "status": (2, "bytes"), "lastTransitionTime": (4, "bytes")},
+    "core.v1.NodeCondition": {
+        "type": (1, "bytes"),
+        "status": (2, "bytes"),
+        "lastTransitionTime": (4, "bytes"),
+        "reason": (5, "bytes"),
+        "message": (6, "bytes"),
+    },
     "core.v1.NodeSystemInfo": {
         "kernelVersion": (4, "bytes"),
         "osImage": (5, "bytes"),

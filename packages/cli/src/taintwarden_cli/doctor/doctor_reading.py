@@ -99,7 +99,8 @@ def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
     words = container.words
     settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
     account = deployment.spec.template.spec.service_account_name
-    return OperatorSettings(deployment.metadata.name, settings.gates, deployment.spec.replicas, account)
+    name, replicas = deployment.metadata.name, deployment.spec.replicas
+    return OperatorSettings(name, settings.gates, replicas, account, settings.drained_condition)
 
 
 def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:

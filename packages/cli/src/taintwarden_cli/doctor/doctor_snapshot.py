@@ -42,6 +42,8 @@ class OperatorSettings(msgspec.Struct):
     replicas: int = 1
     account: str = ""
     """Its service account."""
+    drained_condition: bool = False
+    """True if it writes the condition of nodes that says whether they are drained."""
 
 
 class BuiltIn(StrEnum):
@@ -70,8 +72,12 @@ OF_DEVICES = tuple(
     Right("resource.k8s.io", one, "list") for one in ("resourceclaims", "resourceslices", "devicetaintrules")
 )
 REPLACING = tuple(Right("apps", "deployments", verb) for verb in ("list", "patch"))
-RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES, *REPLACING)
-"""Rights that only evictions need. The operator does not become ready without others of ``deploy/base/rbac.yaml``."""
+OF_CONDITION = (Right("", "nodes/status", "patch"),)
+RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES, *REPLACING, *OF_CONDITION)
+"""Rights that only evictions and the condition of nodes need.
+
+The operator does not become ready without others of ``deploy/base/rbac.yaml``.
+"""
 
 
 class Rights(msgspec.Struct):

@@ -102,6 +102,11 @@ log_options = _options(
     type=float,
     help=f"Kubernetes Events written at most. [default: {_DEFAULTS.events_per_second:g}]",
 )
+@click.option(
+    "--drained-condition/--no-drained-condition",
+    default=None,
+    help="Give tainted nodes the condition taintwarden.io/Drained. It needs a right. [default: off]",
+)
 @click.option("--dry-run/--no-dry-run", default=None, help="Treat every policy that enforces as DryRun. [default: off]")
 @gate_options
 @log_options

@@ -1,7 +1,7 @@
 """JSON merge patch (RFC 7386), and strategic merge patch as far as the operator and the quick start use it.
 
-Rules: `k8s.io/apimachinery/pkg/util/strategicpatch`. Directives and other lists are refused, since the schemas here do
-not contain their merge strategies. Forbidden here: rules of a kind.
+Rules: `k8s.io/apimachinery/pkg/util/strategicpatch`. Directives other than the deletion of an item, and other lists,
+are refused, since the schemas here do not contain their merge strategies. Forbidden here: rules of a kind.
 """
 
 from typing import Any
@@ -36,6 +36,8 @@ def _merge_list(name: str, live: list[Any], patch: list[Any]) -> list[Any]:
         raise not_served(f"a strategic merge patch of the list {name}")
     if not all(isinstance(one, dict) and key in one for one in patch):
         raise bad_request(f"map: {patch} does not contain declared merge key: {key}")
+    gone = [one[key] for one in patch if one.get("$patch") == "delete"]
+    live, patch = ([one for one in some if one[key] not in gone] for some in (live, patch))
     position = {item[key]: index for index, item in enumerate(live)}
     result = [
         merge_patch(live[position[one[key]]] if one[key] in position else {}, one, strategic=True) for one in patch

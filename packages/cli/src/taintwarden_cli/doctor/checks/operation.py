@@ -6,7 +6,7 @@ from taintwarden.engine.model import Method, ask_replacements
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.context import Context, is_ours
-from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_DEVICES, REPLACING, Right
+from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_CONDITION, OF_DEVICES, REPLACING, Right
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
 from taintwarden_cli.status.problems import ProblemKind
@@ -70,27 +70,34 @@ def policy_problem(context: Context) -> Iterator[Found]:
 @check(
     "rights-missing",
     Severity.ERROR,
-    "rights to evict, or those that policies with devices, replaceFirst or a method that deletes need, which the "
-    "operator lacks",
+    "rights to evict, or those that policies with devices, replaceFirst or a method that deletes, or the condition "
+    "Drained need, which the operator lacks",
     "grant them to its ServiceAccount",
     needs=(Source.POLICIES, Source.RIGHTS),
+    uses=(Source.OPERATOR,),
 )
 def rights_missing(context: Context) -> Iterator[Found]:
     """Missing rights, before the first eviction that needs them fails."""
     rights = context.snapshot.rights
     namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
-    policies = context.policies
+    policies, operator = context.policies, context.snapshot.operator
     optional = (
-        (DELETING, any(one.eviction.method is not Method.EVICT for one in policies), "allow-delete", "allowDelete"),
-        (OF_DEVICES, any(one.devices for one in policies), "devices", "devices"),
-        (REPLACING, ask_replacements(policies), "replace-first", "replaceFirst"),
+        (
+            DELETING,
+            any(one.eviction.method is not Method.EVICT for one in policies),
+            "allow-delete",
+            "rbac.allowDelete",
+        ),
+        (OF_DEVICES, any(one.devices for one in policies), "devices", "rbac.devices"),
+        (REPLACING, ask_replacements(policies), "replace-first", "rbac.replaceFirst"),
+        (OF_CONDITION, operator is not None and operator.drained_condition, "drained-condition", "drainedCondition"),
     )
     for right in rights.missing if rights is not None else ():
         is_needed, remedy = True, _granting_command(right, namespace, name)
         for group, is_used, component, value in optional:
             if right in group:
                 is_needed = is_used
-                remedy = f"add deploy/components/{component} to your overlay, or set rbac.{value}=true in the chart"
+                remedy = f"add deploy/components/{component} to your overlay, or set {value}=true in the chart"
         if is_needed:
             yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
