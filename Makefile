@@ -1,7 +1,7 @@
 # Everything a developer or a newcomer runs. `make help` lists it.
 # The environment is .venv, made on first use from Python 3.11+ and the package index alone.
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos search fuzz mutants check fmt reference lock sbom release audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-blackbox test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
+.PHONY: help demo test chaos search fuzz mutants check fmt reference lock sbom release rehearsal audit pictures diagrams site control-plane cluster deploy-tools karpenter prometheus test-blackbox test-deploy test-e2e on-call kind kind-image kind-e2e kind-stories kind-conformance kind-down bench clean
 PYTHON ?= python3
 # Bytecode is kept, also where the surroundings ask for none: without it every process of pytest, and every command that a
 # test starts, compiles all modules that it imports, which takes seconds of CPU.
@@ -79,6 +79,9 @@ sbom: $(READY) ## the bill of materials of what the image installs, with licence
 
 release: $(READY) deploy-tools ## the files of a release, into dist: wheels, images, chart, bill of materials, checksums (needs Docker or Podman, Go)
 	@deploy/release
+
+rehearsal: $(READY) deploy-tools ## a release from its files alone on a kind cluster: installed, removed, upgraded (ARGS=FOLDER: these files)
+	@tests/kind/rehearsal $(ARGS)
 
 audit: $(READY) ## known vulnerabilities of what is locked (asks osv.dev)
 	@$(BIN)/uv audit --frozen --preview-features audit-command

@@ -37,6 +37,15 @@ async def test_the_second_time_it_writes_nothing(api):
     assert api.writes == written
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_it_owns_no_bundle_afterwards_and_others_own_what_they_owned(api, is_new):
+    if not is_new:
+        api.trust(b"one")
+        api.managed_fields[MUTATING].append({"manager": "taintwarden-webhooks"})
+    await trust(api)
+    assert api.managed_fields == {VALIDATING: [{"manager": "helm"}], MUTATING: [{"manager": "helm"}]}
+
+
 @pytest.mark.parametrize("names", [(), ("two",)])
 async def test_another_bundle_is_replaced(api, names):
     api.trust(b"one")

@@ -34,6 +34,22 @@ def test_the_published_node_is_of_the_minor_version_of_the_built_one():
     assert minor_of(image) == minor_of(node_version())
 
 
+def test_with_another_engine_than_docker_the_published_node_is_used():
+    settings = ROOT / "tests" / "kind" / "settings"
+    done = subprocess.run(
+        [settings], check=True, env={**os.environ, "ENGINE": "podman"}, capture_output=True, text=True
+    )
+    assert re.fullmatch(r"NODE_IMAGE=kindest/node:v[\d.]+@sha256:[0-9a-f]{64}\n", done.stdout)
+
+
+def test_the_rehearsal_removes_what_the_documents_say():
+    said = (ROOT / "docs" / "operating.md").read_text().partition("To remove the operator")[2].partition("\n## ")[0]
+    script = (ROOT / "tests" / "kind" / "rehearsal").read_text()
+    commands = re.findall(r"^(?:kubectl delete (?!-k)|taintwarden placement remove )[^#\n]*?(?=\s*(?:#|$))", said, re.M)
+    assert len(commands) == 4
+    assert [command for command in commands if command.replace("taintwarden-system", "$namespace") not in script] == []
+
+
 def test_the_built_node_is_of_the_version_of_the_control_plane():
     assert node_version() == pinned_version()
 

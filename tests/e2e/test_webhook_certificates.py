@@ -6,6 +6,7 @@ Each test judges one thing about it.
 """
 
 import base64
+import copy
 import threading
 import time
 from collections.abc import Iterator
@@ -236,11 +237,17 @@ def test_a_wrong_bundle_is_seen_and_the_job_puts_it_right(story):
     assert story.broken == {"wrong": 0, "right": 1}
 
 
-def test_the_processes_write_no_configuration(story: Any, own_control_plane: ControlPlane):
-    """The field manager of the Job owns caBundle and nothing else, so that others may apply the rest."""
+def test_the_processes_own_nothing_of_a_configuration(story: Any, own_control_plane: ControlPlane):
     for resource in webhook_setup.CONFIGURATIONS.values():
         fields = own_control_plane.client.get(resource, "taintwarden")["metadata"]["managedFields"]
-        (ours,) = (entry for entry in fields if entry["manager"] == "taintwarden-webhooks")
-        for name, owned in ours["fieldsV1"]["f:webhooks"].items():
-            assert name.startswith("k:")
-            assert owned == {".": {}, "f:clientConfig": {"f:caBundle": {}}, "f:name": {}}
+        assert "caBundle" not in str(fields)
+
+
+def test_an_installer_removes_a_webhook_by_server_side_apply_and_the_others_stay_trusted(story, own_control_plane):
+    cluster = own_control_plane.client
+    fewer = copy.deepcopy(webhook_setup.SHIPPED["MutatingWebhookConfiguration"])
+    removed = fewer["webhooks"].pop()
+    cluster.apply(fewer)
+    left = cluster.get(webhook_setup.CONFIGURATIONS["mutating"], "taintwarden")["webhooks"]
+    assert removed["name"] not in {webhook["name"] for webhook in left}
+    assert all(webhook["clientConfig"]["caBundle"] for webhook in left)

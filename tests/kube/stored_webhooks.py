@@ -24,6 +24,9 @@ class StoredWebhooks:
         }
         self.refused: Exception | None = None
         self.configurations_refused: Exception | None = None
+        self.managed_fields: dict[str, list[dict[str, Any]]] = {
+            path: [{"manager": "helm"}] for path in self.configurations
+        }
         self.writes: list[str] = []
         self.before_write: Any = None
         """Called once before the next write, as when somebody else is faster."""
@@ -75,15 +78,20 @@ class StoredWebhooks:
         path, _, name = call.path.partition(f"/{NAME}") if call.method == "PATCH" else (call.path, "", "")
         assert not name
         webhooks = self.configurations[path]
-        if call.method == "PATCH":
+        if call.method == "PATCH" and "managedFields" in call.body.get("metadata", {}):
+            assert call.body["metadata"]["resourceVersion"] == str(self.version)
+            self.managed_fields[path] = call.body["metadata"]["managedFields"]
+        elif call.method == "PATCH":
             assert call.params == {"fieldManager": "taintwarden-webhooks", "force": "true"}
+            self.managed_fields[path] = [{"manager": "helm"}, {"manager": "taintwarden-webhooks"}]
             self.writes.append(call.body["kind"])
             for applied in call.body["webhooks"]:
                 (stored,) = (webhook for webhook in webhooks or () if webhook["name"] == applied["name"])
                 stored["clientConfig"]["caBundle"] = applied["clientConfig"]["caBundle"]
         others = {"metadata": {"name": "of-others"}, "webhooks": [self.webhook("foreign", "foreign"), {"name": "url"}]}
         others["webhooks"][1]["clientConfig"] = {"url": "https://example.com"}
-        return {"items": [others, *([] if webhooks is None else [{"metadata": {"name": NAME}, "webhooks": webhooks}])]}
+        metadata = {"name": NAME, "resourceVersion": str(self.version), "managedFields": self.managed_fields[path]}
+        return {"items": [others, *([] if webhooks is None else [{"metadata": metadata, "webhooks": webhooks}])]}
 
     def trust(self, bundle: bytes, *names: str) -> None:
         """What `taintwarden webhook-trust` does; or of the webhooks with these names alone."""

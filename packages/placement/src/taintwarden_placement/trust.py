@@ -10,7 +10,13 @@ import asyncio
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden_placement.rotation import AUTHORITY, TRUSTED
-from taintwarden_placement.webhook_calls import ConfigurationKind, apply_bundle, read_configurations, read_secret
+from taintwarden_placement.webhook_calls import (
+    ConfigurationKind,
+    apply_bundle,
+    disown_bundle,
+    read_configurations,
+    read_secret,
+)
 
 POLL_SECONDS = 2.0
 
@@ -32,14 +38,13 @@ async def write_bundles(client: Client, namespace: str, service: str, wait_secon
     bundle = await _bundle(client, namespace, service, wait_seconds)
     lines = []
     for kind in ConfigurationKind:
-        found = await read_configurations(client, kind, namespace, service)
-        for one in found:
-            name = f"{kind.value} {one.name}"
-            if all(carried == bundle for carried in one.bundles.values()):
-                lines.append(f"{name} has the certificate already")
-                continue
-            await apply_bundle(client, kind, one, bundle)
-            lines.append(f"{name} has the certificate now")
+        for one in await read_configurations(client, kind, namespace, service):
+            is_trusted = all(carried == bundle for carried in one.bundles.values())
+            if not is_trusted:
+                await apply_bundle(client, kind, one, bundle)
+            lines.append(f"{kind.value} {one.name} has the certificate {'already' if is_trusted else 'now'}")
+        for one in await read_configurations(client, kind, namespace, service):
+            await disown_bundle(client, kind, one)
     if not lines:
         msg = f"no webhook configuration calls the Service {namespace}/{service}: apply deploy/base/webhooks.yaml"
         raise UntrustedError(msg)

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from taintwarden.kube.http.client import APPLY_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 
 FIELD_MANAGER = "taintwarden-webhooks"
-"""Field manager that owns only caBundle. All other fields belong to the installer of the configurations."""
+"""Field manager that owns only caBundle, until ``disown_bundle``. All other fields belong to the installer."""
 TIMEOUT_SECONDS = 10.0
 
 _GROUP_VERSION = "admissionregistration.k8s.io/v1"
@@ -61,8 +62,10 @@ class _Webhook(msgspec.Struct, rename="camel"):
     client_config: _ClientConfig
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, rename="camel"):
     name: str
+    resource_version: str = ""
+    managed_fields: list[dict[str, Any]] = []
 
 
 class _Configuration(msgspec.Struct):
@@ -79,6 +82,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     name: str
     bundles: dict[str, bytes]
+    metadata: _Meta
 
 
 async def read_secret(client: Client, namespace: str, name: str) -> Secret:
@@ -126,7 +130,8 @@ async def read_configurations(
     for one in decoded(body, _Configurations, "webhook configurations").items:
         called = {each.name: each.client_config for each in one.webhooks if each.client_config.service == ours}
         if called:
-            found.append(Configuration(one.metadata.name, {name: each.bundle or b"" for name, each in called.items()}))
+            bundles = {name: each.bundle or b"" for name, each in called.items()}
+            found.append(Configuration(one.metadata.name, bundles, one.metadata))
     return found
 
 
@@ -146,6 +151,23 @@ async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: C
     }
     path = f"{kind.path}/{configuration.name}"
     await patch(client, path, change, form=APPLY_PATCH, manager=FIELD_MANAGER, timeout_seconds=TIMEOUT_SECONDS)
+
+
+async def disown_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration) -> None:
+    """Keep the caBundle, and give up its ownership.
+
+    An installer that uses server-side apply, as Helm 4 and Flux do, could not remove a webhook with an owner: the API
+    server would keep the owned caBundle alone, and refuse that as invalid.
+
+    Raises:
+        KubeError: it was not given up.
+
+    """
+    meta = configuration.metadata
+    others = [entry for entry in meta.managed_fields if entry.get("manager") != FIELD_MANAGER]
+    if len(others) < len(meta.managed_fields):
+        path, change = f"{kind.path}/{meta.name}", {"metadata": {"managedFields": others}}
+        await patch(client, path, change, version=meta.resource_version, timeout_seconds=TIMEOUT_SECONDS)
 
 
 def _secret_path(namespace: str, name: str) -> str:
