@@ -24,7 +24,9 @@ FOREIGN_FLAGS = {
     "--kube-api-qps",
     "--node-labels",
     "--register-with-taints",
+    "--reset-values",
     "--server-side",
+    "--set",
 }
 OWN_PROGRAMS = (ROOT / "tools" / "bench" / "__main__.py", ROOT / "tests" / "mutants" / "__main__.py")
 OWN_FLAGS = {flag for one in OWN_PROGRAMS for flag in re.findall(r"\"(--[a-z-]+)\"", one.read_text())}

@@ -13,6 +13,7 @@ from taintwarden.kube.wire.kinds import (
     MAX_NODE_LABELS,
     NODE_INFO,
     Identity,
+    NodeConditionObject,
     ObjectCondition,
     OwnerReference,
     PodAnnotations,
@@ -269,8 +270,9 @@ def test_the_conditions_of_a_node() -> None:
     ready = {1: "Ready", 2: "True", 3: MOMENT, 4: MOMENT, 5: "KubeletReady", 6: "kubelet is ready"}
     ready_too = {1: "ReadyToo", 2: "Unknown"}
     [found] = decoded({1: {1: "n1"}, 3: {4: [ready_too, ready]}}, resource=NODES)
-    assert found.status.condition("Ready") == ObjectCondition("Ready", "True", SECONDS)
-    assert found.status.condition("ReadyToo") == ObjectCondition("ReadyToo", "Unknown", None)
+    message = "kubelet is ready"
+    assert found.status.condition("Ready") == NodeConditionObject("Ready", "True", SECONDS, "KubeletReady", message)
+    assert found.status.condition("ReadyToo") == NodeConditionObject("ReadyToo", "Unknown", None)
     assert found.status.condition("GPUHealthy") is None
 
 
@@ -304,7 +306,7 @@ def test_a_condition_whose_type_is_long() -> None:
     """Its length takes two bytes."""
     name = f"{'a' * 200}/b"
     [found] = decoded({1: {1: "n1"}, 3: {4: [{1: name, 2: "True"}]}}, resource=NODES)
-    assert found.status.condition(name) == ObjectCondition(name, "True", None)
+    assert found.status.condition(name) == NodeConditionObject(name, "True", None)
 
 
 @pytest.mark.parametrize(("spec", "replicas"), [({}, 1), ({1: 0}, 0), ({1: 3}, 3)])
