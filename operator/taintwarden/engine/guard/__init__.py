@@ -1,11 +1,11 @@
 """The mass-eviction guard of one policy. Forbidden here: the other limits, and reading the state of the machine.
 
 ========== =======================================================================================================
-``wave``   what counts of the pods that have to leave
-``latch``  whether the guard is tripped, what it holds, and the most that it counted
+``wave``   the pods that have to leave, and how many of them count
+``latch``  the state of the guard (tripped or armed), its scope, and the highest counts since it tripped
 ``ledger`` the pods that were evicted within the window, and those for which a call is reserved
-``record`` what is stored of all that
-``guard``  the three together
+``record`` the stored state of a guard
+``guard``  the guard, which combines wave, latch and ledger
 ========== =======================================================================================================
 """
 

@@ -1,7 +1,7 @@
-"""The mass-eviction guard of one policy: what it counts, what it holds, and what survives a restart.
+"""The mass-eviction guard of one policy: its counts, the pods that it holds, and its stored record.
 
-docs/concepts.md states its rules. Unreleased, at most the allowance is evicted or reserved within a window, 1.5 times
-of it where the guard holds one namespace.
+docs/concepts.md states its rules. Within a window, at most the allowance is evicted or reserved; 1.5 times the
+allowance while the guard holds only one namespace. Pods that a person released do not count.
 """
 
 import math
@@ -19,35 +19,35 @@ from taintwarden.engine.guard.wave import Due, GroupKey, Wave
 from taintwarden.engine.model import GuardAction, GuardSettings, Instant, MonotonicTime, WallTime, WorkloadKey, later
 
 SLOTS = 20
-"""Past evictions are counted in slots of a twentieth of the window, as if they happened at the end of their slot."""
+"""Number of slots in a window. An eviction counts as if it happened at the end of its slot."""
 SMALLEST_RESERVATION = 10
 TIDY_SECONDS = 10.0
-"""Seconds after a reserved pod has left until the record is stored again: a new leader counts stale rows as of now."""
+"""Seconds until the record is stored without a departed pod: a new leader would count the pod as evicted now."""
 
 
 class Turn(Enum):
-    """What a check of the guard changed, to be reported."""
+    """Transition of a guard that has to be reported."""
 
     TRIPPED = auto()
-    """It has been tripped long enough for the wave to be complete."""
+    """The guard has been tripped for ``settleSeconds``, after which the wave counts as complete."""
     ARMED = auto()
 
 
 class Pace(NamedTuple):
-    """What is left for a tripped guard with ``action: Pace``, as far as the guard alone limits it."""
+    """Pods that a tripped guard with ``action: Pace`` lets leave one after another. Other limits may delay them."""
 
     pods: int
     ends_at: WallTime | None
-    """About when the last of them may be evicted; None: never, since it allows none."""
+    """Approximate time at which the last pod may be evicted; None: never, since the allowance is 0."""
 
 
 class Guard:
     """The guard of one policy.
 
     Args:
-        settings: its limits.
-        freed: called when it may admit pods that it refused: with a namespace, or ``ALL``.
-        free_record: called when the record may reserve pods that it could not.
+        settings: the limits of the guard.
+        freed: called with a namespace, or ``ALL``, when the guard may admit pods that it refused.
+        free_record: called when the record may reserve pods for which it had no place.
 
     """
 
@@ -61,43 +61,43 @@ class Guard:
         self.latch = Latch()
         self.ledger = Ledger()
         self.error = ""
-        """Why the record could not be stored; empty: it could."""
+        """Why the record could not be stored; empty if it could."""
         self.pruned: tuple[str, ...] = ()
         """Fields of the record that the API server does not store."""
         self._passing: list[str] = []
-        """UIDs of those that a person released and that do not pass yet."""
+        """UIDs of the pods that a person released and that :meth:`let_pass` has not admitted yet."""
         self._freed, self._free_record = freed, free_record
         self._is_resized = False
-        """Other settings may allow what it holds."""
+        """True if changed settings may allow the pods that the guard holds."""
         self._changed = True
-        """What counts has grown, or may no longer be held: it has to be checked."""
+        """True if the counts have changed so that the guard has to be checked."""
         self._unsaved = False
         self._tidy_at = MonotonicTime(math.inf)
-        """When the record is written again because a pod left that it has reserved."""
+        """When the record is stored again, because a pod that it has reserved has left."""
 
     @property
     def is_acting(self) -> bool:
-        """True if it is tripped and does more than report."""
+        """True if the guard is tripped and its action is not ``Report``."""
         return self.latch.is_tripped and self.settings.action is not GuardAction.REPORT
 
     @property
     def halts(self) -> bool:
-        """True if it now refuses evictions, except those of released pods."""
+        """True if the guard refuses evictions now, except those of released pods."""
         return self.latch.is_tripped and self.settings.action is GuardAction.HALT
 
     @property
     def scope(self) -> str:
-        """The only namespace that it holds; ``ALL``: it holds all pods, or none."""
+        """The only namespace that the guard holds; ``ALL`` if it holds all pods, or none."""
         return self.latch.scope if self.halts else ALL
 
     def holds(self, namespace: str) -> bool:
-        """Whether it refuses the pods of a namespace that are not released."""
+        """Return True if the guard refuses the pods of a namespace that are not released."""
         return self.halts and self.scope in (ALL, namespace)
 
-    # -- what has to leave, and what was evicted ------------------------------------------------------------------
+    # -- pods that have to leave, and evicted pods ----------------------------------------------------------------
 
     def expect(self, due: Due, now: Instant) -> None:
-        """A pod will have to leave, unless something changes. One that was called counts whatever its budgets allow."""
+        """Count a pod that has to leave at ``due.at``. A pod that was called counts whatever its budgets allow."""
         if due.uid in self.ledger.called:
             due = replace(due, budget=None)
         self.wave.expect(due, self._window_end(now))
@@ -106,7 +106,7 @@ class Guard:
         return WallTime(now.wall + self.settings.window_seconds)
 
     def _recounted(self, key: GroupKey, more: int) -> None:
-        """So many more pods of a group count than before."""
+        """Note that ``more`` pods of a group count than before; negative: fewer."""
         if key not in self.wave.groups:
             self.latch.held.pop(key, None)
         self._changed |= more > 0 or (self.latch.is_tripped and more != 0)
@@ -118,25 +118,25 @@ class Guard:
         self.latch.count(key, self.ledger.past.by_namespace[namespace] + self.wave.by_namespace[namespace])
 
     def forget(self, uid: str) -> None:
-        """A pod no longer has to leave, or is gone."""
+        """Drop a pod that no longer has to leave."""
         self.wave.forget(uid)
         self.ledger.forget(uid)
         self._offer()
 
     def call(self, uid: str, namespace: str, now: Instant) -> None:
-        """A call for a pod is made: from now on it counts, whatever its budgets allow."""
+        """Count a pod for which a call is made, whatever its budgets allow."""
         if uid not in self.wave.released:
             self.ledger.call(uid, namespace, now.monotonic)
             self.wave.ignore_budget(uid)
 
     def settle(self, uid: str, *, stays: bool) -> None:
-        """The eviction call ended."""
+        """Note the end of an eviction call."""
         if self.ledger.settle(uid, stays=stays):
             self._changed = True
             self._offer()
 
     def gone(self, uid: str, workload: WorkloadKey | None, now: Instant) -> None:
-        """A pod is seen to leave: it counts as evicted if it was called."""
+        """Note that a pod is gone or terminating. It counts as evicted if it was called."""
         if self.ledger.gone(uid, workload, self._slot(now)):
             self._tidy_at = min(self._tidy_at, later(now.monotonic, TIDY_SECONDS))
         self.wave.forget(uid)
@@ -145,13 +145,13 @@ class Guard:
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
     def look(self, now: Instant, most: int = 500, *, may_trip: bool = True, may_arm: bool = True) -> Turn | None:
-        """Trip, narrow or arm the guard, if what it counts requires it.
+        """Trip, narrow or arm the guard, as its counts require.
 
         Args:
             now: the time.
-            most: how many pods may come near in one step.
-            may_trip: whether its policy acts.
-            may_arm: whether all pods are known that have to leave: until then, that none is known does not arm it.
+            most: maximum number of pods that may enter the window in one step.
+            may_trip: True if the policy acts.
+            may_arm: True if all pods that have to leave are known. Before that, the absence of such pods arms nothing.
 
         """
         self.wave.let_time_pass(self._window_end(now), most)
@@ -178,7 +178,7 @@ class Guard:
         return self.ledger.past.by_namespace + self.wave.by_namespace
 
     def _is_over(self) -> bool:
-        """Whether none of the pods that counted has to leave, or other settings allow those that do."""
+        """Return True if none of the pods that counted has to leave any more, or changed settings allow the others."""
         is_resized, self._is_resized = self._is_resized, False
         return not self.latch.held or (is_resized and self._may_evict())
 
@@ -198,16 +198,16 @@ class Guard:
         return Turn.ARMED if was_reported else None
 
     def release(self, *, all_are_unhealthy: bool = False) -> int:
-        """A person releases the held pods, of those with a budget as many as count. Returns how many.
+        """Release the held pods for a person; of the pods with a budget, as many as count. Returns their number.
 
-        ``all_are_unhealthy``: also those that wait for that alone.
+        ``all_are_unhealthy``: release pods that do not count, too, since the zones hold them.
         """
         scope = ALL if all_are_unhealthy else self.scope
         self._passing += self.wave.held(scope, also_blocked=all_are_unhealthy)
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
-        """Release up to ``most`` of these, once what counts is stored. With the last one it is armed.
+        """Admit up to ``most`` released pods, once the counts are stored. The last one arms the guard.
 
         Returns their UIDs.
         """
@@ -225,22 +225,22 @@ class Guard:
     # -- numbers --------------------------------------------------------------------------------------------------
 
     def allowance(self) -> int:
-        """How many pods may be evicted in one window: a share of those that the policy may evict, or did within it.
+        """Number of pods that may be evicted in one window: a share of the population.
 
-        Of these, only those of which no pod of their workload has replaced one.
+        The population is the pods that the policy may evict, and those evicted within the window and not replaced yet.
         """
         return self.settings.limit(self.ledger.population(self.population()))
 
     def evicted(self) -> int:
-        """How many evictions of the last window count."""
+        """Number of evictions within the last window."""
         return self.ledger.past.total
 
     def expected(self) -> int:
-        """How many pods are due within the window, as far as budgets allow them."""
+        """Number of pods that are due within the window, as far as budgets allow their eviction."""
         return self.wave.total
 
     def pace(self, now: Instant) -> Pace | None:
-        """How many pods a tripped guard lets leave one after another, and until when; None: it does not."""
+        """Pace of a tripped guard with ``action: Pace``; None for any other guard."""
         if not self.is_acting or self.halts:
             return None
         pods, window = self.expected(), self.settings.window_seconds
@@ -252,7 +252,7 @@ class Guard:
         return pods <= self.settings.at_least(0) or pods <= self.allowance()
 
     def next_look(self, now: Instant, *, may_arm: bool = True) -> float | None:
-        """Seconds until it has to be checked again even if nothing happens."""
+        """Seconds until the guard has to be checked again even if nothing happens; None: not at all."""
         is_over = self.latch.is_tripped and may_arm and not self.latch.held
         if self._changed or (self.latch.is_stored and (self._passing or is_over)):
             return 0.0
@@ -271,11 +271,11 @@ class Guard:
     # -- reservations ---------------------------------------------------------------------------------------------
 
     def may_call(self, uid: str, now: Instant) -> bool:
-        """Whether the stored record has the pod."""
+        """Return True if the stored record has the pod, so that it may be called."""
         return self.ledger.may_call(uid, now.monotonic, self.settings.window_seconds, self._most_failing())
 
     def want(self, uid: str, namespace: str) -> bool:
-        """The next record should reserve the eviction of this pod. Returns whether it will."""
+        """Ask for a place of the pod in the next record. Returns True if it will have one."""
         return self.ledger.want(
             uid,
             namespace,
@@ -288,13 +288,13 @@ class Guard:
         return min(self.allowance() // 2, MAX_FAILING)
 
     def _free(self) -> int:
-        """How many more pods there may be in this window than were evicted or are reserved."""
+        """Number of pods that may still be reserved in this window."""
         if self.settings.action is GuardAction.REPORT:
             return MAX_RESERVED
         return int(self.allowance() * (1.0 if self.scope == ALL else 1.5)) - self.ledger.used
 
     def used_up(self, namespace: str) -> tuple[str, MonotonicTime | None]:
-        """Why no other pod of a namespace may be reserved, and until when at most; empty: the record is written."""
+        """Return why no other pod of a namespace may be reserved, and until when at most; empty if one may be."""
         if self._free() <= 0:
             why = "as many pods as it allows were evicted within its window, or are reserved"
         elif self.ledger.fails(namespace, self._most_failing()):
@@ -304,18 +304,18 @@ class Guard:
         return why, self.ledger.next_end(self.settings.window_seconds)
 
     def unreserve(self, uid: str) -> None:
-        """Another limit holds this pod: its reservation is free for others, unless it was called."""
+        """Free the reservation of a pod that another limit holds, unless the pod was called."""
         self.ledger.unreserve([uid])
         self._offer()
 
     def unreserve_all(self, namespace: str) -> None:
-        """The same of all pods of a namespace but the first: those that were called may not go before it again."""
+        """Free the reservations of a namespace whose pods were not called yet, except for the first of them."""
         rows = self.ledger.rows.items()
         self.ledger.unreserve([uid for uid, row in rows if row.namespace == namespace and row.since is None][1:])
         self._offer()
 
     def _offer(self) -> None:
-        """Pods that could not be reserved may be now."""
+        """Report that pods may be reserved for which the record had no place."""
         has_place = len(self.ledger.rows) <= MAX_RESERVED - SMALLEST_RESERVATION
         if self.ledger.is_full and has_place and self._free() > 0:
             self.ledger.is_full = False
@@ -325,21 +325,21 @@ class Guard:
 
     @property
     def has_to_save(self) -> bool:
-        """Whether there is something to store."""
+        """True if the stored record differs from the state of the guard."""
         return self._unsaved or not self.latch.is_stored or bool(self.ledger.wanted)
 
     def to_save(self, now: Instant, term: int) -> GuardRecord:
-        """The record that has to be stored now."""
+        """Return the record that has to be stored now."""
         self._unsaved, self._tidy_at = False, MonotonicTime(math.inf)
         self.latch.send()
         return self.record(now, term)
 
     def save_again(self) -> None:
-        """The record may not be stored, and no answer will tell."""
+        """Store the record once more, since the result of the last attempt is unknown."""
         self._unsaved = True
 
     def saved(self, record: GuardRecord, *, error: str = "", pruned: tuple[str, ...] = ()) -> None:
-        """The record is stored, except for ``pruned`` fields; or there was an error: then a new one is made."""
+        """Note that the record is stored, except for ``pruned`` fields; or that an error requires another attempt."""
         self.error, self._unsaved = error, self._unsaved or bool(error)
         if not error:
             self.pruned = pruned
@@ -349,7 +349,7 @@ class Guard:
         self._freed(ALL)
 
     def record(self, now: Instant, term: int = 0) -> GuardRecord:
-        """The state of the guard as it has to be stored."""
+        """Return the state of the guard in its stored form."""
         past, latch = self.ledger.past.slots.items(), self.latch
         return GuardRecord(
             latch.tripped_at,
@@ -374,23 +374,23 @@ class Guard:
         self.latch.restore(tripped_at, record.cause, dict(record.counted), now)
         self.latch.settled_at = later(now.monotonic, self.settings.settle_seconds)
         self.wave.release_none()
-        self._is_resized = not record.counted  # it held nothing, and may now: what it counted then holds nothing
+        self._is_resized = not record.counted  # the guard only reported, and may hold pods now
         for key in self.wave.counting if self.latch.is_tripped else ():
             self._hold(key)
         self._freed(before)
         self.error, self._unsaved, self._changed = "", False, True
 
     def resolve(self, existing: Callable[[Collection[str]], Container[str]], now: Instant) -> None:
-        """All pods are known: what another process reserved was evicted if the pod is gone."""
+        """Count pods that the leader before had reserved as evicted if they are gone. All pods are known now."""
         if self.ledger.unknown:
             self.ledger.resolve(existing(self.ledger.unknown), self._slot(now))
             self._tidy_at = later(now.monotonic, TIDY_SECONDS)
             self._offer()
 
     def change(self, settings: GuardSettings) -> None:
-        """Apply changed settings. The pods that have to leave have to be expected again, as after a restart."""
+        """Apply changed settings. The caller passes the pods that have to leave to :meth:`expect` again."""
         if settings != self.settings:
             self._is_resized = True
             self.latch.check_scope()
-        self._changed = True  # or its policy acts again
+        self._changed = True  # the policy may act again
         self.settings = settings

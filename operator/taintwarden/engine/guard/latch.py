@@ -1,4 +1,4 @@
-"""Whether a guard is tripped, what it holds, and the most that it counted."""
+"""The state of a guard: tripped or armed, its scope, and the highest counts since it tripped."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -9,45 +9,45 @@ from taintwarden.engine.model import Instant, MonotonicTime, WallTime, later
 NARROW_SECONDS = 60.0
 """Seconds without growth of the other namespaces until only the largest is held."""
 ALL = OTHERS = ""
-"""The scope of a guard that holds all pods of its policy; and where those are counted whose namespace is not stored."""
+"""``ALL`` is the scope of a guard that holds all pods; ``OTHERS`` stands for namespaces that the record omits."""
 
 
 class Latch:
-    """Tripped or armed.
+    """State of a guard: tripped or armed.
 
-    The most that counted of a namespace stands, since values are repaired node by node. What counts is stored before
-    the latch holds less than before; it holds more at once.
+    The highest count of each namespace is kept, since values are repaired node by node. Counts are stored before the
+    scope narrows; the scope widens at once.
     """
 
     def __init__(self) -> None:
         self.tripped_at: WallTime | None = None
         self.cause = ""
         self.scope = ALL
-        """What it holds while it is tripped: all pods, or those of this namespace."""
+        """Namespace whose pods are held while the guard is tripped, or ``ALL``."""
         self.held: dict[GroupKey, None] = {}
-        """Groups of which pods have counted since it tripped, and still have to leave."""
+        """Groups with pods that have counted since the guard tripped and still have to leave."""
         self.is_reported = False
         self.settled_at = MonotonicTime(0.0)
-        """When the wave is complete."""
+        """When the wave counts as complete."""
         self._grew_at = self._narrows_at = MonotonicTime(0.0)
-        """When others than the largest namespace have grown last; and when it is checked whether it may narrow."""
+        """Last growth of a namespace other than the largest, and the next check for narrowing."""
         self._counted: Counter[str] = Counter()
-        """The most pods by namespace that counted at a time since it tripped, or was restored."""
+        """Highest number of pods by namespace that counted at a time since the guard tripped, or was restored."""
         self._before: Counter[str] = Counter()
-        """What the leader before had counted."""
+        """Counts of the leader before."""
         self._grown: dict[str, None] = {}
         """Namespaces that have grown since the last check."""
         self._version = self._sent_version = self._stored_version = 0
-        """How often what counts has grown: now, in the record that is written, and in the stored one."""
+        """Number of growths of the counts: now, in the record that is being written, and in the stored record."""
 
     @property
     def is_tripped(self) -> bool:
-        """True if too many pods would be evicted."""
+        """True if the guard has tripped, since too many pods would be evicted."""
         return self.tripped_at is not None
 
     @property
     def is_stored(self) -> bool:
-        """True if the stored record has what counts."""
+        """True if the stored record has the current counts."""
         return self._stored_version == self._version
 
     def trip(self, now: Instant, counted: Counter[str], groups: Iterable[GroupKey], settle_seconds: float) -> None:
@@ -59,7 +59,7 @@ class Latch:
         self._grow(now.monotonic)
 
     def arm(self) -> bool:
-        """Hold nothing. Returns True if it was reported that it had tripped."""
+        """Hold nothing. Returns True if the trip was reported."""
         was_reported = self.is_reported
         self.tripped_at, self.cause, self.scope, self.held = None, "", ALL, {}
         self._counted, self._before, self._grown = Counter(), Counter(), {}
@@ -67,14 +67,14 @@ class Latch:
         return was_reported
 
     def restore(self, tripped_at: WallTime | None, cause: str, counted: Mapping[str, int], now: Instant) -> None:
-        """Continue as the leader before, whose wave is complete when this process has counted it."""
+        """Continue with the state that the leader before stored."""
         self.arm()
         self.tripped_at, self.cause, self.is_reported = tripped_at, cause, bool(cause)
         self._before = Counter(counted)
         self._grow(now.monotonic)
 
     def count(self, key: GroupKey, pods: int) -> None:
-        """Pods of a group count, and so many of its namespace with those that were evicted."""
+        """Hold a group. ``pods``: the pods of its namespace that count, with those that were evicted."""
         namespace, _ = key
         self.held[key] = None
         if pods > self._counted[namespace]:
@@ -84,20 +84,20 @@ class Latch:
                 self._version += 1
 
     def counted(self) -> Counter[str]:
-        """The most pods by namespace that it counted at a time; ``""``: of namespaces that a record did not name."""
+        """Highest counts by namespace; ``OTHERS`` stands for namespaces that the restored record does not name."""
         named = sum(pods for namespace, pods in self._counted.items() if namespace not in self._before)
         return +((self._counted | self._before) - Counter({OTHERS: min(named, self._before[OTHERS])}))
 
     def scope_at(
         self, now: MonotonicTime, current: Counter[str], is_small: Callable[[int], bool], due: Mapping[str, int]
     ) -> str:
-        """What it should hold.
+        """Return the scope that the guard should have.
 
         Args:
             now: the time.
-            current: pods by namespace that count, and that were evicted.
-            is_small: whether so many pods outside of the scope may pass it.
-            due: those of them that count; empty if they are not all known.
+            current: pods by namespace that count or were evicted.
+            is_small: returns True if this number of pods outside of the scope may be evicted.
+            due: pods by namespace that count; empty if they are not all known.
 
         """
         self._let_grow(now)
@@ -112,7 +112,7 @@ class Latch:
         return scope if is_small(counted.total() - counted[scope]) else ALL
 
     def _let_grow(self, now: MonotonicTime) -> None:
-        """Wait another minute where others than the largest namespace have grown."""
+        """Wait another minute if a namespace other than the largest has grown."""
         if self._grown:
             scope = _largest(self.counted())
             if any(namespace != scope for namespace in self._grown):
@@ -124,11 +124,11 @@ class Latch:
         self.check_scope()
 
     def check_scope(self) -> None:
-        """Narrow as soon as the others have not grown for a minute: other settings may allow what did not fit."""
+        """Check for narrowing a minute after the last growth: changed settings may allow what did not fit."""
         self._narrows_at = later(self._grew_at, NARROW_SECONDS)
 
     def waits(self, now: MonotonicTime) -> list[float]:
-        """Seconds until it has to be checked again."""
+        """Seconds until the next checks of the latch."""
         if not self.is_tripped:
             return []
         is_complete = self.is_reported and now >= self.settled_at
@@ -138,15 +138,15 @@ class Latch:
     # -- its record -----------------------------------------------------------------------------------------------
 
     def send(self) -> None:
-        """Its state is being stored."""
+        """Note that the current counts are being stored."""
         self._sent_version = self._version
 
     def sent(self) -> None:
-        """It is stored."""
+        """Note that the counts of the last :meth:`send` are stored."""
         self._stored_version = self._sent_version
 
 
 def _largest(counted: Counter[str]) -> str:
-    """The namespace with the most pods."""
+    """Return the namespace with the most pods."""
     [(namespace, _)] = counted.most_common(1)
     return namespace

@@ -1,12 +1,12 @@
 """The pods that were evicted within the window, and those for which a call is reserved.
 
-A pod is reserved in the stored record before its call. From then on it is *called*: reserved until it is seen to leave,
-and so counts as evicted, whatever the answer was; or until a budget refused the call, or nothing was sent. The
-reservation ends one window after the first call (a minute after the last, if the pod may stay by then), and the pod
-waits for another one. If it is seen to leave within a window after a call, it counts even so. While calls
-for too many reserved pods of a namespace are answered, and none of these is seen to leave, no other of it is reserved.
+A pod is reserved in the stored record before its call. After the call it is *called* and stays reserved until its watch
+event shows that it leaves: then it counts as evicted, whatever the answer was. The reservation ends if a budget refused
+the call, or nothing was sent. It also ends one window after the first call (one minute after the last call, if the pod
+no longer has to leave), and the pod then needs another one. A pod that leaves within a window after a call still
+counts. While too many called pods of a namespace do not leave, no other pod of that namespace is reserved.
 
-Pods that the leader before had reserved count as called when this one began.
+A new leader treats the pods that the leader before had reserved as called when it began to lead.
 """
 
 import math
@@ -19,11 +19,11 @@ from taintwarden.engine.model import MonotonicTime, WorkloadKey, later
 from taintwarden.engine.tally import Tally
 
 MAX_RESERVED, MAX_FAILING = 512, 64
-"""Maximum pods reserved, since the record has a bounded size; and those of a namespace whose calls were answered."""
+"""Maximum number of reserved pods, since the record has a bounded size; and of called pods of a namespace that stay."""
 UNSURE_SECONDS = 60.0
-"""Seconds until a call is surely over: it may take 30 s, and the pod is seen later."""
+"""Seconds until a call is certainly over: it may take 30 s, and its watch event arrives later."""
 RESTORED: WorkloadKey = ("", "")
-"""Stands for the workloads of pods that the leader before evicted: they are not stored."""
+"""Stand-in for the workloads of pods that the leader before evicted, which are not stored."""
 
 
 class Reservation(msgspec.Struct, eq=False):
@@ -31,17 +31,17 @@ class Reservation(msgspec.Struct, eq=False):
 
     namespace: str
     is_stored: bool = False
-    """True if the stored record has it."""
+    """True if the stored record has the pod."""
     since: MonotonicTime | None = None
-    """When it was first called since it was reserved."""
+    """When the first call since the reservation was made."""
     last_at: MonotonicTime = MonotonicTime(-math.inf)
-    """When it was called last."""
+    """When the last call was made."""
     in_flight: bool = False
     may_leave: bool = False
     """True if a call was answered that may have been carried out."""
 
     def ends_at(self, window_seconds: float, *, is_due: bool) -> MonotonicTime:
-        """When its reservation ends."""
+        """Return when the reservation ends. ``is_due``: the pod still has to leave within the window."""
         if self.since is None or self.in_flight:
             return MonotonicTime(math.inf)
         if not is_due:
@@ -57,29 +57,29 @@ class Ledger:
         self.rows: dict[str, Reservation] = {}
         """The reserved pods, by UID."""
         self.wanted: dict[str, None] = {}
-        """UIDs of those that the stored record lacks."""
+        """UIDs of reserved pods that the stored record lacks."""
         self.called: dict[str, Reservation] = {}
-        """The pods that may leave because of a call."""
+        """The pods that may leave because of a call, by UID."""
         self.is_full = False
         """True if a pod could not be reserved."""
         self.unknown: tuple[str, ...] = ()
-        """UIDs of the pods that the leader before had reserved, until it is known whether they are there."""
+        """UIDs of the pods that the leader before had reserved, until all pods are known."""
         self._population = 0
-        """The pods of which the allowance of the leader before was a share."""
+        """Population from which the leader before computed its allowance."""
         self._ends_at = -math.inf
-        """When the next reservation ends; the past: to be computed."""
+        """When the next reservation ends; -inf: to be computed."""
         self._failing: Counter[str] | None = None
-        """Reserved pods by namespace that were called and are not seen to leave; None: to be counted."""
+        """Reserved pods by namespace that were called and have not left; None: to be counted."""
 
     @property
     def used(self) -> int:
-        """How many pods of the window's allowance are evicted or reserved."""
+        """Number of pods that are evicted or reserved within the window."""
         return self.past.total + len(self.rows)
 
     # -- reservations ---------------------------------------------------------------------------------------------
 
     def may_call(self, uid: str, now: MonotonicTime, window_seconds: float, most_failing: int) -> bool:
-        """Return True if the stored record has the pod, and others of its namespace do not come first."""
+        """Return True if the stored record has the pod, and its namespace does not fail."""
         row = self.rows.get(uid)
         if row is None or not row.is_stored:
             return False
@@ -88,7 +88,7 @@ class Ledger:
         return now < later(row.since, window_seconds)
 
     def want(self, uid: str, namespace: str, *, free: int, at_once: int, most_failing: int) -> bool:
-        """Let the next record have the pod, if there is a place for it. Returns True if it will."""
+        """Reserve the pod in the next record, if it has a place. Returns True if it is reserved."""
         if self.fails(namespace, most_failing):
             self.unreserve([uid])
         elif uid not in self.rows and free > 0 and len(self.wanted) < at_once and len(self.rows) < MAX_RESERVED:
@@ -98,13 +98,13 @@ class Ledger:
         return uid in self.rows
 
     def fails(self, namespace: str, most: int) -> bool:
-        """Return True if as many reserved pods of a namespace as may be were called and are not seen to leave."""
+        """Return True if ``most`` reserved pods of a namespace were called and have not left."""
         if self._failing is None:
             self._failing = Counter(one.namespace for one in self.rows.values() if one.may_leave and one.since)
         return self._failing[namespace] >= max(1, most)
 
     def unreserve(self, uids: Iterable[str]) -> None:
-        """Other limits hold these pods: reservations of those that were not called are free for others."""
+        """Free the reservations of pods that other limits hold, except for pods that were called."""
         for uid in uids:
             if uid in self.rows and self.rows[uid].since is None:
                 del self.rows[uid]
@@ -112,7 +112,7 @@ class Ledger:
                 self.wanted.pop(uid, None)
 
     def stored(self, uids: Collection[str]) -> None:
-        """The stored record has these pods."""
+        """Note that the stored record has these pods."""
         for uid in [uid for uid in self.wanted if uid in uids]:
             del self.wanted[uid]
             self.rows[uid].is_stored = True
@@ -120,7 +120,7 @@ class Ledger:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def call(self, uid: str, namespace: str, now: MonotonicTime) -> None:
-        """A call for the pod is made."""
+        """Note that a call for the pod is made."""
         row = self.rows.get(uid) or self.called.get(uid) or Reservation(namespace)
         self.rows[uid] = self.called[uid] = row
         self.wanted.pop(uid, None)
@@ -128,7 +128,7 @@ class Ledger:
         row.last_at, row.in_flight = now, True
 
     def settle(self, uid: str, *, stays: bool) -> bool:
-        """The call ended. Returns True if the pod certainly stays, so that its reservation has ended."""
+        """Note the end of a call. Returns True if the pod certainly stays, so that its reservation has ended."""
         row = self.called.get(uid)
         if row is None:
             return False
@@ -140,18 +140,18 @@ class Ledger:
         return True
 
     def drop(self, uid: str) -> None:
-        """The pod stays, or a person released it: it counts for nothing."""
+        """Drop a pod that stays, or that a person released."""
         self._failing = None if uid in self.rows else self._failing
         for known in (self.called, self.rows, self.wanted):
             known.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """The pod may stay: a call that was made may be carried out yet."""
+        """Free the reservation of a pod that no longer has to leave, unless it was called and may leave yet."""
         self.unreserve([uid])
         self._ends_at = -math.inf
 
     def gone(self, uid: str, workload: WorkloadKey | None, slot: MonotonicTime) -> bool:
-        """The pod is seen to leave: if it was called, it counts as evicted in this slot. Returns True if it does."""
+        """Count a pod that is gone or terminating as evicted in this slot, if it was called. Returns True if it was."""
         row = self.called.get(uid)
         self.drop(uid)
         if row is not None:
@@ -161,7 +161,7 @@ class Ledger:
     # -- time -----------------------------------------------------------------------------------------------------
 
     def let_time_pass(self, now: MonotonicTime, window_seconds: float, due: Container[str]) -> bool:
-        """End reservations, and forget calls that no pod leaves because of. Returns True if more may be reserved."""
+        """End reservations, and drop calls that are over without a departure. Returns True if more may be reserved."""
         is_free = self.past.let_time_pass(later(now, -window_seconds))
         if now < self._ends_at:
             return is_free
@@ -179,7 +179,7 @@ class Ledger:
         return is_free
 
     def next_end(self, window_seconds: float) -> MonotonicTime | None:
-        """When an eviction leaves the window, or a reservation ends; None: nothing counts."""
+        """Return when the next eviction leaves the window, or a reservation ends; None if nothing counts."""
         ends = [self._ends_at] if self.called else []
         ends += [later(end, window_seconds) for end in self.past.first_end()]
         first = min(ends, default=math.inf)
@@ -188,19 +188,19 @@ class Ledger:
     # -- the population, and another leader -----------------------------------------------------------------------
 
     def population(self, pods: int) -> int:
-        """The pods of which the allowance is a share: those that may be evicted, and those missing since they were."""
+        """Return the population: ``pods`` that may be evicted, and evicted pods that are not replaced yet."""
         self.past.replace(RESTORED, max(0, pods + self.past.missing - self._population))
         return pods + self.past.missing
 
     def restore(self, past: "Past", reserved: dict[str, str], population: int, now: MonotonicTime) -> None:
-        """Another process stored this."""
+        """Apply the evictions, reservations and population that another process stored."""
         self.past, self.wanted, self.is_full, self._population = past, {}, False, population
         self.rows = {uid: Reservation(one, is_stored=True, since=now, last_at=now) for uid, one in reserved.items()}
         self.called, self.unknown, self._ends_at = dict(self.rows), tuple(reserved), -math.inf
         self._failing = None
 
     def resolve(self, existing: Container[str], slot: MonotonicTime) -> None:
-        """All pods are known: what another process reserved was evicted if the pod is gone."""
+        """Count pods that another process reserved as evicted if they are not among the ``existing`` ones."""
         unknown, self.unknown = self.unknown, ()
         for uid in unknown:
             if uid not in existing:
@@ -208,7 +208,7 @@ class Ledger:
 
 
 class _Slot:
-    """A twentieth of a window: the evicted pods, by namespace, and by workload those not replaced yet."""
+    """Evictions in a part of a window: pods by namespace, and by workload those that are not replaced yet."""
 
     __slots__ = ("missing", "pods", "uids")
 
@@ -223,7 +223,7 @@ class Past:
 
     def __init__(self) -> None:
         self.slots: dict[MonotonicTime, _Slot] = {}
-        """By their ends, the oldest first."""
+        """Slots by their ends, the oldest first."""
         self._evicted: dict[str, tuple[MonotonicTime, str, WorkloadKey | None]] = {}
         """UID -> the slot, namespace and workload of a pod that this process evicted."""
         self.by_namespace: Tally[str] = Tally()
@@ -232,7 +232,7 @@ class Past:
     def note(
         self, ends_at: MonotonicTime, namespace: str, workload: WorkloadKey | None, pods: int = 1, *, uid: str = ""
     ) -> None:
-        """Count evictions in the slot that ends then, which is the newest."""
+        """Count evictions in the slot with this end, which is the newest."""
         slot = self.slots.get(ends_at)
         if slot is None:
             slot = self.slots[ends_at] = _Slot()
@@ -246,7 +246,7 @@ class Past:
         self.missing += pods
 
     def came(self, uid: str, workload: WorkloadKey | None) -> None:
-        """A pod came: another one is replaced; or, after a restore of etcd, an evicted one is there again."""
+        """Note a new pod, which replaces an evicted one; or, after a restore of etcd, is an evicted one."""
         evicted = self._evicted.pop(uid, None)
         if evicted is None:
             self.replace(workload, 1)
@@ -261,7 +261,7 @@ class Past:
             self.missing -= 1
 
     def replace(self, workload: WorkloadKey | None, most: int) -> None:
-        """At most so many pods of a workload came: of those evicted, the first are replaced."""
+        """Count up to ``most`` evicted pods of a workload as replaced, the oldest evictions first."""
         for slot in self.slots.values() if most and self.missing and workload is not None else ():
             pods = min(most, slot.missing[workload])
             slot.missing.change(workload, -pods)
@@ -269,7 +269,7 @@ class Past:
             most -= pods
 
     def let_time_pass(self, until: MonotonicTime) -> bool:
-        """Drop the slots that ended by then. Returns True if there were any."""
+        """Drop the slots with ends up to ``until``. Returns True if there were any."""
         ended = [end for end in self.slots if end <= until]
         for end in ended:
             slot = self.slots.pop(end)
@@ -283,7 +283,7 @@ class Past:
         return bool(ended)
 
     def end(self, pods: int, allowance: int, slot: MonotonicTime, window_seconds: float) -> MonotonicTime | None:
-        """When the last of so many further pods has a place in the window. ``slot``: that of pods evicted now."""
+        """Return when the allowance admits the last of ``pods`` further pods. ``slot``: end of the current slot."""
         if (waiting := pods + self.total - allowance) <= 0:
             return slot
         if not allowance:

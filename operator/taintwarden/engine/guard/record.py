@@ -1,4 +1,4 @@
-"""What is stored of a guard, so that it survives a restart."""
+"""The stored state of a guard."""
 
 import msgspec
 
@@ -8,10 +8,10 @@ Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
 class GuardRecord(msgspec.Struct, frozen=True):
     """The state of a guard that is kept across restarts. Times are seconds since the epoch.
 
-    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: the most pods by namespace that counted; none if
-    it held nothing. ``evicted``: (until when they count, pods by namespace), oldest first. ``reserved``: (UID,
-    namespace) of the pods that may be called, or were. ``term``: of the leader that wrote the record; one of an earlier
-    term never replaces it. ``population``: the pods of which the allowance is a share; 0: not stored.
+    ``tripped_at`` None: armed. ``cause``: why it tripped. ``counted``: highest counts by namespace; empty if the guard
+    held nothing. ``evicted``: (end of the slot, pods by namespace), oldest first. ``reserved``: (UID, namespace) of
+    pods that may be called, or were. ``term``: of the leader that wrote the record; a record of an earlier term never
+    replaces it. ``population``: the pods of which the allowance is a share; 0: not stored.
     """
 
     tripped_at: float | None = None

@@ -1,4 +1,4 @@
-"""The pods of one policy that have to leave: who of them counts."""
+"""The pods of one policy that have to leave, and how many of them count."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from taintwarden.engine.tally import Tally
 
 
 class BudgetKey(NamedTuple):
-    """The PodDisruptionBudgets of a namespace that select a pod, and whether it is Ready: others may be evicted."""
+    """Names of the PodDisruptionBudgets that select a pod, and True if it is Ready: budgets treat these apart."""
 
     namespace: str
     names: tuple[str, ...]
@@ -26,7 +26,7 @@ GroupKey = tuple[str, BudgetKey | None]
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """A pod that has to leave: when, from where, and what budgets it has. None: none, or they do not matter."""
+    """A pod that has to leave ``at`` a time. ``budget`` None: no budget selects it, or none has to allow it."""
 
     uid: str
     at: WallTime
@@ -36,39 +36,39 @@ class Due(msgspec.Struct, frozen=True, gc=False):
 
 
 class Wave:
-    """Counts the pods that are due within the window, as far as their budgets allow them, except those released.
+    """Counts the pods that are due within the window, as far as their budgets allow them, except for released pods.
 
-    Pods are counted as they come and go, so a check costs what has changed since the last one.
+    Counts are updated with each pod, so a check is cheap whatever the number of pods.
 
     Args:
-        recounted: called with a group and by how much more of it counts than before.
+        recounted: called with a group, and the number of pods that count in addition; negative: fewer.
 
     """
 
     def __init__(self, recounted: Callable[[GroupKey, int], None]) -> None:
         self._recounted = recounted
         self.allowed: Callable[[BudgetKey], int] = lambda _: 0
-        """How many pods these budgets allow now."""
+        """Returns the number of pods that these budgets allow now."""
         self.near: dict[str, Due] = {}
         """The pods due within the window, by UID."""
         self.nodes: Tally[str] = Tally()
-        """How many of them each node has."""
+        """Number of these pods by node."""
         self._later: dict[str, Due] = {}
-        """Those due later."""
+        """The pods due after the window, by UID."""
         self._far = Entries()
-        """The same in order."""
+        """The pods due after the window, in the order of their deadlines."""
         self.groups: Tally[GroupKey] = Tally()
-        """How many pods near there are that no person released."""
+        """Number of pods due within the window that no person released, by group."""
         self.counting: Tally[GroupKey] = Tally()
-        """How many of them count: as many as their budgets allow."""
+        """Number of pods that count, by group: as many as their budgets allow."""
         self.by_namespace: Tally[str] = Tally()
-        """The same by namespace."""
+        """Number of pods that count, by namespace."""
         self.total = 0
         self.released: dict[str, None] = {}
-        """UIDs of pods that a person released and that still have to leave. A restart forgets them."""
+        """UIDs of pods that a person released and that still have to leave. A restart loses them."""
 
     def expect(self, due: Due, until: WallTime) -> None:
-        """A pod will have to leave, unless something changes. The window ends ``until`` then."""
+        """Count a pod that has to leave. ``until``: end of the window."""
         is_near = due.at <= until
         if (self.near if is_near else self._later).get(due.uid) == due:
             return
@@ -80,19 +80,19 @@ class Wave:
             self._far.add(Entry(due.at, (), due.uid))
 
     def ignore_budget(self, uid: str) -> None:
-        """A pod is called: it counts, whatever its budgets allow."""
+        """Count a pod that is called, whatever its budgets allow."""
         due = self.near.get(uid)
         if due is not None and due.budget is not None:
             self.remove(uid)
             self._come_near(replace(due, budget=None))
 
     def forget(self, uid: str) -> None:
-        """A pod no longer has to leave, or is gone."""
+        """Drop a pod that no longer has to leave, or is gone, and its release."""
         self.remove(uid)
         self.released.pop(uid, None)
 
     def remove(self, uid: str) -> None:
-        """Count a pod no longer."""
+        """Stop counting a pod."""
         due = self.near.pop(uid, None)
         if due is None:
             if (due := self._later.pop(uid, None)) is not None:
@@ -114,7 +114,7 @@ class Wave:
         self.recount(key)
 
     def recount(self, key: GroupKey) -> None:
-        """The pods of a group changed, or what their budgets allow."""
+        """Count a group again, since its pods changed, or the number that budgets allow."""
         namespace, budget = key
         pods = self.groups[key]
         counts = pods if budget is None else min(pods, max(0, self.allowed(budget)))
@@ -126,7 +126,7 @@ class Wave:
         self._recounted(key, more)
 
     def let_time_pass(self, until: WallTime, most: int) -> None:
-        """The window ends ``until`` then: at most ``most`` pods come near."""
+        """Move up to ``most`` pods into the window, which ends ``until`` then."""
         for _ in range(most):
             head = self._far.head()
             if head is None or head.at > until:
@@ -135,20 +135,20 @@ class Wave:
             self._come_near(self._later.pop(head.key))
 
     def next_at(self) -> float | None:
-        """When the first is due of those that are not near."""
+        """Return the first deadline after the window; None if there is none."""
         head = self._far.head()
         return None if head is None else head.at
 
     def forget_some(self, most: int) -> bool:
-        """Forget up to ``most`` pods, since the guard is gone. Returns True when none remain."""
+        """Drop up to ``most`` pods, since the guard was removed. Returns True when none remain."""
         for uid in list(islice(self.near or self._later, most)):
             self.remove(uid)
         return not (self.near or self._later)
 
-    # -- what a person releases -----------------------------------------------------------------------------------
+    # -- released pods --------------------------------------------------------------------------------------------
 
     def held(self, namespace: str, *, also_blocked: bool) -> list[str]:
-        """UIDs of the pods that count, of a namespace or (empty) all; with ``also_blocked`` those that do not, too."""
+        """UIDs of the pods of a namespace (empty: of all) that count. ``also_blocked``: and of those that do not."""
         found, left = [], Counter(self.counting)
         for due in self.near.values():
             if due.uid not in self.released and namespace in ("", due.namespace):
@@ -158,7 +158,7 @@ class Wave:
         return found
 
     def release(self, uid: str) -> None:
-        """A person released a pod: it counts no more."""
+        """Stop counting a pod that a person released."""
         due = self.near.get(uid)
         if due is not None:
             self.remove(uid)
@@ -166,7 +166,7 @@ class Wave:
             self._come_near(due)
 
     def release_none(self) -> None:
-        """Another process leads than the one that released pods: they count again."""
+        """Count released pods again, since another process led after their release."""
         released, self.released = self.released, {}
         for due in (self.near[uid] for uid in released if uid in self.near):
             self._group(due, 1)

@@ -1,13 +1,13 @@
-"""A workload whose pods come back to the node that they were evicted from is evicted at increasing intervals.
+"""Increasing intervals between evictions of a workload whose pods come back to the node that they were evicted from.
 
 A scheduler that does not know why a pod was evicted may place the replacement on the same node, where it is evicted
 again. One *round* is all pods of one workload that are evicted from a node before another comes back: ten replicas that
 are evicted together are one round, however long it takes. A pod that came after a round began starts the next.
 
-The pods of a namespace on a node that have no controller count as one workload: who creates them again is unknown.
+All pods of a namespace on a node that have no controller count as one workload, since their creator is unknown.
 
-The order is that in which this process saw them, not a comparison of times: ``bound_at`` is the wall clock of the API
-server; the local clock may differ or be stepped, and either would bypass the limit. Delays run on the monotonic clock.
+Pods and rounds are ordered by when this process saw them, not by ``bound_at``, which is the wall clock of the API
+server: the local clock may differ or be stepped, which would bypass the limit. Delays run on the monotonic clock.
 """
 
 from collections import Counter, OrderedDict
@@ -32,11 +32,11 @@ class _Loop:
         self.rounds = 0
         """The number of rounds, including the current one."""
         self.began_with = 0
-        """The number of its first eviction: a pod with a greater number came back after it."""
+        """Sequence number of the round's first eviction. A pod with a greater number came back after it."""
         self.last_at = MonotonicTime(0.0)
-        """When its last eviction was requested."""
+        """When the last eviction was requested."""
         self.came: dict[str, int] = {}
-        """UID -> number of the pods that came after its first eviction and still exist."""
+        """UID -> sequence number of pods that appeared after the first round began and still exist."""
 
 
 class Bounces(Limit):
@@ -62,13 +62,13 @@ class Bounces(Limit):
         self._settings, self._uids = settings, uids
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether the policy limits bounces."""
+        """Return True if the policy limits bounces."""
         return policy.name in self._settings
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Refuse a pod whose workload was evicted from this node so often that the next round has to wait.
+        """Refuse a pod that came back to this node, until the delay of its workload's next round is over.
 
-        Of pods whose node will be removed, only those that came after its taint are refused.
+        If the node will be removed, only pods that were bound after its taint began are refused.
         """
         if request.is_hard and not request.is_late:
             return None
@@ -84,18 +84,18 @@ class Bounces(Limit):
         return Refusal(BOUNCE, until, Whom.PODS, key, detail)
 
     def came(self, pod: Pod) -> None:
-        """A pod that was not known before is on its node."""
+        """Number a pod that was not known before."""
         for loop in self._loops_of(pod):
             loop.came[pod.uid] = self._next()
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """A pod is gone or terminating."""
+        """Drop a pod that is gone or terminating."""
         del now
         for loop in self._loops_of(pod):
             loop.came.pop(pod.uid, None)
 
     def reserve(self, request: EvictionRequest) -> None:
-        """The eviction of a pod is requested: if it came back, it starts the next round."""
+        """Count the eviction of a pod. A pod that came back starts the next round."""
         key, now = _key(request.pod, request.policy.name), request.now.monotonic
         loop = self._loops.get(key) or self._remember(key, request, now)
         goes_on = not self._is_over(loop, now)
@@ -107,7 +107,7 @@ class Bounces(Limit):
         self._loops.move_to_end(key)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:
-        """How many workloads each policy delays, or would delay if they came back now or soon."""
+        """Number of workloads by policy that are delayed, or would be if they came back now."""
         found = dict.fromkeys(
             (loop.policy, loop.workload)
             for loop in self._loops.values()
@@ -137,9 +137,11 @@ class Bounces(Limit):
 
 
 def _workload(pod: Pod) -> str:
-    """Namespace, and the UID of its controller or the name of its Deployment, of which each restart has a ReplicaSet.
+    """Return the namespace with the UID of the controller, or with the name of the Deployment if there is one.
 
-    The namespace alone stands for those of its pods that have no controller.
+    Each rollout of a Deployment has another ReplicaSet.
+
+    The namespace alone stands for its pods without a controller.
     """
     owner, revision = pod.shared.owner, pod.shared.labels.get("pod-template-hash", "")
     if owner is not None and owner.kind == "ReplicaSet" and revision and owner.name.endswith(f"-{revision}"):

@@ -3,7 +3,7 @@
 from taintwarden.engine.model import MonotonicTime, later
 
 ROUNDING = 1e-9
-"""Tokens: floating-point error must not delay a token that is available."""
+"""Tolerance in tokens, so that a floating-point error does not delay a token that is available."""
 
 
 class TokenBucket:
@@ -12,8 +12,8 @@ class TokenBucket:
     Args:
         rate: tokens per second, above 0.
         burst: the greatest number of tokens it contains, at least 1.
-        empty_at: when it contained none. A process that begins to act does not know what the previous one spent, so it
-            starts without tokens and a restart exceeds no limit.
+        empty_at: when it contained none. A new leader does not know what the leader before spent, so it starts without
+            tokens, and a restart exceeds no limit.
 
     """
 
@@ -24,7 +24,7 @@ class TokenBucket:
         self._filled_at = empty_at
 
     def available_at(self, now: MonotonicTime) -> MonotonicTime:
-        """When a token will be available: ``now`` if there is one."""
+        """Return when a token will be available; ``now`` if there is one."""
         self._fill(now)
         return now if self._tokens >= 1 - ROUNDING else later(now, (1 - self._tokens) / self.rate)
 
@@ -40,7 +40,7 @@ class TokenBucket:
         self._tokens = min(self._tokens, float(burst))
 
     def is_full(self, now: MonotonicTime) -> bool:
-        """Whether it contains its full burst, as if it had never been used."""
+        """Return True if the bucket contains its full burst, as if it had never been used."""
         self._fill(now)
         return self._tokens >= self.burst
 

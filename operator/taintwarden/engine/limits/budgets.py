@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, checked to save requests: the API server decides on every eviction."""
+"""PodDisruptionBudgets. Checking them saves requests; the API server decides on every eviction."""
 
 import sys
 from collections.abc import Callable
@@ -11,34 +11,34 @@ from taintwarden.engine.limits.refusal import BUDGET, Refusal, Whom
 from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later, several_budgets
 
 UNSEEN_SECONDS = 10.0
-"""How long an accepted eviction may be missing in the status of its budget: not every one counts there."""
+"""Seconds for which an accepted eviction counts while the budget's status lacks it. Some never appear there."""
 MOST = 3
-"""So many budgets of a pod count: with two, the API server refuses it, and a tenant may have thousands."""
+"""Maximum budgets per pod that are read. The API server refuses a pod with two, and a tenant may create thousands."""
 
 
 class _Account:
-    """The evictions that count against one budget, and since when it allows none."""
+    """Evictions that count against one budget, and since when the budget allows none."""
 
     __slots__ = ("known_since", "refuses_since", "refuses_unready_since", "under_way", "unseen", "updates")
 
     def __init__(self, now: MonotonicTime) -> None:
         self.known_since = now
-        """Since when the budget selects these pods."""
+        """When the budget began to select these pods."""
         self.updates = 0
         self.under_way = 0
         self.unseen: list[MonotonicTime] = []
-        """Accepted evictions that the budget's status may not include yet: until when they count."""
+        """For each accepted eviction that the budget's status may not include yet, until when it counts."""
         self.refuses_since: MonotonicTime | None = None
         self.refuses_unready_since: MonotonicTime | None = None
-        """Pods that are not Ready, which it may admit although it allows no disruption."""
+        """When it began to refuse pods that are not Ready, which it may admit although it allows no disruption."""
 
     def left(self, budget: Budget) -> int:
-        """How many evictions it allows beyond those that its status does not include."""
+        """Number of evictions that the budget allows, less those that its status does not include yet."""
         return (budget.allowed if budget.observed else 0) - self.under_way - len(self.unseen)
 
 
 class Budgets(Limit):
-    """Which budgets select a pod, and what they allow beyond the evictions in progress.
+    """The budgets of all namespaces, and the evictions that count against them.
 
     Args:
         freed: receives the key of a budget that may allow more than before.
@@ -48,20 +48,20 @@ class Budgets(Limit):
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
         self.changed: Callable[[BudgetKey], None] = lambda _: None
-        """Called with a :meth:`key_of` whose budget may allow another number of pods."""
+        """Called with a key as from :meth:`key_of` when its budget may allow another number of pods."""
         self._budgets: dict[str, dict[str, Budget]] = {}
         self._selecting: WeakKeyDictionary[PodClass, tuple[int, tuple[str, ...]]] = WeakKeyDictionary()
-        """Class -> the names of the budgets that selected it when so many selectors had changed."""
+        """Class -> value of ``_changes`` when its budgets were computed, and their names."""
         self._selectors: dict[str, dict[str, int]] = {}
-        """Namespace -> budget -> the number of the last change of its selector, the latest last."""
+        """Namespace -> budget -> value of ``_changes`` when its selector last changed, the latest last."""
         self._changes = 0
         self._accounts: dict[tuple[str, str], _Account] = {}
-        """By namespace and name."""
+        """Accounts by namespace and name."""
         self._asked: dict[str, tuple[_Account, tuple[str, str], int, bool]] = {}
-        """UID -> account and key of its budget, its updates when the call was made, and whether the pod counts."""
+        """UID -> account and key of its budget, ``updates`` when the call was made, and True if the pod is Ready."""
 
     def set(self, budget: Budget, now: MonotonicTime) -> bool:
-        """A budget was added or updated. Returns whether it selects other pods than before."""
+        """Store a budget that was added or updated. Returns True if its selector has changed."""
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
         budgets[budget.name] = budget
@@ -87,7 +87,7 @@ class Budgets(Limit):
         return is_other
 
     def drop(self, namespace: str, name: str) -> None:
-        """A budget is gone."""
+        """Drop a deleted budget."""
         budgets = self._budgets.get(namespace, {})
         if budgets.pop(name, None) is None:
             return
@@ -99,20 +99,20 @@ class Budgets(Limit):
         self._release_budget((namespace, name))
 
     def refused(self, pod: Pod, now: MonotonicTime) -> None:
-        """The API server refused an eviction because of a budget, whatever the status of that says."""
+        """Note that the API server refused an eviction because of a budget, whatever the budget's status is."""
         for budget in self.of(pod.shared):
             account = self._accounts[budget.namespace, budget.name]
             if account.refuses_since is None:
                 account.refuses_since = now
 
     def refuses_since(self, pod: Pod) -> MonotonicTime | None:
-        """Since when the budgets of a pod have allowed no eviction; None: they allow one, or do not apply."""
+        """Return when the budgets of a pod began to allow no eviction; None if they allow one, or do not apply."""
         budgets = self.of(pod.shared) if pod.running else ()
         if not budgets:
             return None
         accounts = [self._accounts[budget.namespace, budget.name] for budget in budgets]
         known_since = max(account.known_since for account in accounts)
-        if len(budgets) > 1 or budgets[0].selector is None:  # refused whatever their status, also if it is not Ready
+        if len(budgets) > 1 or budgets[0].selector is None:  # refused whatever the status, even if the pod is not Ready
             return known_since
         since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
         return None if since is None else max(since, known_since)
@@ -133,13 +133,13 @@ class Budgets(Limit):
             self.changed(BudgetKey(namespace, (name,), ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
-        """The budgets that select pods of a class, by name: the first ``MOST``."""
+        """Return the first ``MOST`` budgets that select pods of a class, by name."""
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
         seen, names = self._selecting.get(pod_class, (0, ()))
         if seen < self._changes:
-            # Only those that changed: there may be thousands of others, and they select the same.
+            # Only changed selectors are evaluated, since a namespace may have thousands of others.
             numbers = self._selectors[pod_class.namespace]
             changed = takewhile(lambda name: numbers[name] > seen, reversed(numbers))
             came = [name for name in changed if _selects(budgets[name], pod_class)]
@@ -149,12 +149,12 @@ class Budgets(Limit):
         return tuple(islice((budgets[name] for name in names if name in budgets), MOST)) if names else ()
 
     def key_of(self, pod: Pod) -> BudgetKey | None:
-        """The budgets that select a pod; None: none does."""
+        """Return the key of the budgets that select a pod; None if none does."""
         budgets = self.of(pod.shared) if pod.running else ()
         return BudgetKey(pod.namespace, tuple(one.name for one in budgets), pod.ready) if budgets else None
 
     def allowed(self, key: BudgetKey) -> int:
-        """How many pods these budgets allow; several of them, or one that is unreadable, none."""
+        """Number of pods that these budgets allow. Several budgets, or one that cannot be read, allow none."""
         budget = self._budgets.get(key.namespace, {}).get(key.names[0]) if len(key.names) == 1 else None
         if budget is None or budget.selector is None:
             return 0
@@ -162,11 +162,11 @@ class Budgets(Limit):
         return sys.maxsize if unready else self._accounts[budget.namespace, budget.name].left(budget)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Check the status of the budgets. They do not apply to a pod that is deleted, or that is replaced first."""
+        """Refuse a pod whose budgets allow no eviction, unless it is deleted or its Deployment replaces it first."""
         return None if request.deletes or request.replacement else self.refuse(request.pod, request.now.monotonic)
 
     def violated(self, request: EvictionRequest) -> tuple[str, ...]:
-        """The budgets that do not allow a pod which is deleted in spite of them; empty for one that is evicted."""
+        """Return the budgets that the deletion of a pod violates; empty if the pod is evicted."""
         pod = request.pod
         if not request.deletes or (self.refuses_since(pod) is None and self.refuse(pod, request.now.monotonic) is None):
             return ()
@@ -178,7 +178,7 @@ class Budgets(Limit):
             self.leave(request.pod)
 
     def evaluate(self, pod: Pod, now: MonotonicTime) -> list[tuple[Budget, Refusal | None]]:
-        """The budgets that the API server checks for a pod, by name, each with its own refusal."""
+        """Return the budgets that the API server checks for a pod, by name, each with its own refusal."""
         budgets = self.of(pod.shared) if pod.running else ()
         return [(budget, self._refuse(budget, pod, now)) for budget in budgets]
 
@@ -207,7 +207,7 @@ class Budgets(Limit):
         return Refusal(BUDGET, until, Whom.PODS, _key(name, ready=pod.ready), detail)
 
     def leave(self, pod: Pod) -> None:
-        """An eviction call for this pod is made."""
+        """Count an eviction call for this pod."""
         budgets = self.of(pod.shared) if pod.running else ()
         if budgets:
             key = budgets[0].namespace, budgets[0].name
@@ -217,33 +217,33 @@ class Budgets(Limit):
             self._tell(key)
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """An eviction that was accepted counts until the status includes it."""
+        """End a call. An accepted eviction counts until the budget's status includes it."""
         if uid not in self._asked:
             return
         account, key, updates, counts = self._asked.pop(uid)
         account.under_way -= 1
         if settlement is Settlement.ACCEPTED and counts and account.updates == updates:
             account.unseen.append(later(now.monotonic, UNSEEN_SECONDS))
-        self._release_budget(key)  # who is refused again waits until then at most
+        self._release_budget(key)  # a retry may be refused again until the eviction no longer counts
 
 
 def _selects(budget: Budget, pod_class: PodClass) -> bool:
-    """One that cannot be read may select any pod."""
+    """Return True if the budget may select the pods. A budget that cannot be read may select any pod."""
     return budget.selector is None or budget.selector.selects(pod_class.labels)
 
 
 def _key(name: str, *, ready: bool) -> str:
-    """The key of a refusal. Pods that are not Ready may be evicted when others may not."""
+    """Return the key of a refusal. Pods that are not Ready may be evicted when others may not."""
     return f"budget/{name}" if ready else f"unready/{name}"
 
 
 def shared_key(namespace: str) -> str:
-    """The key under which is freed what depends on which budgets select the pods of a namespace."""
+    """Return the key of refusals that depend on which budgets select the pods of a namespace."""
     return f"budgets/{namespace}"
 
 
 def _since(before: MonotonicTime | None, now: MonotonicTime, *, holds: bool) -> MonotonicTime | None:
-    """Since when something holds: None if it does not."""
+    """Return when a condition began to hold; None if it does not hold."""
     if not holds:
         return None
     return now if before is None else before

@@ -1,12 +1,12 @@
-"""Eviction calls: how many are in progress, and which lanes answer them with failures.
+"""Eviction calls in progress, and the lanes whose calls fail.
 
-* A call without an answer for a second gives its slot back, of a lane the first four; its lane fails meanwhile, and
-  with four such, or one when a hundred have no answer, it makes no other.
-* While others could go, a lane has at most half of the slots.
-* A lane whose calls fail waits, alone: 1 s, 2 s, 4 s, to 30 s (2 s before a hard deadline), and makes one call a try,
-  until one succeeds. Calls that were in the air count once.
-* All lanes wait only while the API server requests a pause, or does not renew the Lease: no tenant can shape either. A
-  failed eviction says nothing of other lanes, since one oversized pod is enough to make the server answer with 500.
+* A call without an answer for a second is *slow*. The first four slow calls of a lane give their slots back. A lane
+  with a slow call counts as failing; with four (or one, once a hundred calls are slow) it makes no other call.
+* A lane has at most half of the slots while pods of other lanes could be evicted.
+* A lane whose calls fail waits 1 s, 2 s, 4 s and up to 30 s (2 s before a hard deadline), and makes one call per try,
+  until one succeeds. Failures of calls that were in progress at the first failure count once. Other lanes go on.
+* All lanes wait only while the API server requests a pause, or does not renew the Lease, which no tenant can cause. A
+  failed eviction affects its own lane only, since one oversized pod can make the API server answer with 500.
 """
 
 from collections.abc import Iterator
@@ -25,19 +25,19 @@ from taintwarden.engine.model import Instant, MonotonicTime, later
 from taintwarden.engine.outcomes import CallAnswer
 
 SLOW_SECONDS = 1.0
-"""An eviction takes about 0.1 s on an idle API server."""
+"""Seconds until a call is slow. An eviction takes about 0.1 s on an idle API server."""
 MAX_SLOW = 200
-"""So many calls without an answer give their slots back: each has a connection."""
+"""Maximum slow calls that give their slots back, since each has a connection."""
 MANY_SLOW = 100
-"""From so many on, a lane has one of them: else fifty webhooks that hang had all."""
+"""Number of slow calls from which a lane may have one only. Otherwise fifty hanging webhooks would take all."""
 LANE_SLOW = 4
-"""Of one lane; with so many it makes no other call."""
+"""Maximum slow calls of one lane. With this number, the lane makes no other call."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0, 2.0
-"""Of a lane whose calls fail."""
+"""Seconds that a lane waits after its first failure, at most, and at most before a hard deadline."""
 MAX_LANES = 10_000
-"""With more lanes than these the failures of those without calls in progress are forgotten."""
+"""Maximum lanes tracked. Beyond it, failures of lanes without calls in progress are dropped."""
 MAX_PAUSE_SECONDS = 30.0
-"""Maximum length of a pause that the API server requests. Beyond it, a call finds out whether it still wants one."""
+"""Maximum length of a pause that the API server requests. After it, the next call shows if a pause is still needed."""
 NOT_RENEWED = "the API server fails: it does not renew the Lease"
 
 
@@ -46,9 +46,9 @@ class _Lane:
 
     def __init__(self) -> None:
         self.fast = self.slow = 0
-        """Calls in progress."""
+        """Calls in progress that are not slow, and slow calls."""
         self.failures = 0
-        """In a row."""
+        """Number of failures in a row."""
         self.failed_at = self.waits_until = MonotonicTime(0.0)
         self.detail = ""
 
@@ -64,7 +64,7 @@ class Calls(Limit):
     """The calls in progress.
 
     Args:
-        slots: how many may be in progress at once, besides those without an answer for a second.
+        slots: maximum number of calls in progress, besides slow calls that gave their slots back.
         freed: receives the keys of refusals whose calls may be made.
 
     """
@@ -73,32 +73,32 @@ class Calls(Limit):
         self.slots = slots
         self._freed = freed
         self._calls: dict[str, _Call] = {}
-        """By UID; the oldest first."""
+        """Calls by the UID of the pod, the oldest first."""
         self._slow = 0
-        """Calls that have given their slots back."""
+        """Number of slow calls that would give their slots back without ``MAX_SLOW``."""
         self._lanes: dict[LaneKey, _Lane] = {}
-        """Those with calls in progress, or whose calls fail."""
+        """Lanes with calls in progress, or whose calls fail."""
         self._paused_until = MonotonicTime(0.0)
         self._answers = True
         """True while the API server renews the Lease."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls in progress fill half the slots."""
+        """True if calls in progress fill half the slots."""
         return self._used * 2 >= self.slots
 
     @property
     def _used(self) -> int:
-        """Slots in use."""
+        """Number of slots in use."""
         return len(self._calls) - min(self._slow, MAX_SLOW)
 
     def is_failing(self, lane: LaneKey) -> bool:
-        """Whether the last call of a lane failed, or one has no answer for a second."""
+        """Return True if the last call of a lane failed, or a call of it is slow."""
         known = self._lanes.get(lane)
         return known is not None and (known.failures > 0 or known.slow > 0)
 
     def begun(self, uid: str) -> tuple[MonotonicTime, bool]:
-        """When the call for a pod in progress began, and whether it has no answer for a second."""
+        """Return when the call for a pod began, and True if it is slow."""
         return self._calls[uid].since, self._calls[uid].is_slow
 
     def pause(self, seconds: float, now: MonotonicTime) -> None:
@@ -106,7 +106,7 @@ class Calls(Limit):
         self._paused_until = max(self._paused_until, later(now, min(seconds, MAX_PAUSE_SECONDS)))
 
     def note_renewal(self, now: MonotonicTime, *, succeeded: bool) -> None:
-        """Stop all lanes while the Lease is not renewed. Afterwards lanes that failed are tried at once."""
+        """Stop all lanes while the Lease is not renewed. Afterwards, lanes that failed are tried at once."""
         if succeeded and not self._answers:
             self._freed.add(EVERY_POLICY)
             for key, lane in self._lanes.items():
@@ -115,7 +115,7 @@ class Calls(Limit):
         self._answers = succeeded
 
     def let_time_pass(self, now: MonotonicTime) -> Iterator[LaneKey]:
-        """Calls become slow. Returns their lanes."""
+        """Mark calls as slow whose time has come. Yields their lanes."""
         while (call := self._oldest_quick()) is not None and now >= later(call.since, SLOW_SECONDS):
             call.is_slow = True
             lane = self._lanes[call.lane]
@@ -125,16 +125,16 @@ class Calls(Limit):
             yield call.lane
 
     def next_slow_at(self) -> MonotonicTime | None:
-        """When the next call becomes slow."""
+        """Return when the next call becomes slow; None if no call can."""
         oldest = self._oldest_quick()
         return None if oldest is None else later(oldest.since, SLOW_SECONDS)
 
     def _oldest_quick(self) -> _Call | None:
-        """The oldest call that is not slow."""
+        """Return the oldest call that is not slow."""
         return next((call for call in self._calls.values() if not call.is_slow), None)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether there is a slot, for any pod and for one of this lane. A rehearsal makes no call."""
+        """Refuse a pod while no slot is free for it or its lane. A rehearsal makes no call, so it needs none."""
         if request.is_rehearsal:
             return None
         now = request.now.monotonic
@@ -163,7 +163,7 @@ class Calls(Limit):
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
-        """A call begins."""
+        """Note the begin of a call."""
         uid = request.pod.uid
         self._calls[uid] = _Call(request.lane, request.now.monotonic, is_hard=request.is_hard)
         if len(self._lanes) >= MAX_LANES:
@@ -171,7 +171,7 @@ class Calls(Limit):
         self._lanes.setdefault(request.lane, _Lane()).fast += 1
 
     def answered(self, uid: str, answer: CallAnswer, now: MonotonicTime, detail: str = "") -> None:
-        """Note what the answer to a call says of its lane, before the call is settled."""
+        """Apply the answer to a call to its lane, before the call is settled."""
         call = self._calls[uid]
         lane = self._lanes[call.lane]
         if answer is CallAnswer.FINE:
@@ -182,7 +182,7 @@ class Calls(Limit):
     @staticmethod
     def _fail(lane: _Lane, call: _Call, now: MonotonicTime, detail: str) -> None:
         lane.detail = detail
-        if lane.failures and call.since < lane.failed_at:  # it was in the air
+        if lane.failures and call.since < lane.failed_at:  # was in progress at the last failure
             return
         lane.failures += 1
         lane.failed_at = now
@@ -190,7 +190,7 @@ class Calls(Limit):
         lane.waits_until = later(now, min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(lane.failures - 1, 16)))
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """A call ended, however."""
+        """Note the end of a call, whatever its outcome."""
         del settlement, now
         call = self._calls.pop(uid)
         lane = self._lanes[call.lane]
@@ -209,7 +209,7 @@ class Calls(Limit):
             self._freed.add(EVERY_POLICY)
 
     def forget_failures(self) -> list[LaneKey]:
-        """Another process led until now. Returns the lanes that failed: no failure holds them any more."""
+        """Forget all failures, since another process led until now. Returns the lanes that failed."""
         failing = [key for key, lane in self._lanes.items() if lane.failures]
         for key in failing:
             self._lanes[key].failures = 0

@@ -1,7 +1,7 @@
 """Pods that leave a node: those with eviction calls, and those that terminate.
 
-A terminating pod *leaves by a policy* if the policy gives it a deadline, also if others deleted it. Only such pods
-count against ``perNode.maxConcurrent``: a tenant that deletes and replaces pods of its own delays no other pod.
+A terminating pod *leaves by a policy* if the policy gives it a deadline, even if another client deleted it. Only such
+pods count against ``perNode.maxConcurrent``, so a tenant who deletes and replaces own pods delays no other pod.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ OVERDUE_SECONDS = 15.0
 
 
 class Departure(msgspec.Struct, frozen=True, gc=False):
-    """A pod that terminates: when its grace period ends, until when it counts, and by which policies it leaves."""
+    """A terminating pod: the end of its grace period, until when it counts, and the policies by which it leaves."""
 
     pod: Pod
     until: WallTime
@@ -29,12 +29,12 @@ class Departure(msgspec.Struct, frozen=True, gc=False):
     policies: tuple[str, ...] = ()
 
     def is_stuck(self, now: WallTime) -> bool:
-        """Whether it should have ended."""
+        """Return True if the pod should have ended."""
         return now > self.until + OVERDUE_SECONDS
 
 
 class Departures(Limit):
-    """Counts these pods by node.
+    """Counts pods that leave by node.
 
     Args:
         freed: receives the key of a node from which another pod may be evicted.
@@ -47,52 +47,52 @@ class Departures(Limit):
         self._leaving: dict[str, str] = {}
         self._number: Tally[str] = Tally()
         self._terminating: dict[str, dict[str, Departure]] = {}
-        """Node -> UID -> the pod that terminates there."""
+        """Node -> UID -> the terminating pod."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Take over changed limits at once."""
+        """Apply changed limits at once."""
         del now
         self._is_limited = any(policy.limits.per_node.max_concurrent is not None for policy in policies)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """``perNode.maxConcurrent``."""
+        """Refuse a pod as ``perNode.maxConcurrent`` requires."""
         most = request.policy.limits.per_node.max_concurrent
         return None if request.is_hard or most is None else self.refuse(request.pod, most, request.now)
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Count the pod, also if its policy does not set this limit."""
+        """Count the pod, even if its policy does not set this limit."""
         self.leave(request.pod)
 
     def leave(self, pod: Pod) -> None:
-        """An eviction of this pod is in progress."""
+        """Count a pod whose eviction is in progress."""
         if pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod.node
             self._number[pod.node] += 1
 
     def stay(self, uid: str) -> None:
-        """The eviction did not happen, or the watch knows better."""
+        """Stop counting a pod whose eviction did not happen, or whose watch event arrived."""
         node = self._leaving.pop(uid, None)
         if node is not None:
             self._number.take(node)
             self._free(node)
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """A pod is gone or terminating: the watch decides from now on."""
+        """Stop counting the eviction of a pod that is gone or terminating. Watch events decide from now on."""
         del now
         self.stay(pod.uid)
 
     def begin(self, pod: Pod, until: WallTime, now: Instant, policies: Iterable[str] = ()) -> None:
-        """A pod terminates ``until`` its ``deletionTimestamp``, and leaves by these policies, if by any."""
+        """Count a pod that terminates ``until`` its ``deletionTimestamp``, and leaves by these policies, if any."""
         # Converted now: a later step of the clock makes no pod overdue.
         counts_until = later(min(now.monotonic_at(until), later(now.monotonic, LONGEST_SECONDS)), OVERDUE_SECONDS)
         of_node = self._terminating.setdefault(pod.node, {})
         known = of_node.get(pod.uid)
-        if known is not None:  # no later event prolongs it
+        if known is not None:  # no later event prolongs the time
             counts_until, policies = min(counts_until, known.counts_until), (*known.policies, *policies)
         of_node[pod.uid] = Departure(pod, until, counts_until, tuple(dict.fromkeys(policies)))
 
     def end(self, uid: str, node: str) -> None:
-        """A pod is gone, or runs on after a restore of etcd."""
+        """Stop counting a pod that is gone, or that runs on after a restore of etcd."""
         of_node = self._terminating.get(node, {})
         if of_node.pop(uid, None) is not None:
             if not of_node:
@@ -100,18 +100,18 @@ class Departures(Limit):
             self._free(node)
 
     def of_node(self, node: str) -> list[Departure]:
-        """The pods that terminate on a node."""
+        """Return the pods that terminate on a node."""
         return [*self._terminating.get(node, {}).values()]
 
     def leave_by(self, departure: Departure, policies: Iterable[str]) -> None:
-        """These policies give a terminating pod a deadline, too."""
+        """Add policies that give a terminating pod a deadline."""
         known = dict.fromkeys(departure.policies)
         if more := [name for name in policies if name not in known]:
             departure = replace(departure, policies=(*known, *more))
             self._terminating[departure.pod.node][departure.pod.uid] = departure
 
     def leaving(self) -> Iterator[Departure]:
-        """The pods that leave by a policy."""
+        """Iterate over the terminating pods that leave by a policy."""
         return (one for of_node in self._terminating.values() for one in of_node.values() if one.policies)
 
     def _free(self, node: str) -> None:
@@ -119,7 +119,7 @@ class Departures(Limit):
             self._freed.add(key(node))
 
     def uids(self) -> list[tuple[str, str]]:
-        """UID and node of all terminating pods."""
+        """Return UID and node of all terminating pods."""
         return [(uid, node) for node, of_node in self._terminating.items() for uid in of_node]
 
     def refuse(self, pod: Pod, most: int, now: Instant) -> Refusal | None:
@@ -138,5 +138,5 @@ class Departures(Limit):
 
 
 def key(node: str) -> str:
-    """The key of a refusal, shared by all pods of the node."""
+    """Return the key of a refusal, shared by all pods of the node."""
     return f"node/{node}"

@@ -1,4 +1,4 @@
-"""The guards of all policies as two limits: what they hold, and that each eviction is stored before its call."""
+"""The guards of all policies as two limits: one refuses held pods, one stores evictions before their calls."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -14,10 +14,10 @@ from taintwarden.engine.model import GuardAction, Instant, Pod, Policy
 
 
 class Guards(Limit):
-    """Policies with a guard, by name. A policy with ``reclaim`` has none.
+    """The guards by the name of their policy. A policy with ``reclaim`` has none.
 
     Args:
-        budgets: how many pods budgets allow.
+        budgets: numbers of pods that budgets allow.
         freed: receives the keys of refusals whose pods may be evicted again.
 
     """
@@ -29,9 +29,9 @@ class Guards(Limit):
         budgets.changed = self._budget_changed
         self._policies: dict[str, Policy] = {}
         self._gone: list[Wave] = []
-        """They still have pods: to forget all of a wave at once would take long."""
+        """Waves of removed guards, whose pods are dropped in steps, since dropping all at once would take long."""
         self._records: dict[str, GuardRecord] = {}
-        """Records to restore when this process leads, or when there is a guard: stored by another, or switched off."""
+        """Records of another process, applied when this one leads; and of guards that are switched off."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once. Past evictions still count."""
@@ -47,7 +47,7 @@ class Guards(Limit):
                 if guard is not None:
                     self._records[name] = replace(guard.record(now), tripped_at=None, cause="", counted=())
                 continue
-            if policy.rehearses:  # it holds nothing
+            if policy.rehearses:  # the guard holds nothing
                 settings = replace(settings, action=GuardAction.REPORT)
             if guard is None:
                 guard = Guard(settings, partial(self._free, name), partial(self._free_record, name))
@@ -57,7 +57,7 @@ class Guards(Limit):
             guard.change(settings)
             self.by_policy[name] = guard
         for name, guard in known.items():
-            if guard.latch.scope != ALL:  # a change of policies frees what holds all of one
+            if guard.latch.scope != ALL:  # any change of policies frees refusals of whole policies already
                 self._free(name, guard.latch.scope)
         gone = (guard.wave for name, guard in known.items() if guard is not self.by_policy.get(name))
         self._gone += [wave for wave in gone if not wave.forget_some(0)]
@@ -66,7 +66,7 @@ class Guards(Limit):
         }
 
     def forget_some(self, most: int) -> None:
-        """Forget so many pods of guards that are gone."""
+        """Drop up to ``most`` pods of each removed guard."""
         while self._gone and self._gone[-1].forget_some(most):
             del self._gone[-1]
 
@@ -83,26 +83,26 @@ class Guards(Limit):
         self._freed.add(unreserved_key(policy))
 
     def keep(self, policy: str, record: GuardRecord) -> None:
-        """Another process stored this record."""
+        """Keep a record that another process stored."""
         self._records[policy] = record
 
     def restore(self, now: Instant) -> None:
-        """Apply the records that are stored: this process leads."""
+        """Apply the kept records when this process begins to lead."""
         for policy, guard in self.by_policy.items():
             if policy in self._records:
                 guard.restore(self._records.pop(policy), now)
 
     def is_released(self, policy: str, uid: str) -> bool:
-        """Whether a person released this pod."""
+        """Return True if a person released this pod."""
         guard = self.by_policy.get(policy)
         return guard is not None and uid in guard.wave.released
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it has a guard."""
+        """Return True if the policy has a guard."""
         return policy.name in self.by_policy
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether the policy's guard holds the pod."""
+        """Refuse a pod that the guard of its policy holds."""
         guard, namespace = self.by_policy[request.policy.name], request.pod.namespace
         if request.released or not guard.is_acting:
             return None
@@ -115,27 +115,27 @@ class Guards(Limit):
         return Refusal(GUARD, None, Whom.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """A pod that certainly stays is not reserved any more."""
+        """End a call. A pod that certainly stays is no longer reserved."""
         del now
         for guard in self.by_policy.values():
             guard.settle(uid, stays=settlement is Settlement.STAYS)
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """A pod leaves: it counts as evicted if it was called."""
+        """Count a pod that is gone or terminating as evicted if it was called."""
         for guard in self.by_policy.values():
             guard.gone(pod.uid, pod.shared.workload, now)
 
     def came(self, pod: Pod) -> None:
-        """A pod came: perhaps it replaces one that was evicted."""
+        """Note a new pod, which may replace an evicted one."""
         for guard in self.by_policy.values():
             guard.ledger.past.came(pod.uid, pod.shared.workload)
 
 
 class GuardRecords(Limit):
-    """Each eviction is reserved in the stored record first. Asked after the limits that may hold a pod for long.
+    """Requires a reservation in the stored record before each call. Checked after limits that may hold pods for long.
 
     Args:
-        guards: those of all policies.
+        guards: the guards of all policies.
 
     """
 
@@ -143,16 +143,16 @@ class GuardRecords(Limit):
         self._guards = guards
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it has a guard."""
+        """Return True if the policy has a guard."""
         return self._guards.concerns(policy)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether the stored record has the eviction of this pod."""
+        """Refuse a pod until the stored record reserves its eviction."""
         guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
         if request.released or request.is_rehearsal or guard.may_call(pod.uid, request.now):
             return None
-        # Never the whole policy, and a line of their own for pods without a place in the record: others that have one
-        # may stand behind them.
+        # Never refuse the whole policy. Pods without a place in the record have another key than those with one, which
+        # may be behind them in the queue.
         is_wanted = guard.want(pod.uid, pod.namespace)
         why, until = ("", None) if is_wanted else guard.used_up(pod.namespace)
         is_brief = until is None and not guard.error
@@ -161,22 +161,22 @@ class GuardRecords(Limit):
         return Refusal(GUARD, until, Whom.PODS, key, detail, is_brief=is_brief)
 
     def reserve(self, request: EvictionRequest) -> None:
-        """The pod counts until it is seen to leave. Its budgets count the call already, so it counts once."""
+        """Count the call at the guard, whatever the budgets of the pod allow: they count the call, too."""
         self._guards.by_policy[request.policy.name].call(request.pod.uid, request.pod.namespace, request.now)
 
 
 def _storing(guard: Guard) -> str:
-    """What a pod waits for that may be evicted once the record is stored."""
+    """Return why a pod waits that may be evicted once the record is stored."""
     if guard.error:
         return f"the guard cannot store its record, and tries again at least every 5s: {guard.error}"
     return "the guard stores its record first"
 
 
 def record_key(policy: str) -> str:
-    """The key of a refusal, shared by the pods whose evictions the next record reserves."""
+    """Return the key of a refusal, shared by the pods whose evictions the next record reserves."""
     return f"record/{policy}"
 
 
 def unreserved_key(policy: str) -> str:
-    """The key of a refusal, shared by the pods for which a record has no place."""
+    """Return the key of a refusal, shared by the pods for which the record has no place."""
     return f"unreserved/{policy}"

@@ -1,4 +1,4 @@
-"""The list of all limits: a pod is evicted when all of them admit it, and only then reserves at any of them."""
+"""The list of all limits. A pod is evicted when all of them admit it, and only then takes tokens and places."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,11 +20,11 @@ from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTi
 
 
 class Limiter:
-    """All limits of all policies, and what they know of the cluster.
+    """All limits of all policies.
 
     Args:
         overall_rate: evictions per second over all policies; None is no cap. Its burst is one second's worth.
-        slots: how many calls may be in progress at once.
+        slots: maximum number of calls in progress.
 
     """
 
@@ -40,8 +40,8 @@ class Limiter:
         self.departures = Departures(freed)
         self.places = Places(freed)
         self.replacements = Replacements(freed)
-        # In the order of evaluation: what holds a policy or a lane decides for all its pods, and what costs something
-        # (a place in the guard's record) comes last. A token is taken only when the call is made.
+        # In the order of evaluation: limits that refuse a policy or a lane come first, since they decide for all its
+        # pods; the guard's record comes last, since its places are few. A token is taken only when the call is made.
         self._limits: tuple[Limit, ...] = (
             EvictionWindows(),
             self.zones,
@@ -57,17 +57,17 @@ class Limiter:
             GuardRecords(self.guards),
         )
         self._admitting: dict[str, list[Callable[[EvictionRequest], Refusal | None]]] = {}
-        """By policy: ``admit`` of the limits that may refuse, or count, its evictions."""
+        """Policy -> ``admit`` of the limits that may refuse, or count, its evictions."""
         self._reserving: dict[str, list[Callable[[EvictionRequest], None]]] = {}
-        """By policy: ``reserve`` of the same limits."""
+        """Policy -> ``reserve`` of the same limits."""
         self.configure((), Instant(WallTime(0.0), MonotonicTime(0.0)))
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed limits at once. What was used remains used."""
+        """Apply changed limits at once. Tokens that were taken remain taken."""
         policies = tuple(policies)
         for limit in self._limits:
             limit.configure(policies, now)
-        # These count nothing without a policy that uses them; all others count also what they do not limit.
+        # These count nothing without a policy that uses them; the others count even what they do not limit.
         optional = (self.guards, self.bounces, self.places, self.replacements)
         unused = [one for one in optional if not any(map(one.concerns, policies))]
         used = [one for one in self._limits if one not in unused]
@@ -77,37 +77,37 @@ class Limiter:
         self._reserving = {policy: _defining("reserve", limits) for policy, limits in concerned.items()}
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """The first refusal, None if every limit admits the pod."""
+        """Return the first refusal, None if every limit admits the pod."""
         for admit in self._admitting[request.policy.name]:
             if (refused := admit(request)) is not None:
                 return refused
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Reserve at every limit what the eviction costs, to be settled once."""
+        """Reserve the cost of an eviction at every limit, to be settled once."""
         for reserve in self._reserving[request.policy.name]:
             reserve(request)
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """The eviction call for this pod ended."""
+        """Note the end of the eviction call for this pod."""
         for settle in self._settling:
             settle(uid, settlement, now)
 
     def rehearse(self, request: EvictionRequest) -> None:
-        """An eviction would be issued: it uses up rates, and the pod stays. At the guard it counts as due."""
+        """Take the tokens of an eviction that is only rehearsed. At the guard, the pod counts as due."""
         self.rates.reserve(request)
 
     def stay(self, uid: str) -> None:
-        """No eviction of the pod is in progress any more."""
+        """Note that no eviction of the pod is in progress any more."""
         for stay in self._staying:
             stay(uid)
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """The pod is gone or terminating."""
+        """Note that the pod is gone or terminating."""
         for gone in self._losing:
             gone(pod, now)
 
 
 def _defining(method: str, limits: Iterable[Limit]) -> list[Callable[..., Any]]:
-    """The method of those limits that define it, which most do not."""
+    """Return the method of those limits that define it, which most do not."""
     return [getattr(one, method) for one in limits if getattr(type(one), method) is not getattr(Limit, method)]
