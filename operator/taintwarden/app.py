@@ -141,7 +141,7 @@ class App:
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
-            stands=lambda order: self.machine.stands(order, clock()),
+            is_wanted=lambda order: self.machine.stands(order, clock()),
             metrics=self.metrics,
             feed=self._feed,
             newest_version=lambda: self.loop.newest_version,

@@ -47,7 +47,7 @@ class Stage:
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
-            stands=lambda order: order not in self.fallen,
+            is_wanted=lambda order: order not in self.fallen,
             metrics=self.metrics,
             feed=self.fed.append,
             newest_version=lambda: self.version,
