@@ -142,7 +142,7 @@ class App:
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
-            stands=lambda order: self.machine.stands(order, clock()),
+            is_wanted=lambda order: self.machine.stands(order, clock()),
             knows_pods=self.machine.knows_pods,
             metrics=self.metrics,
             feed=self._feed,

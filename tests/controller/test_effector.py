@@ -50,7 +50,7 @@ class Stage:
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
-            stands=lambda order: order not in self.fallen,
+            is_wanted=lambda order: order not in self.fallen,
             knows_pods=lambda _, pods: all(one.uid in self.known for one in pods),
             metrics=self.metrics,
             feed=self.fed.append,

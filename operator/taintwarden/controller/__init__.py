@@ -1,4 +1,4 @@
 """The loop around the machine: clocks, the handlers that feed it, and the effector that carries out its orders.
 
-Forbidden here: deciding which pods are evicted or when.
+This package never decides which pods are evicted or when: the engine does.
 """

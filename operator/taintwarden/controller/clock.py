@@ -1,4 +1,4 @@
-"""Both clocks in one reading, injected everywhere."""
+"""Clocks that read wall time and monotonic time together. Callers inject them, so that tests can replace them."""
 
 import math
 import time
@@ -12,59 +12,59 @@ from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 
 Clock = Callable[[], Instant]
 STEP_SECONDS: Final = 1.0
-"""By so much NTP may move a clock without a step. Times in answers have whole seconds."""
+"""Maximum seconds by which two times may differ and still agree: NTP slews a clock, and ``Date`` has whole seconds."""
 SKEW_SECONDS: Final = 10.0
-"""By so much clocks of a cluster may differ without a fault."""
+"""Maximum difference in seconds between the clocks of this machine and the API server that is no fault."""
 DOUBT_SECONDS: Final = 60.0
-"""For so long no answer agrees before the clock of the machine is not believed any more: one of several API servers may
-be wrong.
+"""Seconds without an answer that agrees until the API server's clock replaces that of the machine.
+
+A single answer is not enough, because one of several API servers may be wrong.
 """
 
 log = structlog.get_logger(__name__)
 
 
 def system_clock() -> Instant:
-    """The machine's own clocks."""
+    """Read the clocks of this machine."""
     return Instant(WallTime(time.time()), MonotonicTime(_monotonic()))
 
 
 def _monotonic() -> float:
-    """Runs on while the machine sleeps: what was renewed or came just before its sleep is old after it."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)  # of Linux
+    """Return a monotonic time that includes suspension, so that a lease renewed before it has expired after it."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)  # Linux only
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 class CheckedClock:
-    """The clocks of a machine, with a wall clock that does not lead away from the API server's.
+    """The clocks of a machine, with the wall clock checked against that of the API server.
 
     Times in objects come from the clocks of the API server, the scheduler and other clients. If the clock of this
-    machine alone were ahead by an hour, each grace would be over; and what was seen until it is set back would be an
-    hour late.
+    machine alone were ahead by an hour, each grace would be over. Deadlines computed before the clock is set back would
+    be an hour late.
 
-    * A step that leads away from the API server's clock is not followed. One that leads towards it is a correction, and
-      is followed at once.
-    * A clock that is wrong from the beginning, or becomes wrong slowly, is replaced by the API server's, extended
-      by the monotonic clock: at the first answer, later when no answer agreed for a minute.
+    * A step away from the API server's clock is ignored. A step towards it is a correction and takes effect at once.
+    * A clock that is wrong from the start, or becomes wrong slowly, is replaced by the API server's clock, continued
+      with the monotonic clock: at the first answer, and later when no answer has agreed for a minute.
 
     Args:
-        clock: what to check.
+        clock: reads the clocks to check.
 
     """
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
         self._offset: float | None = None
-        """Wall time minus monotonic time, as it counts."""
+        """Wall time minus monotonic time that is in use."""
         self._server_offset: float | None = None
-        """The same of the API server, as of its last answer."""
+        """Wall time of the API server's last answer minus the monotonic time of its arrival."""
         self._date = ""
         self._agreed_at = MonotonicTime(-math.inf)
-        """When the API server last gave a time that agreed with what counts."""
+        """Time of the last answer of the API server that agreed with the offset in use."""
         self._ignored_at: float | None = None
-        """The offset that was reported as ignored."""
+        """Offset whose step was last logged as ignored."""
 
     def __call__(self) -> Instant:
-        """Now."""
+        """Return the current time."""
         now = self._clock()
         offset = now.wall - now.monotonic
         counts = offset if self._offset is None else self._offset
@@ -83,8 +83,8 @@ class CheckedClock:
         return Instant(WallTime(now.monotonic + counts), now.monotonic)
 
     def synchronize(self, date: str) -> None:
-        """The API server gave this time, as in the header ``Date`` of HTTP."""
-        if date == self._date:  # an answer of the same second says nothing more
+        """Compare the clock with a time of the API server, from the HTTP header ``Date`` of an answer."""
+        if date == self._date:  # another answer within the same second adds nothing
             return
         try:
             at = parsedate_to_datetime(date).timestamp()
@@ -103,6 +103,7 @@ class CheckedClock:
                 reason="it is not the time of the API server, which counts from now on",
                 remedy="check NTP on the node",
             )
-            # Its seconds are cut off, and graces that begin by a clock that is behind end early once it is corrected.
+            # Date lacks fractions of a second. Add one: graces that begin by a clock that is behind end early once it
+            # is corrected.
             self._offset, self._agreed_at = self._server_offset + STEP_SECONDS, now.monotonic
             self._ignored_at = now.wall - now.monotonic

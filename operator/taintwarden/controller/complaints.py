@@ -1,4 +1,4 @@
-"""Faults are reported once while they do not change: a tenant, a kubelet or a server may cause them without an end."""
+"""Faults that are reported once while they do not change, because a tenant, kubelet or server may repeat them."""
 
 from collections import OrderedDict
 
@@ -6,10 +6,10 @@ MAX_REMEMBERED = 1_000
 
 
 class Complaints:
-    """Knows what was reported last about what. The oldest are forgotten.
+    """The fault last reported about each subject. Beyond the maximum, the oldest reports are dropped.
 
     Args:
-        max_remembered: about how many things.
+        max_remembered: maximum number of subjects.
 
     """
 
@@ -18,7 +18,7 @@ class Complaints:
         self._reported: OrderedDict[str, object] = OrderedDict()
 
     def is_new(self, about: str, fault: object) -> bool:
-        """Whether to report this fault."""
+        """Return True if the fault differs from the last one about this subject, and remember it."""
         before = self._reported.pop(about, None)
         self._reported[about] = fault
         if len(self._reported) > self._max_remembered:
@@ -26,5 +26,5 @@ class Complaints:
         return before != fault
 
     def settle(self, about: str) -> None:
-        """There is none any more. The same one is reported again."""
+        """Forget the fault of this subject. If it recurs, it is new."""
         self._reported.pop(about, None)

@@ -1,7 +1,7 @@
-"""Carries out what the machine orders: evictions, reads of nodes and pods, and writes to nodes and policies.
+"""The effector, which carries out the machine's orders: evictions, reads, and writes to nodes and policies.
 
-Each answer goes back to the machine as an event. A write is tried once: when it is tried again is the machine's to
-decide. Nothing is decided here but whether the lease is still held.
+Each answer goes back to the machine as an event. A write is tried once, and the machine decides when to retry it. The
+effector itself only checks that the lease is still held.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from taintwarden.telemetry.metrics import Metrics
 READS = 8
 """Maximum reads of nodes and pods in progress at once. Due pods wait for them."""
 HISTORY_WRITES = 2
-"""Histories written at once: few, because the evictions of a wave take precedence."""
+"""Maximum writes of taint histories in progress at once. Evictions of a wave take precedence over them."""
 GUARD_TRIES = 5
-"""How often a guard is written when another write, usually of the status, changes the policy at the same moment."""
+"""Maximum tries to write a guard when another write, usually of the status, changes the policy at the same moment."""
 CONFLICT = 409
 COMPLAINTS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
@@ -39,24 +39,28 @@ COMPLAINTS: dict[type, str] = {
     commands.SavePlaces: "places-not-saved",
     commands.ClearGuardReset: "guard-reset-not-cleared",
 }
-"""The log line of a write that fails."""
+"""Type of a write -> event name in the log when it fails."""
 RECORDS = (commands.SaveGuard, commands.SavePlaces)
-"""Writes for which evictions wait."""
+"""Types of writes for which evictions wait."""
 MAY_PASS = (404, 408, 429)
-"""Client errors that are temporary, unless a 404 is about the object: the same write may succeed a moment later."""
+"""Status codes of temporary client errors: the same write may succeed later, unless a 404 is about the object."""
 
 log = structlog.get_logger()
 
 
 class Effector:
-    """Tasks for calls in progress. ``spawn`` starts one that must complete, ``spawn_minor`` any other."""
+    """Starts a task for each order and feeds the result to the machine.
+
+    ``spawn`` starts a call that must complete, ``spawn_minor`` any other. ``is_wanted`` returns True while the machine
+    still wants an order carried out.
+    """
 
     def __init__(
         self,
         *,
         client: Client,
         lease: Lease,
-        stands: Callable[[commands.Order], bool],
+        is_wanted: Callable[[commands.Order], bool],
         knows_pods: Callable[[commands.SaveCondition, Sequence[StoredPod]], bool],
         metrics: Metrics,
         feed: Feed,
@@ -66,7 +70,7 @@ class Effector:
     ) -> None:
         self._client = client
         self._lease = lease
-        self._stands = stands
+        self._is_wanted = is_wanted
         self._knows_pods = knows_pods
         self._metrics = metrics
         self._feed = feed
@@ -78,7 +82,7 @@ class Effector:
         self._complaints = Complaints()
 
     def carry_out(self, order: commands.Order) -> None:
-        """Start the call; never waits."""
+        """Start the call of an order without waiting for it."""
         match order:
             case commands.Evict():
                 self._spawn(self._evict(order))
@@ -106,8 +110,8 @@ class Effector:
         self._feed(events.Settled(pod.uid, result.outcome, result.message, result.retry_after))
 
     def _fence(self, order: commands.Order) -> Callable[[], bool]:
-        """Asked immediately before a request is sent: whether this replica leads, and the decision still stands."""
-        return lambda: self._lease.is_held and self._stands(order)
+        """Return a check for immediately before a request is sent: this replica leads, and the order is wanted."""
+        return lambda: self._lease.is_held and self._is_wanted(order)
 
     async def _check(self, command: commands.CheckNode) -> None:
         async with self._reads:
@@ -131,7 +135,7 @@ class Effector:
         self._feed(events.PodChecked(command.pod.uid, runs))
 
     async def _find_writer(self, command: commands.FindWriter) -> None:
-        """Read once who wrote a taint: without an answer the cause of the trip does not tell it."""
+        """Read which client wrote a taint. If that fails, the guard's cause does not name it. There is no retry."""
         try:
             writer = await last_writer(self._client, command.node)
         except KubeError as error:
@@ -157,7 +161,7 @@ class Effector:
         """Make the write.
 
         Raises:
-            KubeError: it was not made, or the result is not known.
+            KubeError: the write failed, or its result is unknown.
 
         """
         match order:
@@ -186,9 +190,10 @@ class Effector:
         return events.Written(order, WriteOutcome.DONE, version)
 
     async def _save_record(self, order: commands.SaveGuard | commands.SavePlaces) -> tuple[str, ...] | None:
-        """Evictions wait for it: after a conflict it is retried at once.
+        """Save the record of a guard or of places. Evictions wait for it, so it is retried at once after a conflict.
 
-        Terms count the holders of one Lease. If the Lease was deleted since, those of the next one begin again.
+        Terms count the holders of one Lease. If the Lease was deleted, the terms of the next one start over. The
+        stored record may then have a later term, which the holder of a confirmed lease takes over.
         """
         if isinstance(order, commands.SaveGuard):
             where, record = "guard", guard_record.written(order.record)
@@ -210,7 +215,7 @@ class Effector:
         return await save()
 
     def _complain(self, order: commands.Write, error: KubeError) -> None:
-        """Log why a write failed, once while that does not change."""
+        """Log why a write failed, once while the reason does not change."""
         if self._complaints.is_new(_subject(order), kind_of(error)):
             if isinstance(order, commands.SaveHistory | commands.SaveCondition):
                 of = {"node": order.node}
@@ -225,16 +230,16 @@ def _subject(order: commands.Write) -> str:
 
 
 def kind_of(error: KubeError) -> tuple[int, str]:
-    """What is the same of errors whose texts differ, such as in a time or a port."""
+    """Return the code and reason of an error, which are equal for errors whose texts differ in a time or port."""
     return (error.code, error.reason) if isinstance(error, ApiError) else (0, "")
 
 
 def outcome_of(error: KubeError) -> WriteOutcome:
-    """What an error means for the next try."""
+    """Return the outcome that decides whether a failed write is retried."""
     if not isinstance(error, ApiError):
         return WriteOutcome.FAILED
     if error.is_object_gone:
         return WriteOutcome.GONE
-    if error.is_conflict:  # another write was faster
+    if error.is_conflict:
         return WriteOutcome.OUTDATED
     return WriteOutcome.FAILED if error.code in MAY_PASS or not 400 <= error.code < 500 else WriteOutcome.REFUSED

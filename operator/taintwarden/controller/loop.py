@@ -1,4 +1,4 @@
-"""The loop: events go into the machine, its orders to the effector, its notices to the notifier."""
+"""The loop that feeds events to the machine, its orders to the effector, and its notices to the notifier."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,17 +13,17 @@ Feed = Callable[[Event], None]
 """Feeds an event into the machine: ``Loop.feed``."""
 
 LONGEST_SLEEP_SECONDS = 60.0
-"""The wall clock may be stepped while we sleep on the monotonic one: read it periodically."""
+"""Maximum sleep of the loop. Sleeps use the monotonic clock, so the wall clock has to be read again after steps."""
 
 
 class Loop:
     """Owns the machine. Single-threaded: ``feed`` may be called from anywhere in the event loop.
 
     Args:
-        machine: the decisions.
-        clock: both clocks.
+        machine: makes the decisions.
+        clock: reads wall time and monotonic time.
         carry_out: starts the call of an order.
-        report: reports the notices of a step to people.
+        report: logs the notices of a step and records their Events.
 
     """
 
@@ -36,28 +36,28 @@ class Loop:
     ) -> None:
         self.machine = machine
         self.newest_version = -1
-        """The newest resourceVersion any pod brought: a read begun now is at least as new."""
+        """Newest resourceVersion of any pod. A read that starts now returns a state that is at least as new."""
         self.changes = 0
-        """How many events may have changed what statuses say."""
+        """Number of events that may have changed a status."""
         self._clock = clock
         self._carry_out = carry_out
         self._report = report
         self._touched = asyncio.Event()
 
     def feed(self, event: Event) -> None:
-        """Take one event into the machine, now."""
+        """Step the machine with one event."""
         if isinstance(event, events.PodSeen):
             self.newest_version = max(self.newest_version, event.pod.resource_version)
         elif isinstance(event, events.PodsSeen):
             self.newest_version = max([self.newest_version, *(pod.resource_version for pod in event.pods)])
-        elif isinstance(event, events.PodsListed):  # it names them all, and its version may be lower than any before
+        elif isinstance(event, events.PodsListed):  # a complete list, whose version may be lower than any before
             self.newest_version = event.resource_version
         self.changes += not self._is_heartbeat(event)
         self._step(event)
         self._touched.set()
 
     def _is_heartbeat(self, event: Event) -> bool:
-        """True if an event only names a newer version of what is known, as most events of nodes do."""
+        """Return True if only the resourceVersion is new, as in most events of nodes."""
         if not isinstance(event, events.NodeSeen):
             return isinstance(event, events.NodesReached)
         known, node = self.machine.view.node(event.node.name), event.node
@@ -73,12 +73,12 @@ class Loop:
             if delay != 0 and not await self._sleep(min(delay or LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS)):
                 continue
             self._step(events.Woke())
-            await asyncio.sleep(0)  # streams and answers get their turn between slices
+            await asyncio.sleep(0)  # let other tasks run between slices
 
     async def _sleep(self, seconds: float) -> bool:
-        """Until the time is over, or an event may have changed when the machine has to run. Whether the time is over.
+        """Sleep until the time is over or an event arrives. Return True if the time is over.
 
-        A timer of its own: ``asyncio.timeout`` costs more, and each event ends a sleep.
+        Each event ends a sleep, so this uses a plain timer: ``asyncio.timeout`` costs more.
         """
         is_over = False
 

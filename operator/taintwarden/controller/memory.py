@@ -1,14 +1,14 @@
-"""The memory of a process that knows its cluster."""
+"""Memory management of the process after it has read its cluster."""
 
 import ctypes
 import gc
 
 
 def release_unused() -> None:
-    """What is known now stays for long, and what it took to read it is not needed any more.
+    """Free the memory that the first lists needed, and exclude the objects read from garbage collection.
 
-    The collector does not look at it again. The C library returns its free memory to the kernel: it would keep that of
-    the pages of lists. Other C libraries than glibc have no such call.
+    These objects stay for long, so collecting them again is wasted work. glibc would keep the memory of the pages of
+    lists, so it is asked to return that to the kernel. Other C libraries have no such call.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Who may read ``/metrics``: the API server says, and its answer counts for a short time."""
+"""Authorization of clients that read ``/metrics``, by the API server, whose answers are cached for a short time."""
 
 import hashlib
 import math
@@ -16,19 +16,19 @@ from taintwarden.kube.http.client import Client
 
 METRICS_PATH = "/metrics"
 ALLOWED_SECONDS, REFUSED_SECONDS = 60.0, 10.0
-"""A revoked right ends after this time, and one that is given begins."""
+"""Seconds for which an answer is cached. A right that is revoked or granted takes effect after this time."""
 KNOWN_SECONDS = 600.0
-"""Who was allowed within this time is asked about whatever others do."""
+"""Seconds since it was last allowed for which a token is reviewed even if other tokens have used up the rate."""
 MAX_REMEMBERED = 64
-"""Of allowed and of refused tokens each: Prometheus has one, and another one every hour."""
+"""Maximum number of allowed tokens cached, and of refused ones. Prometheus has one token, and a new one every hour."""
 REVIEWS_PER_SECOND, REVIEW_BURST = 5.0, 20
-"""Unknown tokens of all clients: each costs the API server two requests."""
+"""Maximum rate and burst of reviews of unknown tokens. Each review costs the API server two requests."""
 
 log = structlog.get_logger()
 
 
 class Access(Enum):
-    """Whether a caller gets the metrics."""
+    """Result of checking a client's access to the metrics, with the reason that it gets if it is not allowed."""
 
     ALLOWED = "allowed"
     UNKNOWN = "the token is missing or not known"
@@ -38,11 +38,11 @@ class Access(Enum):
 
 
 class Scrapers:
-    """Decides by TokenReview and SubjectAccessReview. If they fail, no client is admitted.
+    """Clients of ``/metrics``, checked by TokenReview and SubjectAccessReview. If these fail, access is denied.
 
     Args:
         client: the session to use.
-        monotonic: the clock.
+        monotonic: reads the monotonic clock.
 
     """
 
@@ -50,14 +50,14 @@ class Scrapers:
         self._client = client
         self._monotonic = monotonic
         self._allowed: OrderedDict[bytes, tuple[MonotonicTime, Access]] = OrderedDict()
-        """Digest of a token -> since when."""
+        """Digest of a token -> time and result of its last review."""
         self._refused: OrderedDict[bytes, tuple[MonotonicTime, Access]] = OrderedDict()
-        """Apart, so that no unknown token takes the place of one that is allowed."""
+        """Digest of a token -> time and result. Kept apart, so that refused tokens never displace allowed ones."""
         full = later(monotonic(), -REVIEW_BURST / REVIEWS_PER_SECOND)
         self._bucket = TokenBucket(REVIEWS_PER_SECOND, REVIEW_BURST, full)
 
     async def access(self, authorization: str) -> Access:
-        """Whether the caller with this ``Authorization`` header gets the metrics."""
+        """Check the access of a client with this ``Authorization`` header."""
         scheme, _, token = authorization.strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return Access.UNKNOWN

@@ -1,1 +1,1 @@
-"""Objects of the API as values of the engine: what is read of pods and nodes, and how much of it counts."""
+"""Decoders of API objects into values of the engine, with bounds on the size of each object."""

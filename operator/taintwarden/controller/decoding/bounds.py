@@ -1,4 +1,4 @@
-"""What one object may weigh. The API server limits it to 1.5 MB and nothing else; what counts stays in memory."""
+"""Bounds on the memory that one object may use. The API server itself only limits an object to 1.5 MB."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -15,27 +15,30 @@ from taintwarden.kube.wire.kinds import (
 )
 
 MAX_NAME = 317
-"""Of a kind with its group, a name or a UID: longer than those of any object that exists."""
+"""Maximum length of an owner's kind with its group, name or UID. No object that exists has a longer one."""
 MIN_TEXT = 64
-"""What a short text counts for: it takes as much memory of its own."""
+"""Number of characters that a shorter text counts for, since each string has a fixed cost in memory."""
 MAX_CHARACTERS = MAX_POD_ENTRIES * MIN_TEXT
-"""Maximum size of what is kept of one pod, more than pods that are meant to run have."""
+"""Maximum number of characters kept of one pod. Pods that are meant to run have fewer."""
 TOLERATES_ALL: Final = Tolerations(annotated=(Toleration(operator="Exists"),))
-"""The tolerations of a pod that is too large. So no taint evicts it on data that were cut, but a quarantine does, which
-accepts no toleration. They are extended ones, so that no profile narrows them.
+"""The tolerations of a pod that is too large. No taint evicts it because of data that were cut, except a quarantine,
+which accepts no toleration. They are extended ones, so that no profile narrows them.
 """
 MAX_SELECTED = 1_000
-"""Labels, keys and values of one selector: more than any that was written by hand."""
+"""Maximum number of labels, keys and values of one selector. Selectors written by hand have fewer."""
 
 
 def claims(obj: PodObject) -> list[str]:
-    """The names of the claims of a pod of a PodGroup."""
+    """Return the names of the ResourceClaims of a pod in a PodGroup; none for other pods."""
     named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if obj.spec.scheduling_group else ()
     return [one.resource_claim_name for one in named if one.resource_claim_name]
 
 
 def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
-    """Why a pod is too large, in its largest field; None if it is not. ``extended``: the tolerations it annotates."""
+    """Return an error about the largest field of a pod that is too large; None for other pods.
+
+    ``extended``: the tolerations of its annotation.
+    """
     sizes = {
         path: sum(max(len(text), MIN_TEXT) for text in islice(texts, MAX_POD_ENTRIES + 1))
         for path, texts in _texts(obj, extended).items()
@@ -51,7 +54,7 @@ def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
 
 
 def _texts(obj: PodObject, extended: Iterable[Toleration]) -> dict[str, Iterable[str]]:
-    """What is kept of a pod, by field: a label with its value is one text."""
+    """Return the texts kept of a pod, by field. A label with its value is one text."""
     spread = obj.spec.topology_spread_constraints
     selectors = [one.label_selector for one in spread if one.label_selector is not None]
     requirements = (part for one in selectors for part in one.match_expressions)
@@ -75,10 +78,10 @@ def _texts_of(tolerations: Iterable[Toleration]) -> Iterator[str]:
 
 
 def owner(kind: str, reference: OwnerReference) -> Owner:
-    """An owner of this kind. Nothing of it need exist."""
+    """Return an owner of this kind, cut to the maximum length. The object need not exist."""
     return Owner(kind[:MAX_NAME], reference.name[:MAX_NAME], reference.uid[:MAX_NAME])
 
 
 def size_of_selector(selector: SelectorObject) -> int:
-    """How many labels, keys and values it has."""
+    """Return the number of labels, keys and values of a selector."""
     return len(selector.match_labels) + sum(max(1, len(one.values)) for one in selector.match_expressions)

@@ -1,4 +1,4 @@
-"""From objects of the API to values of the engine: interned, small, and only what a decision needs."""
+"""Decoders of pods, nodes, budgets and Jobs into small, interned values with only what a decision needs."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -59,22 +59,22 @@ from taintwarden.kube.wire.kinds import (
 )
 
 MAX_REMEMBERED_REPORTS = 50_000
-"""A few dozen bytes each."""
+"""Maximum number of pods whose last report is remembered, at a few dozen bytes each."""
 NO_ANNOTATIONS = PodAnnotations()
 Faults = tuple[tuple[FieldError, ...], tuple[FieldError, ...]]
-"""Those of the annotation with tolerations, and others."""
+"""Errors in the annotation with tolerations, and ignored values in other fields."""
 NO_FAULTS: Faults = ((), ())
 ALWAYS_ALLOW = "AlwaysAllow"
 MAX_PROBLEM_CHARACTERS = 200
-"""Of what the controller of a budget says when it fails."""
+"""Maximum characters of the message of the disruption controller about a budget that it cannot compute."""
 OWN_KINDS = {
     "v1": ("ReplicationController",),
     "apps/v1": ("ReplicaSet", "StatefulSet", "DaemonSet"),
     "batch/v1": ("Job",),
 }
-"""apiVersion -> the controllers of pods that Kubernetes defines there."""
+"""apiVersion -> kinds of controllers of pods that Kubernetes defines in it."""
 _INTERVALS = re.compile(r"(?:^|,)([0-9]{1,10})(?:-([0-9]{1,10}))?(?=,|$)")
-"""The indexes of a Job in its status: ``1,3-5``."""
+"""Pattern of one index or interval of indexes in the status of a Job, such as ``1,3-5``."""
 
 log = structlog.get_logger()
 
@@ -83,8 +83,8 @@ class PodIssue(msgspec.Struct, frozen=True):
     """A pod with values that cannot be used.
 
     Attributes:
-        errors: of its annotation with tolerations; these entries count as absent.
-        ignored: others, which have no effect.
+        errors: errors of entries in its annotation with tolerations, which count as absent.
+        ignored: errors of other values, which have no effect.
 
     """
 
@@ -99,8 +99,8 @@ class Decoder:
     """Decodes objects into engine values. Equal values become the same object.
 
     Args:
-        clock: for what has no time.
-        on_issue: gets values of pods that cannot be used, once while they do not change.
+        clock: gives the time for objects without one.
+        on_issue: called for a pod with values that cannot be used, once while they do not change.
         reads_drained: True if the condition that says whether a node is drained is read.
 
     """
@@ -109,21 +109,21 @@ class Decoder:
         self, clock: Clock, on_issue: Callable[[PodIssue], None] = lambda _: None, *, reads_drained: bool = False
     ) -> None:
         self.sources: frozenset[ValueSource] = frozenset()
-        """What is read of nodes beside their taints."""
+        """Sources of derived taints that are read from nodes."""
         self._clock = clock
         self._on_issue = on_issue
         self._reads_drained = reads_drained
         self._interner = Interner()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
-        """Keeps shapes known while their pods exist. Without pods they are forgotten: every Job has a new one."""
+        """Shape of each class. Entries last while a pod has the class, since every Job brings a new shape."""
         self._complaints = Complaints(MAX_REMEMBERED_REPORTS)
         self._parse = remembered(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
-        """The pod, or None where there is nothing to evict: terminating, finished, unbound or mirror pods.
+        """Decode a pod; None if it cannot be evicted, since it is terminating, finished, unbound or a mirror pod.
 
         Raises:
-            ValueError: a timestamp of the pod is none.
+            ValueError: a timestamp of the pod is invalid.
 
         """
         meta = obj.metadata
@@ -140,22 +140,22 @@ class Decoder:
         return self._make_pod(obj, shared)
 
     def bound(self, obj: PodObject) -> Pod:
-        """A pod that is bound to a node, whether or not there is something to evict.
+        """Decode a pod that is bound to a node, even if it is terminating or finished.
 
         Raises:
-            ValueError: a timestamp of the pod is none.
+            ValueError: a timestamp of the pod is invalid.
 
         """
         return self._make_pod(obj, self._class_and_faults(obj)[0])
 
     def pod_class(self, obj: PodObject) -> PodClass:
-        """What the pod shares with others of its workload. It need not run, nor have a name yet."""
+        """Return the part of a pod that it shares with others of its workload. The pod need not have a name or node."""
         meta, spec = obj.metadata, obj.spec
         annotations = meta.annotations or NO_ANNOTATIONS
         extended, _ = self._extended(annotations)
         is_too_large = bounds.fault(obj, extended) is not None
         labels = {} if is_too_large else meta.labels
-        # Its kind is not interned: Python 3.12 never frees what is interned, and a tenant may write any kind.
+        # Its kind is not interned: Python 3.12 never frees interned strings, and a tenant may write any kind.
         owner = next((bounds.owner(_kind_of(one), one) for one in meta.owner_references if one.controller), None)
         opting = _opting_out(annotations)
         opted = opt_outs(opting.__getitem__) if opting else NONE
@@ -176,11 +176,11 @@ class Decoder:
         )
 
     def _extended(self, annotations: PodAnnotations) -> tuple[tuple[Toleration, ...], tuple[FieldError, ...]]:
-        """The tolerations of the annotation, and what is wrong with it."""
+        """Return the tolerations of the annotation, and its errors."""
         return ((), ()) if annotations.tolerations is None else self._parse(annotations.tolerations)
 
     def _class_and_faults(self, obj: PodObject) -> tuple[PodClass, Faults]:
-        """The class of a pod and its faults, made once for the pods of a shape if it has none."""
+        """Return the class of a pod and its faults. The class of a shape without faults is made once for its pods."""
         shape: Shape[PodClass] | None = obj.shape if isinstance(obj, ShapedPod) else None
         if shape is not None and (known := shape.memo()) is not None:
             return known, NO_FAULTS
@@ -214,15 +214,15 @@ class Decoder:
         )
 
     def follow(self, policies: Iterable[Policy]) -> bool:
-        """Read from now on what these policies derive taints from. Whether nodes read before lack some of it."""
+        """Read the sources of these policies from nodes. Returns True if nodes have to be read again for a new one."""
         before = self.sources
         self.sources = frozenset(one.source for policy in policies for one in policy.taints if one.source is not None)
         return not self.sources <= before
 
     def node(self, obj: NodeObject) -> Node:
-        """The node with its taints, the first ones. A ``timeAdded`` that is not a time counts as not set.
+        """Decode a node with its first ``MAX_TAINTS`` taints.
 
-        It may be in the future: another machine's clock has written it.
+        An invalid ``timeAdded`` counts as not set. It may be in the future, since another machine's clock gave it.
         """
         meta = obj.metadata
         taints = []
@@ -244,7 +244,10 @@ class Decoder:
         )
 
     def _bound_at(self, created: Timestamp | None, scheduled: ObjectCondition | None) -> float:
-        """By its condition PodScheduled, which others may write: no pod is bound before it was created."""
+        """Return the time of the condition PodScheduled, no earlier than the creation and no later than now.
+
+        The bounds are needed because other clients may write the condition.
+        """
         times = created, None if scheduled is None else scheduled.last_transition_time
         now = self._clock().wall
         return min(now, max([latest_moment(one) for one in times if one is not None], default=now))
@@ -257,7 +260,7 @@ class Decoder:
 
 
 def _group(obj: PodObject) -> SchedulingGroup | None:
-    """The PodGroup of a pod, with the names of the claims in which the pod names one that exists."""
+    """Return the PodGroup of a pod with the names of the pod's claims; None without a group or claims."""
     group, claims = obj.spec.scheduling_group, set(bounds.claims(obj))
     if group is None or not group.pod_group_name or not claims:
         return None
@@ -265,7 +268,7 @@ def _group(obj: PodObject) -> SchedulingGroup | None:
 
 
 def _opting_out(annotations: PodAnnotations) -> dict[str, str]:
-    """The annotations against disruption; empty if none is set, as of nearly every pod."""
+    """Return the annotations against disruption; empty if none is set, as on nearly every pod."""
     if not (annotations.do_not_evict or annotations.do_not_disrupt or annotations.safe_to_evict):
         return {}
     return {
@@ -276,10 +279,11 @@ def _opting_out(annotations: PodAnnotations) -> dict[str, str]:
 
 
 def _kind_of(reference: OwnerReference) -> str:
-    """The kind, with its group unless Kubernetes has this kind there: others have a StatefulSet, too.
+    """Return the kind of an owner, with its group unless Kubernetes defines the kind in it.
 
-    What Kubernetes does not serve, such as a ReplicaSet of ``batch/v1``, is not its own. The garbage collector cannot
-    look up such an owner, so it leaves the pod alone, and the operator would wait for a workload that it never sees.
+    Other groups may define a StatefulSet, too. A kind that Kubernetes does not serve, such as a ReplicaSet of
+    ``batch/v1``, also gets its group: the garbage collector cannot look up such an owner and leaves the pod alone, and
+    the operator would wait for a workload that it never sees.
     """
     if reference.kind in OWN_KINDS.get(reference.api_version, ()):
         return reference.kind
@@ -288,7 +292,7 @@ def _kind_of(reference: OwnerReference) -> str:
 
 
 def _true_condition(conditions: Iterable[ObjectCondition], kind: str) -> ObjectCondition | None:
-    """The condition of this type, if it is True."""
+    """Return the condition of this type if its status is True."""
     for one in conditions:
         if one.type == kind and one.status == "True":
             return one
@@ -296,28 +300,28 @@ def _true_condition(conditions: Iterable[ObjectCondition], kind: str) -> ObjectC
 
 
 def desired_parallelism(obj: WorkloadObject) -> int:
-    """The number of desired pods of a Job at one time, as its controller computes it (``manageJob``)."""
+    """Return the number of pods that a Job should have at once, as its controller computes it (``manageJob``)."""
     spec, status = obj.spec, obj.status
     if spec.suspend:
         return 0
     if spec.completions is not None:
-        # An index that has failed too often gets no pod any more (``firstPendingIndexes``).
+        # An index that has failed too often gets no more pods (``firstPendingIndexes``).
         ended = status.succeeded + _number_of_indexes(status.failed_indexes)
         return max(0, min(spec.parallelism, spec.completions - ended))
-    # A queue of unknown length: after the first success no pod is replaced any more.
+    # Without completions the Job is a work queue, whose pods are not replaced after the first success.
     return status.active if status.succeeded else spec.parallelism
 
 
 def _number_of_indexes(text: str) -> int:
-    """How many indexes are in a text such as ``1,3-5``. What is no index or interval counts as none."""
+    """Return the number of indexes in a text such as ``1,3-5``. Invalid parts count as none."""
     return sum(max(0, int(last or first) - int(first) + 1) for first, last in _INTERVALS.findall(text))
 
 
 def budget(obj: BudgetObject) -> Budget | None:
-    """The budget, as ``pkg/registry/core/pod/storage/eviction.go`` reads it; None where it selects no pod.
+    """Decode a budget as ``pkg/registry/core/pod/storage/eviction.go`` reads it; None if it selects no pods.
 
     Raises:
-        ValueError: it is larger than may stay in memory.
+        ValueError: the selector is too large to keep.
 
     """
     if obj.spec.selector is None:

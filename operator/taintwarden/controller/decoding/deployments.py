@@ -1,17 +1,17 @@
-"""Deployments, and the ReplicaSets that they control, as ``eviction.replaceFirst`` needs them."""
+"""Decoders of Deployments and the ReplicaSets that they control, for ``eviction.replaceFirst``."""
 
 from taintwarden.engine.model import ALL_PERCENT, Deployment, Revision
 from taintwarden.kube.calls.evictor import RESTARTED_AT
 from taintwarden.kube.wire.kinds import DeploymentObject, WorkloadObject
 
 MAX_RESTARTED_AT_LENGTH = 64
-"""Maximum characters that are kept of an annotation. A time has 25, and a tenant may write 256 KiB."""
+"""Maximum characters kept of an annotation. A time has 25, and a tenant may write 256 KiB."""
 DEFAULT_SHARE = "25%"
-"""``maxSurge`` and ``maxUnavailable`` where a Deployment has none."""
+"""Default of ``maxSurge`` and ``maxUnavailable``."""
 
 
 def deployment(obj: DeploymentObject) -> Deployment:
-    """The Deployment, with whether a restart starts the replacement of its only pod before it removes that."""
+    """Decode a Deployment, and find out if a restart replaces its only pod before it removes that pod."""
     meta, spec, status = obj.metadata, obj.spec, obj.status
     rolling, kind = spec.strategy.rolling_update, spec.strategy.type
     counts = (spec.replicas, status.replicas, status.updated_replicas, status.available_replicas)
@@ -29,7 +29,7 @@ def deployment(obj: DeploymentObject) -> Deployment:
 
 
 def revision(obj: WorkloadObject) -> Revision | None:
-    """The Deployment of a ReplicaSet; None if it has no such controller."""
+    """Return the UID and restart time of the Deployment that controls a ReplicaSet; None if none does."""
     owner = obj.controller()
     if owner is None or owner.kind != "Deployment":
         return None

@@ -1,4 +1,4 @@
-"""The values of sources on a node, as taints can have them."""
+"""Values of labels, annotations, conditions and node info, converted to values of taints."""
 
 import re
 from collections.abc import Iterable
@@ -9,16 +9,16 @@ from taintwarden.kube.calls.node_calls import DRAINED_CONDITION
 from taintwarden.kube.wire.kinds import NodeObject, Timestamp
 
 MAX_VALUE_LENGTH = 63
-"""Of a taint's value. What is longer is no value."""
+"""Maximum length of a taint's value. A source whose value is longer counts as absent."""
 MAX_TEXT_LENGTH = 256
-"""Of what a node carries. A kubelet writes its own node: longer text is no value, and is not kept."""
+"""Maximum length of a text on a node. A longer one, which a kubelet may write to its node, counts as absent."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 _OTHERS = re.compile(r"[^A-Za-z0-9._+~-]+")
-"""What no value has: only ``+`` and ``~`` are allowed beside the characters of taints, since versions have them."""
+"""Characters to replace in a value. ``+`` and ``~`` are kept although taints lack them, since versions have them."""
 
 
 def values_of(node: NodeObject, sources: Iterable[ValueSource]) -> dict[ValueSource, SourceValue]:
-    """Those of these sources that have a value on the node."""
+    """Return the values of these sources on the node. Sources without a value are left out."""
     return {source: value for source in sources if (value := _value_of(node, source)) is not None}
 
 
@@ -54,6 +54,6 @@ def _made(text: str, timestamp: Timestamp | None = None) -> SourceValue | None:
 
 
 def as_value(text: str) -> str | None:
-    """The text as the value of a taint: what no value has becomes ``_``. None if it is too long."""
+    """Convert a text to a taint's value, with ``_`` for invalid characters; None if it is too long."""
     value = _OTHERS.sub("_", text).lstrip("_~").rstrip("_")
     return value if len(value) <= MAX_VALUE_LENGTH else None

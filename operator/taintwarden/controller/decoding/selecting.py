@@ -1,4 +1,4 @@
-"""Which pods an object selects: its label selector, and those of topology spread constraints."""
+"""Decoders of label selectors and topology spread constraints."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,17 +8,16 @@ from taintwarden.kube.wire.kinds import SelectorObject, SpreadObject
 
 
 def label_selector(obj: SelectorObject) -> LabelSelector:
-    """``matchLabels`` and ``matchExpressions`` in one."""
+    """Return one selector for ``matchLabels`` and ``matchExpressions``."""
     exact = [Requirement(key, SelectorOperator.IN, (value,)) for key, value in obj.match_labels.items()]
     return LabelSelector((*exact, *obj.match_expressions))
 
 
 def spread(constraints: Sequence[SpreadObject], labels: Mapping[str, str]) -> tuple[SpreadConstraint, ...]:
-    """The topology spread constraints of a pod with these labels.
+    """Decode the topology spread constraints of a pod with these labels, and merge their ``matchLabelKeys``.
 
-    One without a selector counts no pods, and is left out.
-
-    Since 1.34 the API server itself merges ``matchLabelKeys`` into the selector, for pods that it creates.
+    A constraint without a selector counts no pods and is left out. Since 1.34 the API server itself merges
+    ``matchLabelKeys`` into the selector of each pod that it creates.
     """
     found = []
     for one in constraints:

@@ -1,4 +1,4 @@
-"""Times in Kubernetes objects are truncated to whole seconds, which must not cause an early eviction."""
+"""Parsers of times in Kubernetes objects, which are truncated to whole seconds: that must not evict a pod early."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,10 +7,10 @@ from taintwarden.kube.wire.kinds import Timestamp
 
 
 def moment(timestamp: Timestamp) -> float:
-    """A ``timestamp`` in seconds since the epoch.
+    """Parse a ``timestamp`` into seconds since the epoch.
 
     Raises:
-        ValueError: it is no timestamp.
+        ValueError: the timestamp is invalid.
 
     """
     if isinstance(timestamp, int):
@@ -23,12 +23,12 @@ def moment(timestamp: Timestamp) -> float:
 
 
 def latest_moment(timestamp: Timestamp) -> float:
-    """The latest moment that a ``timestamp`` can mean, by the clock that wrote it.
+    """Return the latest time that a ``timestamp`` can mean, by the clock that wrote it.
 
-    ``10:00:07Z`` was written at some time before ``10:00:08``.
+    ``10:00:07Z`` was written before ``10:00:08``.
 
     Raises:
-        ValueError: it is no timestamp.
+        ValueError: the timestamp is invalid.
 
     """
     seconds = moment(timestamp)
@@ -36,7 +36,7 @@ def latest_moment(timestamp: Timestamp) -> float:
 
 
 def readable(timestamp: Timestamp | None, read: Callable[[Timestamp], float] = latest_moment) -> float | None:
-    """The time that a ``timestamp`` of others gives; None where there is none, or what is there is no time."""
+    """Parse a ``timestamp`` that any client may have written; None if it is missing or invalid."""
     try:
         return None if timestamp is None else read(timestamp)
     except ValueError:
