@@ -4,7 +4,7 @@
   with a slow call counts as failing; with four (or one, once a hundred calls are slow) it makes no other call.
 * A lane has at most half of the slots while pods of other lanes could be evicted.
 * A lane whose calls fail waits 1 s, 2 s, 4 s and up to 30 s (2 s before a hard deadline), and makes one call per try,
-  until one succeeds. Failures of calls that were in progress at the first failure count once. Other lanes go on.
+  until one succeeds. Failures of calls that were in progress at the first failure count once. Other lanes continue.
 * All lanes wait only while the API server requests a pause, or does not renew the Lease, which no tenant can cause. A
   failed eviction affects its own lane only, since one oversized pod can make the API server answer with 500.
 """
