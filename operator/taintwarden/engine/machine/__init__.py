@@ -1,7 +1,7 @@
-"""The machine that makes every decision: in production, in simulation, in ``explain`` and in ``plan``.
+"""The machine, which makes every decision: in production, in simulation, in ``explain`` and in ``plan``.
 
-These names are all that other packages use; the other modules are private to the machine. Forbidden here: everything
-that is forbidden in the engine, and evictions outside ``Woke``.
+Other packages use only the names in ``__all__``: the modules are private. Forbidden here: everything that is forbidden
+in the engine, and evictions outside ``Woke``.
 """
 
 from taintwarden.engine.machine import commands, events

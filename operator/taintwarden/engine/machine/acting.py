@@ -1,4 +1,4 @@
-"""From due to gone: issues evictions as limits and free slots admit, and processes the API server's answers."""
+"""Dispatch of evictions: issues calls as limits and free slots admit, and processes the API server's answers."""
 
 import math
 from collections.abc import Iterator
@@ -24,18 +24,18 @@ from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"
 LONG_SECONDS = 10.0
-"""Seconds that a limit holds a pod after which the pod gives up its reservation. For a token of a rate it keeps it."""
+"""Duration of a refusal above which the pod gives up its reservation. While it waits for a token, it keeps it."""
 NO_DEVICES = "a stream about devices is disconnected"
 
 
 class Acting:
-    """Calls in progress, and the refusals of the claims that are next.
+    """Issues calls for due claims, and processes refusals and outcomes.
 
     Args:
         world: the state.
-        judging: whether decisions still stand.
+        judging: evaluates pods, and checks that decisions are still valid.
         backlog: pods that wait to be evaluated again.
-        freshness: whether the data on a pod's node is new enough.
+        freshness: checks that the data on a pod's node is new enough.
 
     """
 
@@ -45,12 +45,12 @@ class Acting:
         self._backlog = backlog
         self._freshness = freshness
         self._missing: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """UIDs of pods that count as missing without a call in progress, by until when."""
+        """UIDs of pods that count as missing without a call in progress, by the time until which they do."""
 
     # -- time -----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> Iterator[float]:
-        """Seconds until a claim of each policy may be admitted, unless something else has to change first."""
+        """Yield seconds until a claim of each policy may be admitted, unless something else has to change first."""
         slow_at = self._world.limiter.calls.next_slow_at()
         for at in (slow_at, self._missing.next_at()):
             if at is not None:
@@ -85,7 +85,7 @@ class Acting:
                 queues.make_ready(claim, pod, now, is_released=is_released)
 
     def let_time_pass(self) -> None:
-        """Reconsider what time has changed: slow calls, pods that count as missing, calls of long ago."""
+        """Process what only time has changed: slow calls, pods that count as missing, old calls."""
         now = self._world.now
         for lane in self._world.limiter.calls.let_time_pass(now.monotonic):
             self._world.queues.failing_changed(lane)
@@ -94,14 +94,14 @@ class Acting:
         self._world.evictions.forget_old(now)
 
     def _count_missing(self, evictee: Evictee, until: MonotonicTime) -> None:
-        """Count a pod as missing from its workload ``until`` then, though no call for it is in progress."""
+        """Count a pod without a call in progress as missing from its workload until this time."""
         evictee.missing_until = until
         self._missing.schedule(evictee.uid, until)
 
     def _stop_missing(self, uid: str) -> None:
-        """The pod of a call that may have had an effect is still there: it counts as missing no longer.
+        """Stop counting a pod as missing that is still there although its call may have had an effect.
 
-        No other call may have been made since, which would tell: its policy may be paused, or a limit may hold it.
+        There may have been no later call that shows this: the policy may be paused, or a limit may hold the pod.
         """
         evictee = self._world.claims.evictees.get(uid)
         if evictee is not None and evictee.missing_until is not None:
@@ -149,14 +149,14 @@ class Acting:
                 if refusal.whom is Whom.LANE:
                     world.queues.park(lane, refusal)
                     guard = world.limiter.guards.by_policy.get(claim.policy.name)
-                    if guard is not None and refusal.limit == FAILING:  # maybe for hours: its places are for others
+                    if guard is not None and refusal.limit == FAILING:  # maybe for hours: others get its reservations
                         guard.unreserve_all(pod.namespace)
                 else:
                     refused[lane.group] = refusal
         world.waiting.hold_policies(refused)
 
     def _unsure(self, claim: Claim, pod: Pod) -> Refusal | None:
-        """Why what is known is not certain enough to evict the pod; None: it is."""
+        """Why the known state is not certain enough to evict the pod; None if it is."""
         if self._world.claims.evictees[claim.uid].call is not None:
             return Refusal(VIEW, None, Whom.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
         if pending := self._backlog.pending(pod):
@@ -166,7 +166,7 @@ class Acting:
         return self._freshness.refuse(claim)
 
     def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
-        """Whether what is known of the only taints for which the pod is due may be outdated: those of a source."""
+        """True if the pod is due only because of taints of a source, which may be outdated."""
         source = self._world.source
         if source is None or not source.blind:
             return False
@@ -187,7 +187,7 @@ class Acting:
         )
 
     def _refuse(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
-        """A limit refuses it that does not concern all pods of its lane. Report once what takes longer."""
+        """Hold a claim that a limit refuses without refusing all of its lane. Longer waits are reported once."""
         world, before = self._world, claim.refusal
         is_budget, is_bounce = refusal.limit == BUDGET, refusal.limit == BOUNCE
         claim.hold(refusal, is_reported=is_budget or is_bounce)
@@ -211,7 +211,7 @@ class Acting:
             self._ask_at_next(claim, pod)
 
     def _ask_at_next(self, claim: Claim, pod: Pod) -> None:
-        """Another taint may evict the pod when its time comes, whatever refuses it now."""
+        """Check the claim again when another of its taints becomes due, whatever refuses it now."""
         now = self._world.now
         next_at = claim.grounds.next_due_at(pod.bound_at, now.wall)
         if next_at is not None:
@@ -240,19 +240,19 @@ class Acting:
         world.command(order)
 
     def _restarted(self, replacement: Replacement | None) -> Deployment | None:
-        """The Deployment to ask, with the annotation that asks it; None: the pod is evicted."""
+        """Deployment to ask, with the annotation that asks it; None if the pod is evicted."""
         if replacement is None:
             return None
         return structs.replace(replacement.deployment, restarted_at=rfc3339.until(self._world.now.wall))
 
     def _grace_of(self, claim: Claim, pod: Pod) -> int | None:
-        """Seconds that the pod gets to stop, None for its own: fewer than those if its node is removed before."""
+        """Seconds that the pod gets to stop, fewer than its own if its node is removed before; None for its own."""
         given, hard_at = claim.policy.eviction.grace_period_seconds, claim.grounds.hard_at
         left = math.inf if hard_at is None else int(hard_at - self._world.now.wall)
         return max(1, int(left)) if left + 1 < claim.grace_seconds(pod) else given
 
     def stands(self, order: commands.Evict) -> bool:
-        """Whether a call that was issued should still be made: by the same leader, for a pod that still has to leave.
+        """Return True if an issued call should still be made: the same process leads, and the pod still has to leave.
 
         Asked immediately before it is sent, since a call may wait for a connection, and a DELETE for a PATCH.
         """
@@ -270,7 +270,7 @@ class Acting:
     # -- outcomes -------------------------------------------------------------------------------------------------
 
     def settled(self, event: events.Settled) -> None:
-        """A call ended.
+        """Process the end of a call.
 
         Raises:
             ValueError: no call was in progress.
@@ -295,7 +295,7 @@ class Acting:
             self._resume(evictee, call, event)
 
     def _settle(self, evictee: Evictee, call: Call, outcome: Outcome) -> None:
-        """Settle at limits what the call reserved, and whether its pod counts as missing from now on."""
+        """Settle what the call reserved at limits, and whether its pod counts as missing from now on."""
         world, pod, row = self._world, call.order.pod, OUTCOMES[outcome]
         accepted = Settlement.ACCEPTED if outcome is Outcome.ACCEPTED else Settlement.OPEN
         world.limiter.settle(pod.uid, Settlement.STAYS if row.stays else accepted, world.now)
@@ -303,10 +303,10 @@ class Acting:
         world.queues.failing_changed((call.claim.policy.name, pod.namespace))
 
     def _note_effect(self, evictee: Evictee, outcome: Outcome, claim: Claim) -> None:
-        """A call ended, and its pod is still there: it may leave because of the call, and counts as missing until then.
+        """Count a pod as missing while it may still leave because of a call that ended.
 
-        A webhook that keeps the pod from being evicted may move it, and a Deployment that was asked for a replacement
-        removes it; a call without an answer may have been carried out.
+        A webhook that keeps the pod from being evicted may move it, a Deployment that was asked for a replacement
+        removes it, and a call without an answer may have been carried out.
         """
         now, timings, until = self._world.now.monotonic, self._world.timings, evictee.missing_until
         if outcome.row.kept_by_webhook and evictee.kept_until is None:
@@ -328,7 +328,7 @@ class Acting:
             self._judging.stay(evictee.node, evictee.uid)
 
     def _learn(self, event: events.Settled, call: Call) -> None:
-        """What the answer says of calls for other pods."""
+        """Record what the answer says of calls for other pods."""
         world, pod, now = self._world, call.order.pod, self._world.now.monotonic
         row = OUTCOMES[event.outcome]
         if row.by_budget:
@@ -342,18 +342,18 @@ class Acting:
         return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)
 
     def _end(self, evictee: Evictee, call: Call) -> None:
-        """A call ended whose pod is gone already, or terminates."""
+        """End the claims on a pod that is gone already, or terminates, when its call ends."""
         self._report_end(call)
         evictee.missing_until = None
         self._judging.end_all(evictee)
 
     def _report_end(self, call: Call) -> None:
-        """Report a pod that is gone as evicted, or as one that was gone before."""
+        """Report a pod that is gone as evicted, or as gone before its eviction."""
         if not self._judging.report_leaving(call.order.pod.uid):
             self._world.report(commands.Left(call.order.pod, call.claim.verdict))
 
     def _resume(self, evictee: Evictee, call: Call, event: events.Settled) -> None:
-        """The call did not evict the pod: every claim that still stands continues."""
+        """Continue after a call that did not evict the pod: claims that are still valid wait for their next call."""
         world, claim, state = self._world, call.claim, self._world.cluster.nodes[evictee.node]
         pod = state.pods[event.uid]
         evictee.call = None
@@ -362,7 +362,7 @@ class Acting:
         self._note_effect(evictee, event.outcome, claim)
         self._retry_later(claim, pod, event)
         world.queues.back_off(claim)
-        # What the claims are by now: some may have been withdrawn meanwhile.
+        # Claims may have lost their reason during the call.
         self._judging.judge(state, pod)
         is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
         if is_retried and event.outcome not in (Outcome.NOT_SENT, Outcome.ASKED):
@@ -371,9 +371,9 @@ class Acting:
             world.report(commands.Hindered(pod, claim.verdict, *details))
 
     def _note_replacement(self, call: Call, event: events.Settled) -> None:
-        """Note that a Deployment was asked for a replacement, or that it refuses. There is one such request for a pod.
+        """Record that a Deployment was asked for a replacement, or refuses. It is asked once for each pod.
 
-        A request without an answer counts as one that was carried out.
+        A request without an answer counts as carried out.
         """
         replacements, pod, deployment = self._world.limiter.replacements, call.order.pod, call.order.deployment
         if deployment is None or event.outcome in (Outcome.NOT_SENT, Outcome.THROTTLED):
@@ -389,7 +389,7 @@ class Acting:
     # -- accepted evictions ---------------------------------------------------------------------------------------
 
     def _check(self, claim: Claim) -> None:
-        """Read a pod whose eviction was accepted and that the stream does not show to leave."""
+        """Read a pod whose eviction was accepted but that the stream does not show leaving."""
         world = self._world
         evictee, delay = world.claims.evictees[claim.uid], world.timings.check_accepted
         pod = world.cluster.pod(claim.node, claim.uid)
@@ -400,7 +400,7 @@ class Acting:
         world.queues.expect_leaving(claim, later(world.now.monotonic, delay))
 
     def checked(self, uid: str, *, runs: bool | None) -> None:
-        """A pod whose eviction was accepted was read. If it runs, it is due again after a while."""
+        """Process the read of a pod whose eviction was accepted. If the pod runs, it is due again after a while."""
         world = self._world
         evictee = world.claims.evictees.get(uid)
         if runs is None or evictee is None or evictee.call is None or not evictee.call.is_answered:
@@ -408,14 +408,14 @@ class Acting:
         pod = world.cluster.pod(evictee.node, uid)
         if pod is None:
             return
-        if not runs:  # the stream is behind, and shows it later
+        if not runs:  # the stream is behind the read
             self._judging.report_leaving(uid)
             world.limiter.guards.gone(pod, world.now)
-        elif evictee.checks:  # else the read began before the last call
+        elif evictee.checks:  # otherwise the read began before the last call
             self._resume(evictee, evictee.call, events.Settled(uid, Outcome.WITHOUT_EFFECT))
 
     def _retry_later(self, claim: Claim, pod: Pod, event: events.Settled) -> None:
-        """After an answer for the pod alone it waits; otherwise its lane does, or all do."""
+        """Set the time of the next call. If the answer concerns more than this pod, its lane or all calls wait."""
         now, retry_at = self._world.now.monotonic, self._world.now.monotonic
         back_off = self._world.timings.back_off[event.outcome]
         if back_off[1]:
@@ -433,5 +433,5 @@ class Acting:
 
 
 def _call_key(uid: str) -> str:
-    """The key of a refusal, shared by the claims on a pod for which a call is in progress."""
+    """Key of the refusal that claims on a pod share while a call for it is in progress."""
     return f"call/{uid}"

@@ -1,4 +1,4 @@
-"""What other packages may read of a claim: a frozen value, created on request."""
+"""Read access to claims for other packages: frozen values, created on request."""
 
 import msgspec
 from msgspec.structs import replace
@@ -17,41 +17,41 @@ SETTLING = "the guard waits for the rest of the wave (settleSeconds)"
 
 
 class ClaimView(msgspec.Struct, frozen=True):
-    """One policy evicts one pod: when, why, and the phase of that."""
+    """Decision of one policy to evict one pod: when, why, and its phase."""
 
     pod: Pod
     verdict: TaintVerdict
     due_at: WallTime
     phase: Phase
     limit: str = ""
-    """The limit that refuses it now."""
+    """Limit that refuses it now; empty if none does."""
     until: MonotonicTime | None = None
-    """When that limit may admit it, if known."""
+    """Time at which that limit may admit it, if known."""
     detail: str = ""
-    """The message of the limit or the API server."""
+    """Message of the limit or the API server."""
     budgets: tuple[str, ...] = ()
     """``namespace/name`` of the PodDisruptionBudgets that block it."""
     outcome: Outcome | None = None
-    """The outcome of the last call, if that did not evict the pod."""
+    """Outcome of the last call, if that did not evict the pod."""
     attempts: int = 0
-    """Calls that did not evict the pod."""
+    """Number of calls that did not evict the pod."""
     grounds: Grounds | None = None
     deployment: str = ""
-    """The Deployment that is asked for a replacement first, or was; empty: the pod is evicted."""
+    """Deployment that is or was asked for a replacement first; empty if the pod is evicted."""
 
     @property
     def policy(self) -> Policy:
-        """The policy that evicts the pod."""
+        """Policy that evicts the pod."""
         return self.verdict.policy
 
     @property
     def failed(self) -> Outcome | None:
-        """How the last call ended, if the pod waits for the next one, or for its answer."""
+        """Outcome of the last call, while the pod waits for the next one or for its answer; otherwise None."""
         return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
 
 class ClaimViews:
-    """Makes views of claims.
+    """Creates views of claims.
 
     Args:
         world: the state.
@@ -62,19 +62,19 @@ class ClaimViews:
         self._world = world
 
     def of(self, evictee: Evictee) -> tuple[ClaimView, ...]:
-        """Of all claims on a pod: enforced ones first, then the earliest deadline."""
+        """Views of all claims on a pod: enforced ones first, then the earliest deadline."""
         standing = [claim for claim in evictee.claims if self.is_standing(claim)]
         ordered = sorted(standing, key=lambda one: (not one.is_enforced, one.due_at, one.key))
         return tuple(view for claim in ordered if (view := self.view(claim)) is not None)
 
     def is_standing(self, claim: Claim) -> bool:
-        """Whether its pod still has to leave: a call may have lost its reason since it was made."""
+        """True if the pod still has to leave. A call may have lost its reason since it was issued."""
         if claim.phase in (Phase.IN_FLIGHT, Phase.ACCEPTED):
             return self._world.grounds_of(claim) is not None
         return claim.phase is not Phase.ENDED
 
     def view(self, claim: Claim) -> ClaimView | None:
-        """Of one claim; None if its pod is not known, as of one that is gone while its call is in progress."""
+        """View of a claim; None if its pod is not known, such as a pod that was deleted during its call."""
         pod = self._world.cluster.pod(claim.node, claim.uid)
         if pod is None:
             return None
@@ -101,7 +101,7 @@ class ClaimViews:
         return "" if found is None else found.deployment.name
 
     def holding(self, claim: Claim) -> Refusal | None:
-        """What refuses a due claim, and until when; None if nothing does. The first second of a call is no limit."""
+        """Refusal of a due claim; None if nothing refuses it. A call in its first second has an empty limit."""
         phase = claim.phase
         if phase is Phase.IN_FLIGHT:
             return self._unanswered(claim)
@@ -127,14 +127,14 @@ class ClaimViews:
         return Refusal(FAILING if is_slow else "", detail=f"requested at {asked_at}, the API server has not answered")
 
     def _settling(self, claim: Claim) -> Refusal:
-        """The wave of a due claim may still grow; its guard may hold it by now."""
+        """Refusal of a due claim whose wave may still grow. Its guard may hold it by now."""
         guard = self._world.limiter.guards.by_policy.get(claim.policy.name)
         pod = self._world.cluster.pod(claim.node, claim.uid)
         is_held = guard is not None and pod is not None and guard.holds(pod.namespace)
         return Refusal(GUARD) if is_held else Refusal(GUARD, claim.settles_at, detail=SETTLING, is_brief=True)
 
     def budgets(self, claim: Claim, pod: Pod) -> list[str]:
-        """The budgets that block a due pod, by their status or by an answer of the API server."""
+        """Budgets that block a due pod, by their status or in an answer of the API server."""
         limit = claim.refusal.limit if claim.refusal is not None else ""
         blocked = claim.phase is Phase.BLOCKED and limit == BUDGET
         asked = claim.failed is not None and claim.failed.row.by_budget

@@ -1,7 +1,7 @@
-"""Which policies evict which pods, and the phase of each of these claims.
+"""Claims: which policies evict which pods, and the phase of each decision.
 
 A pod has one claim for each policy that evicts it. Each claim waits in a lane of its own policy and is subject to the
-limits of that policy. The first claim that is admitted evicts the pod, and the others end with it.
+limits of that policy. The first claim that all limits admit evicts the pod, and the other claims end with it.
 
 ============ ================================================= ====================================================
 phase        enters when                                       leaves when
@@ -18,8 +18,8 @@ PAUSED       a verdict of a paused policy                      the policy is res
 ENDED        the pod is gone, or no longer has to leave
 ============ ================================================= ====================================================
 
-A claim keeps what happened: its phase, its call, what limits answered last. What is true (which taints evict the pod,
-since when a budget blocks it, whether a person released it) is asked at the moment when it matters.
+A claim stores what happened: its phase, its call, the last answers of limits. Facts about the present (which taints
+evict the pod, since when a budget blocks it, whether a person released it) are computed when they are needed.
 """
 
 from enum import IntEnum, auto
@@ -36,7 +36,7 @@ from taintwarden.engine.outcomes import Outcome
 
 
 class Phase(IntEnum):
-    """The phase of a claim: see the table above. An integer, since phases are looked up for every pod."""
+    """Phase of a claim, see the table above. An integer, since phases are looked up for every pod."""
 
     WAITING = auto()
     SETTLING = auto()
@@ -51,9 +51,9 @@ class Phase(IntEnum):
 
 
 _RESTS = (Phase.WAITING, Phase.PAUSED)
-"""Where a claim begins, and begins again: until its deadline, or for as long as its policy does not act."""
+"""Phases in which a claim begins or restarts: until its deadline, or while its policy is paused."""
 QUEUED = (Phase.WAITING, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.BLOCKED)
-"""No call was made yet: a claim in these phases may start again, or end, at any moment."""
+"""Phases without a call in progress. A claim in them may restart or end at any moment."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (*_RESTS, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.ENDED),
     Phase.SETTLING: (*_RESTS, Phase.READY, Phase.ENDED),
@@ -69,52 +69,52 @@ TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
 
 
 class Claim(msgspec.Struct, eq=False, gc=False):
-    """One policy evicts one pod. Only :class:`~.queues.Queues` changes its phase."""
+    """Decision of one policy to evict one pod. Only :class:`~.queues.Queues` changes its phase."""
 
     key: str
-    """UID and policy."""
+    """UID of the pod, a slash, and the name of the policy."""
     uid: str
     node: str
     grounds: Grounds
     verdict: TaintVerdict
-    """The one that sets the deadline."""
+    """Verdict that sets the deadline."""
     due_at: WallTime
     version: int
-    """The pod's resourceVersion at its first evaluation: its node has to be known as of then."""
+    """resourceVersion of the pod at its first evaluation. Its node has to be known up to this version."""
     phase: Phase = Phase.WAITING
     announced_in: int | None = None
-    """The term of the leader that reported that the pod will be evicted at ``due_at``."""
+    """Term of the leader that announced an eviction at ``due_at``; None if none did."""
     is_reported: bool = False
-    """It was reported what delays the eviction."""
+    """True if it was reported what delays the eviction."""
     settles_at: MonotonicTime = MonotonicTime(0.0)
-    """When its wave is complete."""
+    """Time at which its wave is complete."""
     retry_at: MonotonicTime = MonotonicTime(0.0)
-    """When it may be called again."""
+    """Earliest time of its next call."""
     attempts: int = 0
-    """Calls that did not evict the pod."""
+    """Number of calls that did not evict the pod."""
     outcome: Outcome | None = None
-    """Of the last call that did not evict the pod."""
+    """Outcome of the last call that did not evict the pod."""
     ready_since: MonotonicTime | None = None
-    """When it became due: no later read of its node and no retry changes that."""
+    """Time at which it became due. Reads of its node and retries do not change it."""
     failing_since: MonotonicTime | None = None
-    """When calls for it began to fail, other than by a budget."""
+    """Time at which calls for it began to fail, other than by a budget."""
     refusal: Refusal | None = None
-    """Why it waits, if nothing keeps its whole policy or lane: a limit, or the answer to its last call."""
+    """Why it waits, if its whole policy or lane does not: the refusal of a limit, or the answer to its last call."""
     budget_refused_at: MonotonicTime | None = None
-    """When a budget first refused it, or the API server because of one."""
+    """Time at which a budget first refused it, by its status or in an answer of the API server."""
     waited_for: str = ""
-    """The limit to report on admission: the last one that is not over in a moment."""
+    """Limit to report on admission: the last one whose refusal was not brief."""
 
     @classmethod
     def of(cls, pod: Pod, grounds: Grounds, settles_at: MonotonicTime) -> "Claim":
-        """A claim of a policy on a pod."""
+        """Create a claim of a policy on a pod."""
         due_at, verdict = grounds.first(pod.bound_at)
         key = f"{pod.uid}/{grounds.policy.name}"
         return cls(key, pod.uid, pod.node, grounds, verdict, due_at, pod.resource_version, settles_at=settles_at)
 
     @property
     def not_before(self) -> MonotonicTime:
-        """When it may be admitted at the earliest."""
+        """Earliest time at which it may be admitted."""
         return max(self.settles_at, self.retry_at)
 
     @property
@@ -124,39 +124,39 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
     @property
     def rests(self) -> Phase:
-        """The phase in which it begins."""
+        """Phase in which it begins or restarts."""
         return Phase.PAUSED if self.grounds.policy.mode is Mode.PAUSED else Phase.WAITING
 
     @property
     def is_enforced(self) -> bool:
-        """Whether the pod is evicted because of it."""
+        """True if its policy enforces, so that the pod is evicted."""
         return self.grounds.policy.mode is Mode.ENFORCE
 
     @property
     def was_expected(self) -> bool:
-        """Whether it was reported that the pod is to be evicted."""
+        """True if it was reported that the pod is to be evicted."""
         return self.announced_in is not None or self.is_reported or self.phase is Phase.REHEARSED
 
     @property
     def failed(self) -> Outcome | None:
-        """How the last call ended, if the pod waits for the next one, or for its answer."""
+        """Outcome of the last call, while the pod waits for the next one or for its answer; otherwise None."""
         return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
     def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
-        """Since when ``limit`` delays it: since it was due; an outcome of calls, since they began to fail."""
+        """Time since which ``limit`` delays it: since it was due, or since calls failed if that is the limit."""
         failing = self.failing_since if limit == FAILING else None
         since = self.ready_since if failing is None else failing
         return now if since is None else since
 
     def grace_seconds(self, pod: Pod) -> int:
-        """How long the pod may take to stop."""
+        """Seconds that the pod may take to stop."""
         given = self.policy.eviction.grace_period_seconds
         return pod.shared.grace_seconds if given is None else given
 
     def decide(self, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> bool:
-        """The pod was evaluated again. Returns whether its deadline or its policy changed.
+        """Store the result of a new evaluation. Returns True if its deadline or its policy changed.
 
-        One that becomes due earlier than before is part of a new wave, which has to be complete first.
+        A claim that becomes due earlier than before is part of a new wave, which has to be complete first.
         """
         due_at, verdict = grounds.first(pod.bound_at)
         before = self.grounds
@@ -171,51 +171,51 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         return changed
 
     def move(self, node: str) -> None:
-        """The pod is on another node than before, after a restore of etcd."""
+        """Move to another node, after a restore of etcd."""
         self.node = node
 
     def rest(self) -> None:
-        """The policy does not act, so no eviction is expected any more."""
+        """Expect no eviction any more, since the policy is paused."""
         self._begin_again()
         self.announced_in, self.is_reported = None, False
 
     def settle(self, until: MonotonicTime) -> None:
-        """Make no call before its wave is complete."""
+        """Allow no call before ``until``, when its wave is complete."""
         self.settles_at = max(self.settles_at, until)
 
     def become_ready(self, now: MonotonicTime) -> None:
-        """It is due, or may be tried again."""
+        """Record that it is due, or may be called again."""
         if self.ready_since is None:
             self.ready_since = now
 
     def _begin_again(self) -> None:
-        """It has waited for nothing yet."""
+        """Reset since when, and for what, it waits."""
         self.ready_since, self.failing_since, self.waited_for = None, None, ""
 
     def hold_by_budget(self, now: MonotonicTime) -> None:
-        """A budget refuses it."""
+        """Record that a budget refuses it."""
         if self.budget_refused_at is None:
             self.budget_refused_at = now
 
     def change_pod(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
-        """The pod differs from before: since then its budgets had refused it; None: they would have admitted it."""
+        """Record that the pod changed. Budgets refused its old version since ``refused_since``; None: they did not."""
         if self.budget_refused_at is not None:
             self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
 
     def hold(self, refusal: Refusal, *, is_reported: bool) -> None:
-        """A limit refuses it."""
+        """Record that a limit refuses it."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
-        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most reads of nodes take a moment
+        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most reads of nodes are brief
             self.waited_for = refusal.limit
 
     def retry(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
-        """The call was not made, or did not evict the pod: make the next one at ``retry_at`` at the earliest."""
+        """Allow the next call at ``retry_at``, since the last one was not made or did not evict the pod."""
         self.retry_at = retry_at
         self.refusal = Refusal(limit_of(outcome), retry_at, Whom.PODS, detail=message or outcome.row.why)
 
     def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:
-        """A call was made, and did not evict the pod."""
+        """Record a call that did not evict the pod."""
         self.attempts += 1
         self.retry(outcome, message, retry_at)
         self.become_ready(now)  # its deadline may have changed during the call
@@ -234,7 +234,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
     @property
     def is_answered(self) -> bool:
-        """Whether it has ended; the watch has yet to report that the pod is gone."""
+        """True if the call has ended. The stream has yet to show that the pod is gone."""
         return self.claim.phase is not Phase.IN_FLIGHT
 
 
@@ -244,23 +244,23 @@ class Evictee(msgspec.Struct, eq=False, gc=False):
     uid: str
     node: str
     claims: tuple[Claim, ...] = ()
-    """One for each policy. There is rarely more than one, and a tuple of one is the smallest collection."""
+    """One claim for each policy. There is rarely more than one, and a tuple of one is the smallest collection."""
     call: Call | None = None
     missing_until: MonotonicTime | None = None
-    """Until when it counts as missing from its workload although no call is in progress; None: it does not."""
+    """Time until which it counts as missing from its workload without a call in progress; None if it does not."""
     kept_until: MonotonicTime | None = None
-    """The same, since an admission webhook kept it from being evicted for the first time; None: none has."""
+    """Time until which it counts as missing because a webhook prevented its eviction; None if none has."""
     checks: int = 0
-    """Reads since its eviction was accepted."""
+    """Number of reads since its eviction was accepted."""
 
     def move(self, node: str) -> None:
-        """The pod is on another node, and so are the claims that remain."""
+        """Move to another node, with the remaining claims."""
         self.node = node
         for claim in self.claims:
             claim.move(node)
 
     def claim_of(self, policy: str) -> Claim | None:
-        """The claim of a policy."""
+        """Claim of a policy; None if it has none."""
         for claim in self.claims:
             if claim.grounds.policy.name == policy:
                 return claim
@@ -272,47 +272,47 @@ class Claims:
 
     def __init__(self) -> None:
         self.evictees: dict[str, Evictee] = {}
-        """By the pod's UID."""
+        """Evictees by the UIDs of their pods."""
 
     def get(self, key: str) -> Claim | None:
-        """The claim with this key, if it has not ended."""
+        """Claim with this key; None if it has ended."""
         uid, _, policy = key.partition("/")
         evictee = self.evictees.get(uid)
         return None if evictee is None else evictee.claim_of(policy)
 
     def evictee(self, pod: Pod) -> Evictee:
-        """The pod's evictee, which is created if there is none."""
+        """Evictee of a pod, created if there is none."""
         found = self.evictees.get(pod.uid)
         if found is None:
             found = self.evictees[pod.uid] = Evictee(pod.uid, pod.node)
         return found
 
     def of(self, uid: str) -> tuple[Claim, ...]:
-        """The claims on a pod."""
+        """Claims on a pod."""
         evictee = self.evictees.get(uid)
         return () if evictee is None else evictee.claims
 
     def add(self, evictee: Evictee, claim: Claim) -> None:
-        """Another policy evicts the pod."""
+        """Add the claim of another policy on the pod."""
         evictee.claims = (*evictee.claims, claim)
 
     def remove(self, claim: Claim) -> None:
-        """A claim has ended."""
+        """Remove a claim that has ended."""
         evictee = self.evictees[claim.uid]
         evictee.claims = tuple([one for one in evictee.claims if one is not claim])
         if not evictee.claims and evictee.missing_until is not None:
-            evictee.missing_until = evictee.kept_until  # a webhook may move a pod that may stay, too
+            evictee.missing_until = evictee.kept_until  # a webhook may move even a pod that no policy evicts
         self.drop(claim.uid)
 
     def drop(self, uid: str) -> None:
-        """Forget the evictee if nothing is known of it any more: no claim, no call, and it counts as no missing pod."""
+        """Drop the evictee if it has no claim and no call, and does not count as missing."""
         evictee = self.evictees.get(uid)
         if evictee is not None and not evictee.claims and evictee.call is None and evictee.missing_until is None:
             del self.evictees[uid]
 
 
 def limit_of(outcome: Outcome) -> str:
-    """The limit that an outcome of a call stands for."""
+    """Limit to report for the outcome of a call."""
     if outcome.row.by_budget:
         return BUDGET
     if outcome is Outcome.NOT_SENT:
@@ -325,7 +325,7 @@ def limit_of(outcome: Outcome) -> str:
 def retry_delay(bounds: tuple[float, float], attempts: int, name: str) -> float:
     """Seconds until the next retry, doubling from the first to the longest, with up to 20% jitter each way.
 
-    The jitter is derived from the name and is not random, so that one history of events has one trace.
+    The jitter is derived from the name, so that one history of events has one trace.
     """
     first, longest = bounds
     delay = min(longest, first * 2.0 ** min(attempts - 1, 16))

@@ -1,4 +1,4 @@
-"""What is known of the cluster: nodes with their taints' histories, and the pods on them."""
+"""Nodes with the histories of their taints, and the pods on them."""
 
 import math
 from collections import Counter
@@ -11,38 +11,36 @@ from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodCla
 from taintwarden.engine.tally import Tally
 
 Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
-"""What verdicts on a node depend on: all tolerations, the policies, the grace if a policy reclaims its nodes, how long
-a pod is protected, and its devices.
-"""
+"""Key of verdicts on a node: tolerations, policies, grace (0 if no policy needs it), protected seconds, devices."""
 
 Judged = tuple[tuple[TaintVerdict, ...], tuple[Grounds, ...]]
 """Verdicts on a class of pods, and why policies evict such pods, now or later."""
 
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
-"""The taints of a node that does not work. Kubernetes replaces one by the other while it stays so."""
+"""Taints of a node that does not work. Kubernetes replaces one by the other, so both share a history."""
 
 TimedTaints = tuple[tuple[Taint, float | None], ...]
 
 
 class TaintsBeside(Protocol):
-    """The taints beside those of a node that concern pods on it, as a source of taints knows them."""
+    """Taints of the pods on a node beside those of the node, from a source of taints."""
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
-        """All of them, with their histories."""
+        """All these taints, with their histories."""
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
-        """Those that concern pods of a class: a node may have a device for each pod."""
+        """Those that concern pods of a class. A node may have a device for each pod."""
 
     def awaited(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
-        """The histories of taints that are not known yet, as far as these policies may act on them."""
+        """Histories of taints that are not known yet, as far as these policies may act on them."""
 
     def lose(self) -> bool:
-        """They are not known any more; their histories wait until they are. Returns whether there were any."""
+        """Mark the taints as not known; their histories are kept until they are. Returns True if there were any."""
 
 
 class NodeState:
-    """A node, the pods bound to it, and what was computed from both. ``node`` is None while only pods refer to it."""
+    """A node, the pods bound to it, and results computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
         "alike",
@@ -69,40 +67,40 @@ class NodeState:
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
         self.beside: TaintsBeside | None = None
-        """The taints of its pods that are not its own; None: no source has brought any."""
+        """Taints of its pods beside its own; None if no source has provided any."""
         self.concerned: tuple[Policy, ...] = ()
-        """The policies whose nodeSelector selects this node, also if it opts out: its history is kept for them."""
+        """Policies whose nodeSelector selects the node, even if it opts out. Its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
-        """The policies that select this node; None: to be computed again."""
+        """Policies that act on the node; None until they are computed again."""
         self.judged: dict[PodClass, Judged] = {}
         self.alike: dict[Alike, Judged] = {}
-        """The verdicts on all classes that do not differ in what verdicts depend on."""
+        """Verdicts shared by all classes that do not differ in the key."""
         self.population: Tally[str] = Tally()
-        """Policy -> how many pods it may evict here."""
+        """Policy -> number of pods that it may evict here."""
         self.staying: Counter[tuple[str, str]] | None = None
-        """By policy and reason, how many of its pods stay although it has a taint; None: to be counted again."""
+        """Pods that stay although the node has a taint, by policy and reason; None until they are counted again."""
         self.confirmed_version = -1
-        """The node is known as it was when pods had this resourceVersion."""
+        """Pods up to this resourceVersion may be evicted by what is known of the node: a read has confirmed it."""
         self.confirmed_at = MonotonicTime(-math.inf)
-        """A read of the node at this time found what the stream had delivered."""
+        """Time of the last read that found the version which the stream had delivered."""
         self.awaited_version = -1
-        """A read found this version, which the stream has yet to deliver."""
+        """Version that a read found and that the stream has yet to deliver; -1 if there is none."""
         self.unreadable_from: float | None = None
-        """Since when the newest version of the node cannot be decoded; None: it can."""
+        """Time since which the newest version of the node cannot be decoded; None if it can."""
         self.reported_invalid: dict[str, str] = {}
 
     @property
     def labels(self) -> dict[str, str]:
-        """The node's labels; none while only pods refer to it."""
+        """Labels of the node; empty while only pods refer to it."""
         return self.node.labels if self.node is not None else {}
 
     @property
     def do_not_evict(self) -> bool:
-        """Whether the node opts out of evictions."""
+        """True if the node opts out of evictions."""
         return self.node is not None and self.node.do_not_evict
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
-        """The taints of the node and of its pods, with their histories."""
+        """Taints of the node and of its pods, with their histories."""
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
@@ -110,14 +108,14 @@ class NodeState:
                 yield from self.beside.taints()
 
     def history(self, name: str) -> TaintHistory | None:
-        """The history of a taint of the node or of its pods, by its name; None: it is not there."""
+        """History of a taint of the node or of its pods, by its name; None if there is no such taint."""
         found = self.histories.get(name)
         if found is None and self.beside is not None:
             found = next((history for taint, history in self.beside.taints() if history_name(taint) == name), None)
         return found
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
-        """What of these concerns pods of a class."""
+        """Taints of the node and of its pods that concern pods of a class."""
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield Concern(taint, self.histories[history_name(taint)])
@@ -126,13 +124,13 @@ class NodeState:
 
     @property
     def is_tainted(self) -> bool:
-        """Whether there may be any."""
+        """True if the node or its pods may have taints."""
         return self.node is not None and bool(self.node.taints or self.beside is not None)
 
     def is_heartbeat(self, node: Node) -> bool:
-        """Whether no relevant field of the same node differs: most updates of a node change only its status.
+        """True if this version of the node differs in no relevant field. Most updates of a node change only its status.
 
-        Some writers renew the times of taints with each report.
+        Times of taints are not relevant, since some writers renew them with each report.
         """
         known = self.node
         return (
@@ -144,7 +142,7 @@ class NodeState:
         )
 
     def beat(self, node: Node, now: float) -> None:
-        """Store a version in which only what does not matter differs, and the newest times of its taints."""
+        """Store a version that differs in no relevant field, and the newest times of its taints."""
         if self.node is not None and self.node.taints != node.taints:
             for taint, stamp in node.taints:
                 name = history_name(taint)
@@ -157,15 +155,15 @@ class NodeState:
         """Store the node's newest state and extend the histories.
 
         Args:
-            node: as it is stored.
+            node: its newest version.
             now: seconds since the epoch.
-            seen_until: when what was known of the node was certainly true last: ``now`` while it is watched.
-            gap: changes since then may be missing, so a later ``timeAdded`` means that the taint was added again, and
-                the annotation may contain what another leader saw meanwhile. Otherwise the annotation is read once,
-                when the node is first seen: from then on memory is newer.
+            seen_until: last time at which the known version was certainly the newest: ``now`` while it is watched.
+            gap: True if changes since then may be missing. A later ``timeAdded`` then means that the taint was added
+                again, and the annotation may contain what another leader saw meanwhile. Without a gap the annotation
+                is read only when the node is first seen: from then on memory is newer.
 
         Returns:
-            The histories of the annotation, if it was read; and what of it could not be read, and why.
+            The histories of the annotation, if it was read, and the faults found in it.
 
         """
         faults: list[str] = []
@@ -189,12 +187,12 @@ class NodeState:
         return stored, faults
 
     def forget_verdicts(self) -> None:
-        """The taints, policies or tolerations changed."""
+        """Drop the verdicts, since taints, policies or tolerations changed."""
         self.judged.clear()
         self.alike.clear()
 
     def history_text(self) -> str:
-        """The text that the annotation should have: the taints that a policy acts on."""
+        """Content that the annotation should have: the histories of taints that a policy acts on."""
         selected = {
             history_name(taint): history
             for taint, history in self.taints()
@@ -205,28 +203,28 @@ class NodeState:
 
 
 class Cluster:
-    """All nodes, and how many pods there are of each class, and of each namespace on each node."""
+    """All nodes, and the numbers of pods by class, and by namespace and node."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.classes: Tally[PodClass] = Tally()
         self.namespaces: dict[str, Tally[str]] = {}
-        """Namespace -> how many of its pods each node has."""
+        """Namespace -> number of its pods on each node."""
 
     def state(self, name: str) -> NodeState:
-        """The node of this name, which is created if it is not known."""
+        """State of the node of this name, created if there is none."""
         state = self.nodes.get(name)
         if state is None:
             state = self.nodes[name] = NodeState(name)
         return state
 
     def labels(self, name: str) -> dict[str, str]:
-        """The labels of a node; none if it is not known."""
+        """Labels of a node; empty if it is not known."""
         state = self.nodes.get(name)
         return state.labels if state is not None else {}
 
     def pod(self, node: str, uid: str) -> Pod | None:
-        """The current pod; None if it is no longer on its node."""
+        """Current version of a pod; None if it is no longer on its node."""
         state = self.nodes.get(node)
         return None if state is None else state.pods.get(uid)
 
@@ -242,7 +240,7 @@ class Cluster:
                 self._discount(state, known)
 
     def remove(self, node: str, uid: str) -> Pod | None:
-        """Remove a pod. Returns what was known of it."""
+        """Remove a pod. Returns its last version, if it was known."""
         state = self.nodes.get(node)
         if state is None:
             return None
@@ -259,12 +257,12 @@ class Cluster:
         if not self.namespaces[pod.namespace]:
             del self.namespaces[pod.namespace]
         if pod.shared in state.judged and all(one.shared is not pod.shared for one in state.pods.values()):
-            # Every run of a Job is a class of its own: a node would collect them until its taints change.
+            # Every run of a Job is a class of its own. The node would collect classes until its taints change.
             del state.judged[pod.shared]
-            state.alike.clear()  # which holds its tolerations
+            state.alike.clear()  # its keys hold the tolerations of the class
 
     def replace(self, name: str) -> NodeState:
-        """A node is gone, or another one has its name: only the pods of the old one remain in the new state."""
+        """Create a new state for a node that is gone or has a new UID. Only the pods of the old one remain."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
         new.pods, new.beside, new.population = old.pods, old.beside, old.population
@@ -274,9 +272,9 @@ class Cluster:
 
 
 def history_name(taint: Taint) -> str:
-    """The name of a taint's history: the key and effect, without the value; and its device or source, if it has one.
+    """Name of a taint's history: key and effect without the value, and the device or source if the taint has one.
 
-    The two taints of a node that does not work are one.
+    The two taints of a node that does not work share a name.
     """
     name = f"{_ONE_CONDITION.get(taint.key, taint.key)}:{taint.effect}"
     if taint.origin is not None:
@@ -285,12 +283,12 @@ def history_name(taint: Taint) -> str:
 
 
 def are_alike(one: TimedTaints, other: TimedTaints) -> bool:
-    """Whether they differ only in their times."""
+    """True if the taints differ only in their times."""
     return one == other or [taint for taint, _ in one] == [taint for taint, _ in other]
 
 
 def _read(text: str, now: float) -> tuple[dict[str, TaintHistory], list[str]]:
-    """The histories of an annotation, and its faults."""
+    """Histories of an annotation, and its faults."""
     found, faults = read_histories(text)
     believed = until_now(found, now)
     if believed != found:

@@ -1,7 +1,7 @@
-"""The commands of the machine: orders, which the loop carries out, and notices, which are only reported.
+"""Commands of the machine: orders, which the loop carries out, and notices, which are only reported.
 
-Those about one pod are not tracked by the garbage collector: a wave has one of each for every pod, and none is part of
-a cycle.
+The garbage collector does not track commands about one pod: a wave has one of each kind for every pod, and none is part
+of a cycle.
 """
 
 import msgspec
@@ -14,12 +14,12 @@ from taintwarden.engine.outcomes import Outcome
 
 
 class Evict(msgspec.Struct, frozen=True, gc=False):
-    """Evict ``pod``, with its UID as precondition; answered by :class:`~.events.Settled`.
+    """Evict ``pod``, with its UID as precondition. Answered by :class:`~.events.Settled`.
 
-    ``delete`` uses DELETE instead of the Eviction API, in spite of ``past_budgets``: the PodDisruptionBudgets
-    (namespace/name) that do not allow it. ``grace_period_seconds`` None keeps the pod's own. ``as_seen``: only if the
-    pod has not changed since: it was not Ready, so its workload loses nothing by it. ``deployment``: ask it for a
-    replacement instead, after which it removes the pod itself.
+    ``delete``: use DELETE instead of the Eviction API, in spite of ``past_budgets``, the PodDisruptionBudgets
+    (namespace/name) that do not allow it. ``grace_period_seconds``: None keeps the pod's own. ``as_seen``: only if the
+    pod has not changed since it was seen not Ready, so that its workload loses nothing. ``deployment``: ask this
+    Deployment for a replacement instead, after which it removes the pod itself.
     """
 
     pod: Pod
@@ -33,13 +33,13 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
 
 
 class CheckPod(msgspec.Struct, frozen=True):
-    """Read this pod, whose eviction was accepted and whose end the stream has not shown. Answered by ``PodChecked``."""
+    """Read a pod whose eviction was accepted but that the stream does not show leaving. Answered by ``PodChecked``."""
 
     pod: Pod
 
 
 class CheckNode(msgspec.Struct, frozen=True):
-    """Read this node: due pods wait until the stream has delivered what is there. Answered by ``NodeChecked``."""
+    """Read a node. Due pods wait until the stream has delivered what the read found. Answered by ``NodeChecked``."""
 
     name: str
 
@@ -56,8 +56,7 @@ class FindWriter(msgspec.Struct, frozen=True):
 class SaveHistory(msgspec.Struct, frozen=True):
     """Write ``text`` into the node's taint-history annotation (empty: remove it). Answered by ``Written``.
 
-    ``version`` is the resourceVersion of the object on which the decision is based, and has to be that of the stored
-    one.
+    ``version`` is the resourceVersion of the node on which the decision is based. The write fails if it has changed.
     """
 
     node: str
@@ -74,7 +73,7 @@ class SaveGuard(msgspec.Struct, frozen=True):
 
 
 class SavePlaces(msgspec.Struct, frozen=True):
-    """Write the nodes that may lose pods into the policy's status, before they do. Answered by ``Written``."""
+    """Write the nodes that may lose pods into the policy's status, before pods leave. Answered by ``Written``."""
 
     policy: Policy
     places: tuple[Place, ...]
@@ -101,9 +100,10 @@ class SaveCondition(msgspec.Struct, frozen=True, eq=False):
 
 
 class ClearGuardReset(msgspec.Struct, frozen=True, eq=False):
-    """Remove the annotation that requests a reset of the guard: who removed it grants it, once.
+    """Remove the annotation that requests a reset of the guard. The process that removed it grants it, once.
 
-    None equals another: a request that comes while one is removed is one more, and would stay for the next leader.
+    No two of them are equal: a request made while another is being removed has to be removed, too, or it would stay for
+    the next leader.
     """
 
     policy: Policy
@@ -156,7 +156,7 @@ class Evicted(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplacementAsked(msgspec.Struct, frozen=True, gc=False):
-    """Notice: a Deployment was asked to start the pod's replacement. The pod is evicted ``until`` then if it runs."""
+    """Notice: a Deployment was asked to start the pod's replacement. If the pod runs at ``until``, it is evicted."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -165,7 +165,7 @@ class ReplacementAsked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Hindered(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the call did not evict the pod; it is retried at ``retry_at`` if the pod still has to leave."""
+    """Notice: the call did not evict the pod. It is retried at ``retry_at`` if the pod still has to leave."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -185,7 +185,8 @@ class Left(msgspec.Struct, frozen=True, gc=False):
 class InvalidValue(msgspec.Struct, frozen=True):
     """Notice: a taint's value cannot be compared, which affects pods on the node.
 
-    ``verdict``: on some of them. ``held``: it evicts no pod, or its last valid value decides.
+    ``verdict``: the one on some of these pods. ``held``: True if the value evicts no pod, or the last valid one
+    decides.
     """
 
     node: str
@@ -197,9 +198,9 @@ class InvalidValue(msgspec.Struct, frozen=True):
 class Held(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is due, and no call is made.
 
-    The status of a budget does not allow it, and ``reason`` names the budgets: the pod is deleted instead ``until``
-    then, if its policy specifies that. Or it ``is_bouncing``: it waits ``until`` then, and ``reason`` says how often it
-    came back.
+    Either its PodDisruptionBudgets, which ``reason`` names, do not allow it. At ``until`` the pod is deleted instead,
+    if its policy specifies that. Or the pod ``is_bouncing``: it waits until ``until``, and ``reason`` states how often
+    its workload came back.
     """
 
     pod: Pod
@@ -210,7 +211,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
 
 
 class BadNode(msgspec.Struct, frozen=True):
-    """A node, its taint as it is now, and the value ``before``, if pods leave since it is another one."""
+    """A node, its current taint, and the value ``before`` if pods leave because the value changed."""
 
     name: str
     taint: Taint
@@ -218,30 +219,30 @@ class BadNode(msgspec.Struct, frozen=True):
 
 
 class BadNodes(msgspec.Struct, frozen=True):
-    """So many nodes, and the first of them by name."""
+    """Number of bad nodes, and the first of them by name."""
 
     number: int = 0
     named: tuple[BadNode, ...] = ()
 
 
 class GuardReport(msgspec.Struct, frozen=True):
-    """The guard of a policy: its record, and what it compares now."""
+    """State of a policy's guard: its record, and the numbers that it compares now."""
 
     record: GuardRecord
     halts: bool
     due: int
-    """Pods that have to leave within the window, as far as budgets allow them."""
+    """Pods that have to leave within the window, as far as budgets allow it."""
     evicted: int
     """Evictions of the last window."""
     allowance: int
-    """How many may be evicted within a window."""
+    """Maximum number of evictions within a window."""
     window_seconds: float = 0.0
     bad: BadNodes = BadNodes()
-    """The nodes that make pods leave while it is tripped."""
+    """Nodes that make pods leave while the guard is tripped."""
     scope: str = ""
-    """The namespace that it holds; empty: all pods."""
+    """Namespace that it holds; empty if it holds all pods."""
     pace: Pace | None = None
-    """What it lets leave while it is tripped, with ``action: Pace``."""
+    """Progress of a tripped guard with ``action: Pace``."""
     pruned: tuple[str, ...] = ()
     """Fields of its record that the API server does not store."""
 
@@ -261,7 +262,7 @@ class GuardArmed(msgspec.Struct, frozen=True):
 
 
 class DeadlineMissed(msgspec.Struct, frozen=True):
-    """Notice: the node was removed, or the pod had less time to stop than it specifies. ``reason``: which of them."""
+    """Notice: the node was removed, or the pod had less time to stop than it specifies, as ``reason`` states."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -270,7 +271,7 @@ class DeadlineMissed(msgspec.Struct, frozen=True):
 
 
 class EndsWithNode(msgspec.Struct, frozen=True):
-    """Notice: the pod opts out of evictions, so it ends when its node is removed. ``reason``: how it opts out."""
+    """Notice: the pod opts out of evictions, as ``reason`` states, so it ends when its node is removed."""
 
     pod: Pod
     verdict: TaintVerdict

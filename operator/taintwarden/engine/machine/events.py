@@ -1,4 +1,4 @@
-"""The events of the machine. Every input is one of these values; nothing else changes its state."""
+"""Events of the machine. Every input is one of these values; nothing else changes its state."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -15,7 +15,7 @@ from taintwarden.engine.outcomes import Outcome
 class NodeSeen(msgspec.Struct, frozen=True):
     """A node was listed, added or modified.
 
-    ``listed``: by a list, which replaces what is known regardless of its version, and may follow a gap.
+    ``listed``: True if a list contained it. A list replaces what is known, whatever its version, and may follow a gap.
     """
 
     node: Node
@@ -29,9 +29,9 @@ class NodeGone(msgspec.Struct, frozen=True):
 
 
 class NodesListed(msgspec.Struct, frozen=True):
-    """A complete list of nodes ended: nodes that it does not contain were deleted in a gap.
+    """A complete list of nodes ended. Nodes that it lacks were deleted in a gap.
 
-    ``resource_version`` is that of the list: now nodes are known up to it, and no further.
+    ``resource_version`` is that of the list. Nodes are known up to it, and no further.
     """
 
     names: frozenset[str]
@@ -51,10 +51,10 @@ class NodeUnreadable(msgspec.Struct, frozen=True):
 
 
 class NodeChecked(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.CheckNode` found this version by a direct read; None: the node is gone, or nothing answered.
+    """A :class:`~.commands.CheckNode` found this version; None: the node is gone, or nothing answered.
 
-    The read began when pods had reached ``pods_version``. It changes nothing that is known: only the stream does, which
-    may be behind, and has to deliver what the read has skipped.
+    The read began when pods had reached ``pods_version``. It does not change what is known. Only the stream does: it
+    may be behind the read, and has to deliver what the read has skipped.
     """
 
     name: str
@@ -63,9 +63,9 @@ class NodeChecked(msgspec.Struct, frozen=True):
 
 
 class PodChecked(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.CheckPod` was answered: whether the pod runs, or leaves or is gone; None: no answer came.
+    """A :class:`~.commands.CheckPod` was answered.
 
-    It changes nothing that is known: only the stream does.
+    ``runs``: False if the pod terminates or is gone; None if no answer came. Only the stream changes what is known.
     """
 
     uid: str
@@ -73,7 +73,7 @@ class PodChecked(msgspec.Struct, frozen=True):
 
 
 class ViewChanged(msgspec.Struct, frozen=True):
-    """Whether a stream has delivered all that the API server had, or is cut off from it."""
+    """A stream has delivered all that the API server had (``live``), or is cut off from it."""
 
     stream: str
     live: bool
@@ -94,7 +94,7 @@ class PodsSeen(msgspec.Struct, frozen=True):
 class PodGone(msgspec.Struct, frozen=True):
     """A pod was deleted, is terminating, or finished: there is nothing to evict.
 
-    ``until``: it is terminating, and should be gone from its node by then. ``pod``: it, while it terminates.
+    ``until``: time at which a terminating pod should be gone from its node. ``pod``: the terminating pod.
     """
 
     uid: str
@@ -104,9 +104,9 @@ class PodGone(msgspec.Struct, frozen=True):
 
 
 class PodsListed(msgspec.Struct, frozen=True):
-    """A complete list of pods, as of ``resource_version``, ended: pods that it lacks were deleted in a gap.
+    """A complete list of pods, as of ``resource_version``, ended. Pods that it lacks were deleted in a gap.
 
-    ``nodes``: the node of each pod by UID. After a restore of etcd a pod may be bound to another one.
+    ``nodes``: UID of each pod -> its node. After a restore of etcd a pod may be bound to another one.
     """
 
     nodes: Mapping[str, str]
@@ -124,7 +124,7 @@ class WorkloadSeen(msgspec.Struct, frozen=True):
     """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: it was deleted.
 
     ``labels``: those of its pod template that policies name in ``perWorkload.label``, with their values.
-    ``revision``: of a ReplicaSet that a Deployment controls, if a policy asks Deployments for replacements.
+    ``revision``: set for a ReplicaSet that a Deployment controls, if a policy asks Deployments for replacements.
     """
 
     workload: WorkloadKey
@@ -147,7 +147,7 @@ class DeploymentGone(msgspec.Struct, frozen=True):
 
 
 class DeploymentsKnown(msgspec.Struct, frozen=True):
-    """Whether the stream of Deployments has delivered all that the API server had. ``problem``: why it never will."""
+    """The stream of Deployments has delivered all that the API server had, or not. ``problem``: why it never will."""
 
     is_known: bool
     problem: str = ""
@@ -167,38 +167,38 @@ class BudgetGone(msgspec.Struct, frozen=True):
 
 
 class SourceEvent(msgspec.Struct, frozen=True):
-    """What a stream of a source of taints delivered: only the source reads it."""
+    """Base of events that a stream of a source of taints delivers. Only the source reads them."""
 
 
 class GuardRestored(msgspec.Struct, frozen=True):
-    """The record of a policy's guard that the previous leader stored."""
+    """A policy has this guard record in its status, which the previous leader stored."""
 
     policy: str
     record: GuardRecord
 
 
 class PlacesRestored(msgspec.Struct, frozen=True):
-    """The nodes that may lose pods by a policy, as the previous leader stored them."""
+    """A policy has these nodes with places in its status, which the previous leader stored."""
 
     policy: str
     places: tuple[Place, ...]
 
 
 class GuardReset(msgspec.Struct, frozen=True):
-    """A person confirmed the evictions that a tripped guard or unhealthy zones hold, and releases them."""
+    """A person confirmed the evictions that a tripped guard or unhealthy zones hold, to release them."""
 
     policy: str
 
 
 class WriterFound(msgspec.Struct, frozen=True):
-    """A :class:`~.commands.FindWriter` was answered: who wrote the taints of the node last, as a clause."""
+    """A :class:`~.commands.FindWriter` was answered. ``writer``: a clause about who wrote the node's taints last."""
 
     order: FindWriter
     writer: str
 
 
 class PoliciesChanged(msgspec.Struct, frozen=True):
-    """All policies in force, valid ones only."""
+    """Other policies are in force: all valid ones."""
 
     policies: tuple[Policy, ...]
 
@@ -221,7 +221,7 @@ class Synced(msgspec.Struct, frozen=True):
 
 
 class LeadershipChanged(msgspec.Struct, frozen=True):
-    """Whether this process may act. A follower processes events and computes but issues no command that writes.
+    """The process may act, or may not any more. A follower computes, but issues no command that writes.
 
     ``term`` counts the changes of the leader.
     """
@@ -233,7 +233,7 @@ class LeadershipChanged(msgspec.Struct, frozen=True):
 class LeaseRenewal(msgspec.Struct, frozen=True):
     """The last renewal of the Lease succeeded, or it failed or has had no answer for 2 s.
 
-    No tenant can shape this request, so it is what shows whether the API server works.
+    No tenant can shape this request, so it shows whether the API server works.
     """
 
     succeeded: bool
@@ -263,10 +263,11 @@ class WriteOutcome(StrEnum):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A write ended. ``order`` is the command that requested it, the same object.
+    """A write ended. ``order`` is the object of the command that requested it.
 
-    ``version`` is the resourceVersion of the object after it; -1: not known. What was written counts when the stream
-    delivers it. ``error``: why it failed. ``pruned``: fields of a guard's record that the API server does not store.
+    ``version`` is the resourceVersion of the object after the write; -1 if it is not known. What was written counts
+    when the stream delivers it. ``error``: why the write failed. ``pruned``: fields of a guard's record that the API
+    server does not store.
     """
 
     order: Write

@@ -1,8 +1,8 @@
-"""Evictions from their calls until the pods are seen to leave, and how many pods each policy evicted.
+"""Evictions from their calls until the pods are seen to leave, and the number of pods that each policy evicted.
 
 A pod counts as evicted once, when the pod stream or a read shows that it leaves within a window after a call that no
-PodDisruptionBudget refused. The answer of the call does not count: an admission webhook may make a dry run of an
-accepted eviction, or deny one and move the pod itself.
+PodDisruptionBudget refused. The answer of the call does not count: an admission webhook may turn an accepted eviction
+into a dry run, or deny one and move the pod itself.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from taintwarden.engine.model import Instant, MonotonicTime, Policy, WallTime, l
 
 
 class Called(msgspec.Struct, frozen=True, gc=False):
-    """A call that may end a pod, which was due at ``due_at``."""
+    """A call that may evict a pod, which was due at ``due_at``."""
 
     order: Evict
     due_at: WallTime
@@ -28,30 +28,30 @@ class Called(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def counts_until(self) -> MonotonicTime:
-        """Until when the pod counts as evicted if it leaves."""
+        """Time until which the pod counts as evicted if it leaves."""
         return later(self.at, self.policy.limits.guard.window_seconds)
 
 
 class Evictions:
-    """The calls of the last window by the UIDs of their pods, and how many pods left after them."""
+    """Calls of the last window by the UIDs of their pods, and the number of pods that left after them."""
 
     def __init__(self) -> None:
         self._in_flight: dict[str, Called] = {}
         self._open: dict[str, Called] = {}
-        """The last call for each pod that was answered, and not refused by a budget."""
+        """Last answered call for each pod, unless its answer shows that it did not evict the pod."""
         self._ends: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """UIDs of the pods in ``_open``, by when such a call does not count any more."""
+        """UIDs of the pods in ``_open``, by the time at which the call stops to count."""
         self._evicted: Counter[tuple[str, str]] = Counter()
-        """Name and UID of a policy -> pods that it evicted."""
+        """Name and UID of a policy -> number of pods that it evicted."""
         self._past_budgets: Counter[tuple[str, str]] = Counter()
-        """The number of these that a PodDisruptionBudget did not allow."""
+        """Name and UID of a policy -> number of pods that it deleted in spite of a PodDisruptionBudget."""
 
     def evicted(self, policy: Policy) -> int:
-        """The number of pods that a policy has evicted since this replica leads."""
+        """Number of pods that a policy has evicted since this replica leads."""
         return self._evicted[policy.name, policy.uid]
 
     def past_budgets(self, policy: Policy) -> int:
-        """The number of these that were deleted in spite of a PodDisruptionBudget."""
+        """Number of these pods that were deleted in spite of a PodDisruptionBudget."""
         return self._past_budgets[policy.name, policy.uid]
 
     def restart(self) -> None:
@@ -60,24 +60,24 @@ class Evictions:
         self._past_budgets.clear()
 
     def keep_only(self, policies: set[tuple[str, str]]) -> None:
-        """Forget the numbers of policies that are gone, or have another UID."""
+        """Drop the numbers of all policies but these (name and UID)."""
         for counted in (self._evicted, self._past_budgets):
             for key in counted.keys() - policies:
                 del counted[key]
 
     def begin(self, order: Evict, due_at: WallTime, now: Instant) -> None:
-        """Note that a call is made."""
+        """Record that a call is issued."""
         self._in_flight[order.pod.uid] = Called(order, due_at, now.monotonic)
 
     def settle(self, uid: str, *, stays: bool) -> None:
-        """Note that the call for a pod is answered. ``stays``: a budget refused it, or it was not sent."""
+        """Record that the call for a pod ended. ``stays``: True if it certainly did not evict the pod."""
         called = self._in_flight.pop(uid)
         if not stays:
             self._open[uid] = called
             self._ends.schedule(uid, called.counts_until)
 
     def note_leaving(self, uid: str, now: Instant) -> Called | None:
-        """Count a pod that is seen to leave. Returns the call that evicted it, if one did and none is in flight."""
+        """Count a pod that is seen to leave. Returns the call that evicted it; None while a call is in flight."""
         self.forget_old(now)
         if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:
             return None
@@ -88,6 +88,6 @@ class Evictions:
         return called
 
     def forget_old(self, now: Instant) -> None:
-        """Forget the calls whose window has passed: whatever removes their pods now, they do not count."""
+        """Drop the calls whose window has passed. Pods that leave later do not count as evicted."""
         while (uid := self._ends.pop_due(now.monotonic)) is not None:
             del self._open[uid]

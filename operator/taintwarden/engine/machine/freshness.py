@@ -1,10 +1,11 @@
-"""Whether what is known of a due pod's node is new enough to evict the pod.
+"""Check that what is known of a due pod's node is new enough to evict the pod.
 
-It is if the node stream has spoken lately, and has come as far as the pod's version: a pod that was bound just after a
-taint was removed must not be evicted because of it, and a connection may be open and dead. One that comes back to life
-delivers what it held back, and values of long ago among it. Otherwise the node is read.
+The node stream has to have sent something lately, and has to have reached the pod's version. A pod that was bound just
+after a taint was removed must not be evicted because of it, and a connection may be open and dead. A stream that
+resumes delivers delayed events first, and old values with them. Otherwise the node is read.
+
 A read changes nothing that is known. If it found the version that the stream has delivered, that is the proof. If it
-found a newer one, the claim waits until the stream has delivered that, too: changes in between may matter.
+found a newer one, the claim waits until the stream has delivered that one, since changes in between may matter.
 """
 
 from taintwarden.engine.limits.refusal import VIEW, Refusal, Whom
@@ -18,23 +19,23 @@ NODE_CHECK = "the node is read again before the eviction"
 
 
 class Freshness:
-    """Records how far the node stream has come and when it spoke, and which nodes are read."""
+    """Records how far the node stream has progressed, when it last sent something, and which nodes are read."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._reached = -1
         self._last_event_at: MonotonicTime | None = None
         self._trusted_from = MonotonicTime(0.0)
-        """Until then the node stream may deliver what it held back."""
+        """Time until which the node stream may deliver delayed events."""
         self._reading: dict[str, MonotonicTime] = {}
-        """Node -> when a read of it was requested."""
+        """Node -> time at which a read of it was requested."""
         self._refused: dict[str, None] = {}
         """Nodes whose pods wait for a read."""
         self._again_at: dict[str, MonotonicTime] = {}
-        """Node -> when it may be read again after a read that proved nothing: one for all of its pods."""
+        """Node -> earliest time of its next read after one that proved nothing. All of its pods share the read."""
 
     def reached(self, resource_version: int) -> None:
-        """The node stream has delivered everything up to here."""
+        """Record that the node stream has delivered everything up to this version."""
         self._reached = max(self._reached, resource_version)
         self._note_event()
 
@@ -45,7 +46,7 @@ class Freshness:
         self._last_event_at = now
 
     def listed(self, resource_version: int) -> None:
-        """A list replaces what is known: after a restore of etcd, versions may be lower than before."""
+        """Record a list, which replaces what is known. After a restore of etcd, versions may be lower than before."""
         self._reached = resource_version
         self._last_event_at = self._trusted_from = self._world.now.monotonic
         for state in self._world.cluster.nodes.values():
@@ -54,7 +55,7 @@ class Freshness:
             self._release(name)
 
     def is_proven(self, claim: Claim) -> bool:
-        """Whether the pod of a due claim may be evicted by what is known of its node."""
+        """True if the pod of a due claim may be evicted by what is known of its node."""
         state, now = self._world.cluster.nodes[claim.node], self._world.now.monotonic
         if state.awaited_version >= 0 or state.unreadable_from is not None:
             return False
@@ -65,7 +66,7 @@ class Freshness:
         return is_recent or now <= state.confirmed_at + silence
 
     def refuse(self, claim: Claim) -> Refusal | None:
-        """Why the pod of a due claim waits; None if its node is known well enough. A read of the node is requested."""
+        """Why the pod of a due claim waits for a read of its node, which is requested; None if it need not wait."""
         if self.is_proven(claim):
             return None
         node, now, again_at = claim.node, self._world.now.monotonic, self._again_at.get(claim.node)
@@ -78,7 +79,7 @@ class Freshness:
         return Refusal(VIEW, again_at, Whom.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
 
     def answered(self, name: str, version: int | None, pods_version: int) -> None:
-        """The read found this version of the node; None: none."""
+        """Process the end of a read. ``version``: the version found; None if the node is gone or nothing answered."""
         began = self._reading.pop(name, None)
         state = self._world.cluster.nodes.get(name)
         if state is None or began is None:
@@ -95,19 +96,19 @@ class Freshness:
             self._release(name)
 
     def seen(self, state: NodeState, version: int) -> None:
-        """The stream has delivered this version of a node."""
+        """Record that the stream has delivered this version of a node."""
         self._note_event()
         if 0 <= state.awaited_version <= version:
             state.awaited_version = -1
             self._release(state.name)
 
     def forget(self, name: str) -> None:
-        """The node is gone, or another one has its name."""
+        """Drop the reads of a node that is gone or replaced by one of its name."""
         self._reading.pop(name, None)
         self._again_at.pop(name, None)
         self._release(name)
 
     def _release(self, name: str) -> None:
-        """The pods of a node continue."""
+        """Let the waiting pods of a node continue."""
         if self._refused.pop(name, "") is None:
             self._world.limiter.freed.add(f"node-check/{name}")

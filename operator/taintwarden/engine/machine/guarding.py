@@ -1,4 +1,4 @@
-"""The guards of all policies: checked before evictions, stored before what they reserve, reported when they change."""
+"""Guards of all policies: checked before evictions, stored before evictions they reserve, reported on changes."""
 
 from collections import Counter
 from collections.abc import Collection, Container
@@ -18,13 +18,13 @@ from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Mode, Policy
 
 MAX_NODES = 100
-"""At how many nodes it looks for the cause of a wave."""
+"""Maximum number of nodes examined for the cause of a wave."""
 NAMED = 3
-"""How many bad nodes a sentence names."""
+"""Maximum number of bad nodes that a report names."""
 
 
 class Guarding:
-    """Translates the results of guards into commands. Only leaders use it, except for the first section.
+    """Checks and stores guards, and reports their changes. Only leaders use it, except for the first section.
 
     Args:
         world: the state.
@@ -36,21 +36,21 @@ class Guarding:
         self._world = world
         self._outbox = outbox
         self._generations: dict[str, tuple[str, int, float]] = {}
-        """Policy -> its UID and generation, and since when that is in force."""
+        """Policy -> its UID and generation, and the time since which that is in force."""
         self._profile_changes: dict[str, tuple[str, float]] = {}
-        """Namespace -> the last change of a profile that changed what pods tolerate, and when: only recent ones."""
+        """Namespace -> last profile change that affected tolerations, and its time. Only recent changes are kept."""
         self.resets: set[str] = set()
-        """Policies whose resets are granted: the request is removed, so that no other leader grants it again."""
+        """Policies whose resets are granted: their requests were removed, so that no other leader grants them again."""
 
     # -- followers, too ---------------------------------------------------------------------------------------------
 
     def policies_changed(self) -> None:
-        """The policies in force changed."""
+        """Note the policies in force, and drop the data of policies that are gone."""
         now = self._world.now
         before, self._generations = self._generations, {}
         for policy in self._world.verdicts.policies:
             known = before.pop(policy.name, None)
-            if known is not None and known[0] != policy.uid:  # another one has its name
+            if known is not None and known[0] != policy.uid:  # another policy of this name
                 self._forget(policy.name)
                 known = None
             since = policy.created_at if known is None else known[2] if known[1] == policy.generation else now.wall
@@ -64,25 +64,25 @@ class Guarding:
             self._forget(name)
 
     def _forget(self, name: str) -> None:
-        """A policy is gone."""
+        """Drop the writes and the reset of a policy that is gone."""
         self._outbox.forget(guard_key(name))
         self._outbox.forget(reset_key(name))
         self.resets.discard(name)
 
     def _knows_causes(self, policy: Policy) -> bool:
-        """Whether it is known which pods have to leave. What devices lack for long does not hold pods on bad nodes."""
+        """True if the pods that have to leave are known. Lasting problems with devices do not hide taints of nodes."""
         problem = self._world.devices_problem
         return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
     def profile_changed(self, namespace: str, change: str) -> None:
-        """A change of a profile changed what pods of its namespace tolerate."""
+        """Note a profile change that affected what pods of its namespace tolerate."""
         recent = {name: known for name, known in self._profile_changes.items() if self._is_new(known[1])}
         self._profile_changes = recent | {namespace: (change, self._world.now.wall)}
 
     def leadership_changed(self) -> None:
-        """A requested release applies only to the process that led then, and to the pods that it held then.
+        """Drop granted resets: they apply only to the pods that the process held which led then.
 
-        Records that are being written may never be stored.
+        Records in progress are saved again, since they may never be stored.
         """
         self.resets = set()
         for name, guard in self._world.limiter.guards.by_policy.items():
@@ -92,7 +92,7 @@ class Guarding:
     # -- leaders ----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until a guard has to be checked even if no event occurs."""
+        """Seconds until a guard has to be checked even without an event; None if none has to."""
         if self.resets or any(self._may_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
         guarded = ((policy, self._guard(policy)) for policy in self._world.verdicts.policies)
@@ -102,7 +102,7 @@ class Guarding:
         return min((look for look in looks if look is not None), default=None)
 
     def look(self, most: int) -> None:
-        """Trip before the first eviction of a wave that is too large; arm again when the cause is gone.
+        """Check all guards: trip before the first eviction of a wave that is too large, arm when the cause is gone.
 
         At most ``most`` pods of each policy are counted again.
         """
@@ -132,44 +132,44 @@ class Guarding:
                 pass
 
     def name_writer(self, order: commands.FindWriter, writer: str) -> None:
-        """Add to the cause of a trip who wrote the taint, and store it."""
+        """Add the client that wrote the taint to the cause of a trip, and store it."""
         guard = self._world.limiter.guards.by_policy.get(order.policy)
         if self._world.leading and guard is not None and guard.latch.cause == order.cause:
             guard.latch.cause += f", {writer}"
             guard.save_again()
 
     def save(self) -> None:
-        """Write the records of guards that differ from the stored ones, or reserve more evictions."""
+        """Write the records of guards that differ from the stored ones or reserve more evictions."""
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy) if self._may_save(policy) else None
             if guard is not None:
                 self._outbox.put(commands.SaveGuard(policy, guard.to_save(self._world.now, self._world.term)))
 
     def _may_save(self, policy: Policy) -> bool:
-        """Whether its guard has something to store, and no write of it is in progress."""
+        """True if the policy's guard has something to store, and no write of it is in progress."""
         guard = self._guard(policy)
         return guard is not None and guard.has_to_save and not self._outbox.is_waiting(guard_key(policy.name))
 
     def saved(self, order: commands.SaveGuard, event: Written) -> None:
-        """The write of a record ended. After a failure a new record is written, since time has passed."""
+        """Process the end of a record's write. After a failure a new record is written, since time has passed."""
         guard = self._guard(order.policy)
         if guard is not None:
             error = "" if event.outcome is WriteOutcome.DONE else event.error or event.outcome.value
             guard.saved(order.record, error=error, pruned=event.pruned)
 
     def ask_reset(self, name: str) -> None:
-        """A reset is requested. The request is removed first: who removed it releases, once."""
+        """Remove the request for a reset. Only the process that removed it grants it, so that it is granted once."""
         for policy in self._world.verdicts.policies:
             if policy.name == name:
                 self._outbox.put(commands.ClearGuardReset(policy))
 
     def reset_cleared(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
-        """The removal of a request for a reset ended: it is granted when all is known that it would release."""
+        """Grant a reset whose request was removed. Pods are released when all that it would release are known."""
         if outcome is WriteOutcome.DONE and self._guard(order.policy) is not None:
             self.resets.add(order.policy.name)
 
     def reset(self) -> None:
-        """Release the pods that a guard or unhealthy zones hold."""
+        """Release the pods that guards or unhealthy zones hold, for all granted resets."""
         resets, self.resets = self.resets, set()
         for policy in self._world.verdicts.policies if resets else ():
             guard, is_full = self._guard(policy), self._world.limiter.zones.all_unhealthy(policy.name)
@@ -177,7 +177,7 @@ class Guarding:
                 self._world.report(commands.GuardArmed(policy, guard.release(all_are_unhealthy=is_full)))
 
     def _existing(self, uids: Collection[str]) -> Container[str]:
-        """Those of these pods that are still there."""
+        """UIDs of those pods that still exist."""
         wanted = dict.fromkeys(uids).keys()
         return {uid for state in self._world.cluster.nodes.values() for uid in wanted & state.pods.keys()}
 
@@ -187,11 +187,11 @@ class Guarding:
     # -- the cause ----------------------------------------------------------------------------------------------------
 
     def _explain(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, str] | None]:
-        """The cause of a wave in one sentence, for the taint that affects the most pods.
+        """Cause of a wave in one sentence, for the taint that affects the most pods.
 
-        If a policy, or a profile of a namespace that it counts, changed recently and the taint has had its value for
-        longer, the change is the cause. Returns also the node and the key of a taint that a client wrote on a node, if
-        that is the cause.
+        A recent change of the policy, or of a profile of a namespace that it counts, is the cause if the taint has had
+        its value for longer. Returns also the node and the key of the taint, if the taint is the cause and a client
+        wrote it on a node.
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
         for node in islice(guard.wave.nodes, MAX_NODES):
@@ -215,7 +215,7 @@ class Guarding:
         return sentence, (state.name, taint.key) if is_written else None
 
     def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
-        """The latest recent change of a policy, or of a profile for pods that count, and when it happened."""
+        """Latest recent change of a policy, or of a profile for pods that count, and its time; None without one."""
         _, generation, since = self._generations[policy.name]
         how = "was created" if generation == 1 else f"changed to generation {generation}"
         of_profiles = (self._profile_changes[name] for name in guard.latch.counted() if name in self._profile_changes)
@@ -227,7 +227,7 @@ class Guarding:
 
 
 def guard_report(world: World, policy: str) -> GuardReport | None:
-    """The guard of a policy as it is now; None if it has none."""
+    """Current state of the guard of a policy; None if it has none."""
     guard = world.limiter.guards.by_policy.get(policy)
     if guard is None:
         return None
@@ -246,13 +246,13 @@ def guard_report(world: World, policy: str) -> GuardReport | None:
 
 
 def _bad_nodes(world: World, nodes: Collection[str], policy: str) -> BadNodes:
-    """The nodes that make pods leave now: one that was repaired is not among them."""
+    """Nodes that make pods leave now. Nodes that were repaired are not among them."""
     claims = (_claim_on(world, node, policy) for node in nsmallest(NAMED, nodes))
     return BadNodes(len(nodes), tuple(_bad_node(world, claim) for claim in claims if claim is not None))
 
 
 def _claim_on(world: World, node: str, policy: str) -> Claim | None:
-    """One of the claims of a policy on the pods of a node."""
+    """First claim of a policy on a pod of the node; None if there is none."""
     for uid in world.cluster.nodes[node].pods:
         evictee = world.claims.evictees.get(uid)
         if evictee is not None and (claim := evictee.claim_of(policy)) is not None:

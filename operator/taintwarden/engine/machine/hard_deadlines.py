@@ -17,36 +17,36 @@ NOT_EVICTED, GRACE_CUT = "not-evicted", "grace-cut"
 
 
 class HardDeadlines:
-    """The claims that have a hard deadline, and reports of those that missed it.
+    """Claims with a hard deadline, and reports of those that missed it.
 
-    A pod that leaves misses nothing but a part of its grace. An accepted eviction alone does not count as leaving.
+    A pod that leaves misses at most a part of its grace. An accepted eviction alone does not count as leaving.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._ends: DeadlineQueue[WallTime] = DeadlineQueue()
-        """Claims by when their nodes count as removed, until that is reported."""
+        """Keys of claims by the time at which their node counts as removed, until that is reported."""
         self._told: DeadlineQueue[WallTime] = DeadlineQueue()
-        """UID and end of each pod that was reported to end with its node, until then."""
+        """Pods that were reported to end with their node, with policy and end, until that end."""
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until a node counts as removed on which pods have to leave."""
+        """Seconds until a node with pods that have to leave counts as removed; None if there is none."""
         at = self._ends.next_at()
         return None if at is None else at - now.wall
 
     def expect(self, claim: Claim, *, is_new: bool) -> None:
-        """Note when the node of a claim is removed. A new pod may come even after that."""
+        """Schedule the hard deadline of a claim. A new pod may be bound even after it."""
         hard_at = claim.grounds.hard_at
         acts = claim.phase not in (Phase.REHEARSED, Phase.PAUSED)
         if acts and hard_at is not None and (is_new or hard_at > self._world.now.wall):
             self._ends.schedule(claim.key, WallTime(hard_at))
 
     def cancel(self, claim: Claim) -> None:
-        """The claim has ended, or its policy removes no nodes any more."""
+        """Drop the hard deadline of a claim that has ended, or whose policy does not reclaim nodes any more."""
         self._ends.cancel(claim.key)
 
     def report_due(self, most: int) -> None:
-        """Report the pods that are still there when their node counts as removed: ``most`` at a time."""
+        """Report at most ``most`` pods that are still there when their node counts as removed."""
         for _ in range(most):
             if self._told.pop_due(self._world.now.wall) is None:
                 break
@@ -61,9 +61,9 @@ class HardDeadlines:
             self._ends.cancel(head.key)
 
     def warn(self, state: NodeState, pod: Pod, grounds: Iterable[Grounds]) -> None:
-        """Report a pod that opts out of evictions and so ends with its node, once for each notice.
+        """Report a pod that opts out of evictions and therefore ends with its node, once for each notice.
 
-        ``grounds``: why policies evict it all the same.
+        ``grounds``: why other policies evict it; one that does so before the end of the node makes the report needless.
         """
         world = self._world
         selecting = (policy for policy in world.verdicts.select(state) if policy.reclaim is not None)
@@ -81,7 +81,7 @@ class HardDeadlines:
                 world.report(commands.EndsWithNode(pod, one.first(pod.bound_at)[1], end, why))
 
     def miss(self, claim: Claim, pod: Pod, reason: str) -> None:
-        """Report a pod that missed its hard deadline, once. A policy that does not enforce misses nothing."""
+        """Report a pod that missed its hard deadline, once. A claim that is not enforced misses nothing."""
         hard_at = claim.grounds.hard_at
         if hard_at is not None and claim.key in self._ends and claim.is_enforced:
             self._ends.cancel(claim.key)

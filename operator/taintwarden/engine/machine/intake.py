@@ -1,4 +1,4 @@
-"""What streams and reads deliver: changes what is known of nodes, pods and policies, and has pods evaluated."""
+"""Input from streams: updates the known nodes, pods and policies, and has pods evaluated."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -21,16 +21,16 @@ NewSource = Callable[[SourceHost], TaintSource]
 
 
 class Intake:
-    """The only code that changes what is known.
+    """Stores what streams deliver. No other code changes what is known of the cluster.
 
     Args:
         world: the state.
         judging: evaluates pods.
-        backlog: what is to be evaluated again.
-        freshness: records how far the node stream has come.
+        backlog: pods to be evaluated again.
+        freshness: records how far the node stream has progressed.
         outbox: writes to nodes.
-        guarding: learns of changes.
-        new_source: makes the source of taints beside those of nodes; None: there is none.
+        guarding: records changes that may cause a wave.
+        new_source: creates the source of taints beside those of nodes; None: there is none.
 
     """
 
@@ -55,14 +55,14 @@ class Intake:
     # -- nodes --------------------------------------------------------------------------------------------------
 
     def see_node(self, node: Node, *, listed: bool) -> None:
-        """A node was listed, added or modified."""
+        """Store a node that was listed, added or modified, and evaluate its pods if that may matter."""
         world = self._world
         state = world.cluster.state(node.name)
         if world.verdicts.derivations:
             node = with_derived(node, world.verdicts.derivations)
         known = state.node
         if known is not None and known.uid != node.uid:
-            self._forget_node(node.name)  # what was known of the old one does not count
+            self._forget_node(node.name)  # nothing that was known of the old node applies
             state, known = world.cluster.replace(node.name), None
         if known is not None and not listed and node.resource_version < known.resource_version:
             return
@@ -91,7 +91,7 @@ class Intake:
         self._judging.judge_node(state)
 
     def lose_node(self, name: str) -> None:
-        """A node was deleted."""
+        """Remove a node that was deleted, and end the claims on its pods."""
         cluster = self._world.cluster
         self._world.note_change(name)
         state = cluster.nodes.get(name)
@@ -111,14 +111,14 @@ class Intake:
         self._freshness.forget(name)
 
     def nodes_listed(self, event: events.NodesListed) -> None:
-        """A complete list of nodes ended."""
+        """Remove the nodes that a complete list lacks."""
         nodes = self._world.cluster.nodes
         for name in [name for name, state in nodes.items() if state.node and name not in event.names]:
             self.lose_node(name)
         self._freshness.listed(event.resource_version)
 
     def node_unreadable(self, name: str) -> None:
-        """The newest version of a node cannot be decoded: until another can, no pod of it is evicted."""
+        """Record that the newest version of a node cannot be decoded. Until one can, no pod of the node is evicted."""
         state = self._world.cluster.nodes.get(name)
         if state is not None:
             state.unreadable_from = state.unreadable_from or self._world.now.wall
@@ -126,7 +126,7 @@ class Intake:
     # -- pods ---------------------------------------------------------------------------------------------------
 
     def see_pod(self, pod: Pod) -> None:
-        """A running pod was listed, added or modified."""
+        """Store a running pod that was listed, added or modified, and evaluate it."""
         pod, is_exchanged = self._put(pod)
         state = self._world.cluster.nodes[pod.node]
         if is_exchanged:
@@ -135,7 +135,7 @@ class Intake:
             self._judging.judge_pod(state, pod)
 
     def _put(self, pod: Pod) -> tuple[Pod, bool]:
-        """Store a pod. Returns it as it is stored, and whether the taints beside the node's are others than before."""
+        """Store a pod. Returns it as stored, and True if the taints that a source adds to its node changed."""
         world = self._world
         self._leave_other_node(pod)
         source = self._source if world.source is not None or pod.shared.devices else None
@@ -143,7 +143,7 @@ class Intake:
             pod = source.equip(pod)
         known = world.cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
-            # The object has its binding time in whole seconds; the time first observed may be more exact.
+            # The object states its binding time in whole seconds. The earlier time known may be more exact.
             pod = replace(pod, bound_at=known.bound_at)
         world.cluster.put(pod)
         if known is None:  # after a restore of etcd a pod that terminated may run again
@@ -158,9 +158,9 @@ class Intake:
         return pod, source is not None and source.exchanged(world.cluster.nodes[pod.node], known, pod)
 
     def _leave_other_node(self, pod: Pod) -> None:
-        """After a restore of etcd the pod may be bound to another node than before: its claims there end.
+        """Remove the pod from the node where its claims are, if it is bound to another one after a restore of etcd.
 
-        A call in progress is for the pod, not for the node, and what follows from it applies here.
+        A call in progress concerns the pod, not its node, so the outcome of the call applies on the new node.
         """
         evictee = self._world.claims.evictees.get(pod.uid)
         if evictee is not None and evictee.node != pod.node:
@@ -168,7 +168,7 @@ class Intake:
             evictee.move(pod.node)
 
     def _count(self, pod: Pod, known: Pod | None) -> None:
-        """Update the numbers of running pods by workload and topology domain."""
+        """Update the numbers of running pods by policy, workload and topology domain."""
         limiter, spread = self._world.limiter, self._world.spread
         if known is None or known.shared is not pod.shared:
             verdicts, state = self._world.verdicts, self._world.cluster.nodes[pod.node]
@@ -182,7 +182,7 @@ class Intake:
         limiter.workloads.seen(pod, known)
 
     def lose_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
-        """A pod was deleted, finished, or terminates ``until`` then."""
+        """Remove a pod that was deleted or finished, or that terminates and should be gone at ``until``."""
         world = self._world
         world.note_change(node)
         state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
@@ -200,7 +200,7 @@ class Intake:
         self._judging.gone(uid)
 
     def _begin_departure(self, pod: Pod, until: WallTime) -> None:
-        """A pod terminates. It leaves by the policies that give it a deadline; one that is not known is evaluated."""
+        """Record that a pod terminates, by the policies that give it a deadline. Without claims it is evaluated."""
         world = self._world
         policies = [one.policy.name for one in world.claims.of(pod.uid) if one.is_enforced]
         world.limiter.departures.begin(pod, until, world.now, policies)
@@ -208,21 +208,21 @@ class Intake:
             self._judging.judge_departures(pod.node)
 
     def pods_listed(self, event: events.PodsListed) -> None:
-        """A complete list of pods ended."""
+        """Remove the pods that a complete list lacks or has on another node."""
         cluster, departures = self._world.cluster, self._world.limiter.departures
         for state in list(cluster.nodes.values()):
             for uid in [uid for uid in state.pods if event.nodes.get(uid) != state.name]:
                 self.lose_pod(uid, state.name)
                 moved = cluster.pod(event.nodes.get(uid, ""), uid)
-                if moved is not None:  # claims and limits know pods by UID: it arrives again, after the loss
+                if moved is not None:  # claims and limits know pods by UID: remove it, then add it again
                     self.lose_pod(uid, moved.node)
                     self.see_pod(moved)
         for uid, node in departures.uids():
-            if event.nodes.get(uid) != node:  # the pod itself was lost when it began to terminate
+            if event.nodes.get(uid) != node:  # the pod itself was removed when it began to terminate
                 departures.end(uid, node)
 
     def see_deployment(self, deployment: Deployment) -> None:
-        """Store a Deployment, whose pods count at the guard whatever their budgets allow if it may replace them."""
+        """Store a Deployment. If its pods may be treated differently, guards have to count its namespace again."""
         if self._world.limiter.replacements.put(deployment):
             self._world.limiter.budgets.release_namespace(deployment.namespace)
             self._backlog.add_namespace(deployment.namespace)
@@ -230,7 +230,7 @@ class Intake:
     # -- a source of other taints -----------------------------------------------------------------------------------
 
     def of_source(self, event: events.SourceEvent) -> None:
-        """Something that only the source of taints reads."""
+        """Pass an event to the source of taints."""
         if self._source is not None:
             self._source.take(event)
 
@@ -246,11 +246,11 @@ class Intake:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all pods are known."""
+        """True if all pods are known."""
         return self._world.synced
 
     def put(self, pod: Pod) -> None:
-        """Store a pod again, as the source equips it now."""
+        """Store a pod again, with the source's newest data."""
         self._put(pod)
 
     def judge(self, state: NodeState) -> None:
@@ -258,17 +258,17 @@ class Intake:
         self._judging.judge_node(state)
 
     def judge_later(self, names: Iterable[str]) -> None:
-        """Evaluate the pods of these nodes before any pod is evicted."""
+        """Queue these nodes, to be evaluated before any pod is evicted."""
         self._backlog.add_nodes(names)
 
     def release(self, key: str) -> None:
-        """Retry the pods that were refused by this key."""
+        """Retry the pods whose refusal has this key."""
         self._world.limiter.freed.add(key)
 
     # -- policies, profiles, namespaces -------------------------------------------------------------------------
 
     def policies_changed(self, event: events.PoliciesChanged) -> None:
-        """Other policies are in force."""
+        """Replace the policies in force."""
         world = self._world
         before = world.verdicts.derivations
         world.verdicts.set_policies(event.policies)
@@ -288,7 +288,7 @@ class Intake:
         self._backlog.add_all()
 
     def _derive_again(self) -> None:
-        """Policies derive other taints. The caller has all pods judged again."""
+        """Derive the taints of all nodes again. The caller has all pods evaluated again."""
         world = self._world
         for state in world.cluster.nodes.values():
             if state.node is not None:
@@ -297,13 +297,13 @@ class Intake:
                     state.update(node, world.now.wall, seen_until=-math.inf, gap=False)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> None:
-        """A profile changed, or is gone (None)."""
+        """Store a profile; None: it was deleted."""
         if self._world.verdicts.set_profile(namespace, name, profile):
             how = "was deleted" if profile is None else "was created or changed"
             self._guarding.profile_changed(namespace, f"TolerationProfile {namespace}/{name} {how}")
             self._backlog.add_namespace(namespace)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> None:
-        """A namespace has these labels, or is gone (None)."""
+        """Store the labels of a namespace; None: it was deleted."""
         if self._world.verdicts.set_namespace(name, labels):
             self._backlog.add_namespace(name, is_relabelled=True)

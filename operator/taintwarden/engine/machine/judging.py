@@ -1,4 +1,4 @@
-"""Evaluates pods: verdicts create, replace and withdraw claims, and inform the guards about them."""
+"""Evaluation of pods: verdicts create, update and withdraw claims, and guards are informed about them."""
 
 from collections.abc import Iterable
 
@@ -16,12 +16,12 @@ from taintwarden.engine.model import Method, Mode, MonotonicTime, OnInvalidValue
 
 
 class Judging:
-    """Makes claims from verdicts, updates and ends them.
+    """Creates claims from verdicts, updates and ends them.
 
     Args:
         world: the state.
         outbox: writes histories.
-        backlog: what waits to be evaluated again.
+        backlog: pods that wait to be evaluated again.
         hard_deadlines: pods whose node is removed at a known time.
 
     """
@@ -32,10 +32,10 @@ class Judging:
         self._backlog = backlog
         self._hard_deadlines = hard_deadlines
 
-    # -- what waits to be evaluated -------------------------------------------------------------------------------
+    # -- backlog --------------------------------------------------------------------------------------------------
 
     def advance(self, budget: int) -> None:
-        """Evaluate about ``budget`` pods: of all nodes, then of each namespace in turn."""
+        """Evaluate about ``budget`` waiting pods: first whole nodes, then pods of a source, then namespaces in turn."""
         self._world.limiter.guards.forget_some(5 * budget)
         source, waiting = self._world.source, self._backlog.nodes
         while waiting and budget > 0:
@@ -56,7 +56,7 @@ class Judging:
             budget -= self._judge_share(namespace, each)
 
     def _judge_share(self, namespace: str, budget: int) -> int:
-        """Evaluate pods of a namespace. Returns how many."""
+        """Evaluate waiting pods of a namespace. Returns about how many."""
         world, nodes, done = self._world, self._backlog.shares.pop(namespace), 0
         while nodes and done < budget:
             name = next(iter(nodes))
@@ -80,12 +80,12 @@ class Judging:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def judge_node(self, state: NodeState) -> None:
-        """Evaluate all pods of a node, also those that terminate."""
+        """Evaluate all pods of a node, including pods that terminate."""
         if not self._world.synced:
             return
         verdicts = self._world.verdicts
         self._world.note_change(state.name)
-        verdicts.select(state)  # a node without pods, too: its history is kept for the policies that select it
+        verdicts.select(state)  # also without pods: its history is kept for the policies that select it
         if state.node is not None and verdicts.uses.zone_health:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
         verdicts.count_again(state)
@@ -96,9 +96,9 @@ class Judging:
         self._conclude(state)
 
     def judge_departures(self, node: str) -> None:
-        """Pods that terminate on a node leave by each policy that gives them a deadline.
+        """Record by which policies the pods leave that terminate on a node.
 
-        Taints of devices are kept for pods that run: by them leave only pods that ran when this process knew of them.
+        Taints of devices are kept only for running pods. A pod leaves by them only if it was known while it ran.
         """
         world, departures = self._world, self._world.limiter.departures
         state = world.cluster.nodes.get(node)
@@ -113,7 +113,7 @@ class Judging:
         self._save_history(state)
 
     def judge_pod(self, state: NodeState, pod: Pod) -> None:
-        """Evaluate a pod that is new, or differs from before."""
+        """Evaluate a pod that is new or has changed."""
         if not self._world.synced or pod.node in self._backlog.nodes:
             return
         is_new_class = pod.shared not in state.judged
@@ -132,13 +132,13 @@ class Judging:
                 self._world.report(commands.InvalidValue(node.name, node.uid, verdict, held))
         if not invalid and not state.reported_invalid:
             return
-        # Reported once for a value, though pods that cannot be compared with it come and go.
+        # A value is reported once, even if pods that cannot compare it come and go.
         values = {history_name(taint): taint.value for taint, _ in state.taints()}
         standing = {name: value for name, value in state.reported_invalid.items() if values.get(name) == value}
         state.reported_invalid = standing | {name: verdict.taint.value for name, verdict in invalid.items()}
 
     def _save_history(self, state: NodeState) -> None:
-        """Write the durable clock if it differs from what is stored: a restart must not move a deadline."""
+        """Write the taint history of a node if it differs from the stored one. A restart must not move a deadline."""
         if state.node is None or not self._world.leading:
             return
         text, key = state.history_text(), history_key(state.name)
@@ -192,7 +192,7 @@ class Judging:
             self._hard_deadlines.cancel(claim)
         if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED):
             return
-        # Its policy may have been paused since a call was made that has failed now.
+        # The policy may have been paused during a call that failed now.
         if changed or claim.rests not in (Phase.WAITING, claim.phase):
             self._world.queues.wait(claim)
             if claim.rests is Phase.PAUSED:
@@ -203,7 +203,7 @@ class Judging:
             self._world.queues.ask_again(claim)
 
     def changed(self, before: Pod, pod: Pod) -> None:
-        """A pod with claims differs from ``before``: its place, and what limits answer, may change."""
+        """Update the claims on a pod that has changed: its place in queues, and the answers of limits, may change."""
         world = self._world
         for claim in world.claims.of(pod.uid):
             claim.change_pod(world.limiter.budgets.refuses_since(before), world.now.monotonic)
@@ -217,10 +217,10 @@ class Judging:
             claim.announced_in = self._world.term
             self._world.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
 
-    # -- what is ahead --------------------------------------------------------------------------------------------
+    # -- expected evictions ---------------------------------------------------------------------------------------
 
     def _expect(self, guard: Guard, claim: Claim, pod: Pod) -> None:
-        """Inform the guard of the policy, unless a call is in progress, or was accepted."""
+        """Tell the guard of the policy to expect the eviction, unless a call is in progress or was accepted."""
         if self._is_being_evicted(pod):
             return
         ends_anyway = self.deletes(claim, pod) or self.replacement(claim, pod) is not None
@@ -228,22 +228,22 @@ class Judging:
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
 
     def replacement(self, claim: Claim, pod: Pod) -> Replacement | None:
-        """The Deployment that is asked for a replacement of the pod, or was; None: the pod is evicted."""
+        """Deployment that is or was asked for a replacement of the pod; None if the pod is evicted."""
         if claim.policy.eviction.replace_first is None:
             return None
         return self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
 
     def deletes(self, claim: Claim, pod: Pod) -> bool:
-        """Whether the pod is deleted without regard to budgets: always, or because one has blocked it too long."""
+        """True if the pod is deleted in spite of budgets: always, or because one has blocked it for too long."""
         if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE:
             return claim.policy.eviction.method is Method.DELETE
         at = self.deleted_at(claim, pod)
         return at is not None and self._world.now.monotonic >= at
 
     def deleted_at(self, claim: Claim, pod: Pod) -> MonotonicTime | None:
-        """When a pod that its budgets block is deleted instead, if its policy specifies that.
+        """Time at which a pod that its budgets block is deleted instead; None if it is not.
 
-        If the node will be removed, that is early enough for the pod to stop gracefully.
+        If its node will be removed, that is early enough for the pod to stop gracefully.
         """
         settings, now, refused_at = claim.policy.eviction, self._world.now, claim.budget_refused_at
         since = self._world.limiter.budgets.refuses_since(pod)
@@ -257,7 +257,10 @@ class Judging:
         return min(at, max(blocked_since, last))
 
     def waits_for_deletion(self, claim: Claim, pod: Pod) -> bool:
-        """Whether its guard counts a pod only now that it is deleted in spite of its budgets: others may follow."""
+        """True if the guard counts the pod only from now on, since it is deleted in spite of its budgets.
+
+        The claim then waits until its wave is complete: other pods may be deleted, too.
+        """
         guard = self._guard(claim.policy)
         known = None if guard is None else guard.wave.near.get(claim.uid)
         if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
@@ -267,16 +270,16 @@ class Judging:
         return True
 
     def _is_being_evicted(self, pod: Pod) -> bool:
-        """Whether a call is in progress, or was accepted: one that failed may be repeated for another policy."""
+        """True if a call is in progress or was accepted. A call that failed may be repeated for another policy."""
         evictee = self._world.claims.evictees.get(pod.uid)
         return evictee is not None and evictee.call is not None
 
-    # -- how claims end, and what counts no longer then ------------------------------------------------------------
+    # -- end of claims --------------------------------------------------------------------------------------------
 
     def _withdraw(self, claim: Claim, *, node_gone: bool = False) -> None:
-        """A policy no longer evicts the pod; if an eviction was expected, that is reported.
+        """End a claim whose policy no longer evicts the pod. An eviction that was expected is reported as cancelled.
 
-        A call that was issued is asked whether its decision stands before it is sent, and again when it is answered.
+        A claim with a call remains: it is checked before the call is sent, and again when the call is answered.
         """
         if claim.phase in (Phase.ACCEPTED, Phase.IN_FLIGHT):
             return
@@ -286,19 +289,19 @@ class Judging:
             self._report_cancelled(claim, pod, node_gone=node_gone)
 
     def _report_cancelled(self, claim: Claim, pod: Pod, *, node_gone: bool = False) -> None:
-        """If another policy's claim remains, the pod still has to leave and nothing is reported."""
+        """Report a cancelled eviction, unless the pod still has to leave because of another policy's claim."""
         if not any(one.is_enforced for one in self._world.claims.of(claim.uid)):
             self._world.report(commands.Cancelled(pod, claim.verdict, node_gone))
 
     def cancel(self, pods: Iterable[Pod]) -> None:
-        """The node of these pods is gone: no taint evicts them."""
+        """End the claims on pods whose node is gone: no taint evicts them."""
         for pod in pods:
             for claim in self._world.claims.of(pod.uid):
                 self._hard_deadlines.miss(claim, pod, NOT_EVICTED)
                 self._withdraw(claim, node_gone=True)
 
     def gone(self, uid: str) -> None:
-        """The pod is gone. A call in progress is still to be answered."""
+        """End the claims on a pod that is gone. A claim with a call in progress ends with its answer."""
         world = self._world
         self.report_leaving(uid)
         evictee = world.claims.evictees.get(uid)
@@ -311,7 +314,7 @@ class Judging:
         world.claims.drop(uid)
 
     def report_leaving(self, uid: str) -> bool:
-        """Report a pod that is seen to leave as evicted, once, if it was. Returns whether it was."""
+        """Report a pod that is seen to leave as evicted, if a call evicted it. Returns True if so."""
         world = self._world
         called = world.evictions.note_leaving(uid, world.now)
         if called is None:
@@ -325,7 +328,7 @@ class Judging:
         return True
 
     def end(self, claim: Claim) -> None:
-        """The claim ends. With the last one the pod counts as one that stays on its node, if it still exists."""
+        """End a claim. Without another one the pod counts as staying on its node, if it still exists."""
         self._close(claim)
         if claim.uid not in self._world.claims.evictees:
             self.stay(claim.node, claim.uid)
@@ -345,14 +348,14 @@ class Judging:
         world.claims.remove(claim)
 
     def forget(self, claim: Claim) -> None:
-        """The eviction is not ahead any more."""
+        """Drop a claim from guard and hard deadlines: its eviction is not expected any more."""
         if claim.policy.reclaim is not None:
             self._hard_deadlines.cancel(claim)
         if (guard := self._guard(claim.policy)) is not None:
             guard.forget(claim.uid)
 
     def stay(self, node: str, uid: str) -> None:
-        """No call is in progress: the pod counts as one that stays on its node, if it still exists."""
+        """Count a pod without a call in progress as staying on its node, if it still exists."""
         world = self._world
         pod = world.cluster.pod(node, uid)
         world.limiter.stay(uid)
@@ -362,10 +365,10 @@ class Judging:
     def _guard(self, policy: Policy) -> Guard | None:
         return self._world.limiter.guards.by_policy.get(policy.name)
 
-    # -- what stands ----------------------------------------------------------------------------------------------
+    # -- validity -------------------------------------------------------------------------------------------------
 
     def stands(self, claim: Claim) -> bool:
-        """Whether the policy of a claim still evicts its pod, by what is known now, and whether the pod is due."""
+        """True if the policy of a claim still evicts its pod in the current state, and the pod is due."""
         pod = self._world.cluster.pod(claim.node, claim.uid)
         if pod is None or pod.node in self._backlog.nodes or self._backlog.pending(pod):
             return False

@@ -1,24 +1,24 @@
-"""The one place that decides. ``step(event, now)`` changes the state and returns commands; nothing else does.
+"""The machine, which makes every decision. ``step(event, now)`` changes the state and returns commands.
 
 Events from outside only change what is known and when pods are due. The machine acts on :class:`~.events.Woke`, at
-its own pace and in slices, so that a wave never stalls the loop. The parts, in the order of the data flow:
+its own pace and in slices, so that a wave never stalls the loop. Its parts, in the order of the data flow:
 
 =============== ======================================================================================
 ``world``       the state that all parts share
-``intake``      what streams deliver changes what is known of nodes, pods and policies
-``source``      what a source of taints beside those of nodes offers, and what it may ask for
-``backlog``     what waits to be evaluated again
-``judging``     verdicts create, replace and withdraw *claims*: a policy evicts a pod
+``intake``      updates of the known nodes, pods and policies by what streams deliver
+``source``      interfaces of a source of taints beside those of nodes
+``backlog``     pods that wait to be evaluated again
+``judging``     evaluation: verdicts create, update and withdraw *claims*, each of one policy on one pod
 ``hard_deadlines`` pods whose node is removed at a known time
-``waiting``     why due pods wait
-``queues``      the place of each claim, between its deadline and the end of the pod
+``waiting``     reasons why due pods wait
+``queues``      queues of claims, between the deadline and the end of the pod
 ``evictions``   calls until the pods are seen to leave
-``acting``      claims that all limits admit become calls, and calls have outcomes
-``placing``     which nodes may lose pods
-``guarding``    the number of pods that would be evicted, compared with the limit
-``outbox``      other writes: histories, guard records
+``acting``      dispatch: calls for claims that all limits admit, and their outcomes
+``placing``     nodes that may lose pods
+``guarding``    guards: limits on the number of pods that are evicted
+``outbox``      all other writes: histories, guard records, places
 ``conditions``  the condition of nodes that says whether they are drained
-``view``        what other packages may read
+``view``        read access for other packages
 =============== ======================================================================================
 """
 
@@ -46,12 +46,12 @@ class Machine:
     """Events in, commands out.
 
     Args:
-        gates: which operators may match at all.
-        overall_rate: evictions per second over all policies, None for no cap.
-        max_in_flight: how many eviction calls may be in progress at once.
-        slice_size: how many pods one step may evaluate before it returns to the loop.
-        timings: the waits of the machine.
-        source: makes the source of taints beside those of nodes; None: there is none.
+        gates: the operators that may match at all.
+        overall_rate: maximum evictions per second over all policies; None for no limit.
+        max_in_flight: maximum number of eviction calls in progress.
+        slice_size: number of pods that one step evaluates before it returns to the loop.
+        timings: the delays of the machine.
+        source: creates the source of taints beside those of nodes; None: there is none.
         drained_condition: True if nodes get the condition that says whether they are drained.
 
     """
@@ -85,7 +85,7 @@ class Machine:
         self.view = View(world)
 
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
-        """Process one event at ``now``; the caller carries out the commands in order."""
+        """Process one event at ``now``. The caller carries out the commands in order."""
         self._world.now = now
         self._world.out = []
         self._take(event)
@@ -94,9 +94,9 @@ class Machine:
         return self._world.out
 
     def stands(self, order: commands.Order, now: Instant) -> bool:
-        """Whether an order that was issued should still be carried out. Ask immediately before its bytes are sent.
+        """Return True if an issued order should still be carried out. Ask immediately before its bytes are sent.
 
-        An order of an earlier term, or whose reason is gone, does not stand.
+        An order of an earlier term, or whose reason is gone, is not valid any more.
         """
         self._world.now = now
         match order:
@@ -200,7 +200,7 @@ class Machine:
                 assert_never(event)
 
     def wake_after(self, now: Instant) -> float | None:
-        """Seconds until :class:`~.events.Woke` is needed; 0: at once, None: not before another event."""
+        """Seconds until :class:`~.events.Woke` is needed; 0: at once; None: not before another event."""
         if not self._world.synced:
             return None
         waits = [self._backlog.next_in(now), self._world.queues.next_in(now)]
@@ -241,7 +241,7 @@ class Machine:
         self._acting.pull_freed()
         world.queues.release_due(world.now.monotonic)
         ready_in = world.queues.next_in(world.now)
-        if ready_in is None or ready_in > 0:  # all that are due take turns, not those that are made ready first
+        if ready_in is None or ready_in > 0:  # all due claims are in their lanes, so that turns are fair
             self._acting.evict_due(most)
         if self._is_guarded:
             self._guarding.save()
@@ -252,12 +252,12 @@ class Machine:
 
     @property
     def _is_guarded(self) -> bool:
-        """Whether a policy has a guard."""
+        """True if a policy has a guard."""
         return bool(self._world.limiter.guards.by_policy)
 
     @property
     def _has_places(self) -> bool:
-        """Whether a policy limits how many nodes lose pods at once."""
+        """True if a policy limits how many nodes lose pods at once."""
         return bool(self._world.limiter.places.by_policy)
 
     def _leadership_changed(self, event: events.LeadershipChanged) -> None:
@@ -297,10 +297,10 @@ class Machine:
                 self._compare_again(node, event.version)
 
     def _compare_again(self, node: str, version: int) -> None:
-        """Compare a node with what it should have, if the stream has delivered a later version than the one written.
+        """Queue a node for evaluation if the stream has delivered a later version than the one written.
 
-        Another client has changed it since then. What was in progress was believed to be stored, and the next event of
-        the node may be minutes away.
+        Another client has changed it since then. Evaluations took the write in progress as stored, and the next event
+        of the node may be minutes away.
         """
         state = self._world.cluster.nodes.get(node)
         if state is not None and state.node is not None and 0 <= version < state.node.resource_version:

@@ -1,13 +1,13 @@
-"""All writes of the machine to nodes and policies: the content, whether a write is in progress, and the next retry.
+"""Writes of the machine to nodes and policies: the wanted content, the write in progress, and the next retry.
 
-One rule for all of them. An entry has the content that should be stored. While a write of it is in progress, no other
-write starts under its key; when that ends, the content wanted by then is written. A write that failed is retried soon,
-one to an object that has changed at once, one that was refused much later, since rights and admission policies change;
-one to an object that is gone is forgotten.
-A loss of leadership removes all entries: answers to writes in progress are ignored, and the next leader writes its own.
+An entry has the content that should be stored. While a write of it is in progress, no other write starts under its key.
+When it ends, the content wanted by then is written. A write that failed is retried soon, a write to an object that has
+changed at once. A write that was refused is retried much later, since rights and admission policies change. A write to
+an object that is gone is dropped. A loss of leadership removes all entries: answers to writes in progress are ignored,
+and the next leader writes its own.
 
-A history carries the version of the node on which it is based. What was written comes back through the stream, and
-counts only then.
+A history carries the version of the node on which it is based. What was written counts only when the stream delivers
+it.
 """
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from taintwarden.engine.model import MonotonicTime, Node, later
 
 
 class _Entry:
-    """One write. ``wanted`` None: nothing has to follow the write in progress."""
+    """Writes under one key. ``wanted`` is None if nothing has to follow the write in progress."""
 
     __slots__ = ("attempts", "done", "done_version", "retry_at", "sent", "under_way", "wanted")
 
@@ -36,16 +36,16 @@ class _Entry:
         self.wanted: Write | None = None
         self.under_way: Write | None = None
         self.sent: Write | None = None
-        """The same as it was issued, with the version of its object."""
+        """``under_way`` as it was issued, with the version of its object."""
         self.done: Write | None = None
-        """What was written last, as long as the stream may not have delivered it."""
+        """Last write, while the stream may not have delivered it."""
         self.done_version = -1
         self.attempts = 0
         self.retry_at: MonotonicTime | None = None
 
 
 class Outbox:
-    """The writes of a leader, by key."""
+    """Writes of a leader, by key."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -53,7 +53,7 @@ class Outbox:
         self._retries: DeadlineQueue[MonotonicTime] = DeadlineQueue()
 
     def put(self, order: Write) -> None:
-        """Write this, instead of what was wanted before under the same key. Only leaders write."""
+        """Write this content in place of what was wanted under the same key. Only leaders write."""
         if not self._world.leading:
             return
         key = key_of(order)
@@ -70,14 +70,14 @@ class Outbox:
             self._begin(key, entry)
 
     def withdraw(self, key: str) -> None:
-        """The stored content is correct: nothing has to follow the write in progress."""
+        """Drop the wanted content, since the stored content is correct. A write in progress continues."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.wanted = None
             self._settle(key, entry)
 
     def believed(self, key: str, version: int) -> Write | None:
-        """The write whose content is stored, or may be, although the stream has delivered only this version."""
+        """Write whose content is or may be stored, although the stream has delivered only this version."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -86,7 +86,7 @@ class Outbox:
         return entry.under_way or entry.done
 
     def lost(self, node: Node) -> bool:
-        """Whether this version of a node lacks what was written to an earlier one, and was not delivered yet."""
+        """True if this version of a node, after the last write to it, lacks the content. Each write is checked once."""
         key = history_key(node.name)
         entry = self._entries.get(key)
         if entry is None or entry.done is None or entry.done_version > node.resource_version:
@@ -96,23 +96,23 @@ class Outbox:
         return isinstance(done, SaveHistory) and done.text != node.history
 
     def wrote_history(self, node: str, text: str) -> bool:
-        """Whether this history of a node is what was written last, or is being written."""
+        """True if this history of a node was written last, or is being written."""
         entry = self._entries.get(history_key(node))
         written = None if entry is None else entry.under_way or entry.done
         return isinstance(written, SaveHistory) and written.text == text
 
     def is_waiting(self, key: str) -> bool:
-        """Whether a write is in progress or will be retried."""
+        """True if a write is in progress or will be retried."""
         entry = self._entries.get(key)
         return entry is not None and (entry.under_way is not None or entry.retry_at is not None)
 
     def stands(self, order: Write) -> bool:
-        """Whether a write that was issued is still wanted."""
+        """True if a write that was issued is still wanted."""
         entry = self._entries.get(key_of(order))
         return entry is not None and entry.sent is order
 
     def answered(self, event: Written) -> bool:
-        """A write ended. Returns False if its entry no longer exists."""
+        """Process the end of a write. Returns False if its entry no longer exists."""
         key = key_of(event.order)
         entry = self._entries.get(key)
         if entry is None or entry.sent is not event.order:
@@ -127,7 +127,7 @@ class Outbox:
                 self._begin(key, entry)
             case WriteOutcome.GONE if isinstance(event.order, SaveHistory):
                 self.forget(key)
-            case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):  # there may be another one since
+            case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):  # other content may be wanted by now
                 self._begin(key, entry)
             case _ if isinstance(event.order, SaveGuard | SavePlaces):
                 entry.attempts += 1
@@ -145,20 +145,20 @@ class Outbox:
         while (key := self._retries.pop_due(self._world.now.monotonic)) is not None:
             entry = self._entries[key]
             entry.retry_at = None
-            if entry.wanted is not None:  # else a guard's new record is put soon: attempts are kept for that
+            if entry.wanted is not None:  # otherwise a guard puts a new record soon: attempts are kept for it
                 self._begin(key, entry)
 
     def next_at(self) -> MonotonicTime | None:
-        """The time of the next retry."""
+        """Time of the next retry."""
         return self._retries.next_at()
 
     def clear(self) -> None:
-        """Another process leads."""
+        """Drop all writes, since the leadership has changed."""
         self._entries = {}
         self._retries = DeadlineQueue()
 
     def forget(self, key: str) -> None:
-        """The object is gone, or another one has its name."""
+        """Drop the writes to an object that is gone or replaced by one of its name."""
         if self._entries.pop(key, None) is not None:
             self._retries.cancel(key)
 
@@ -191,22 +191,22 @@ class Outbox:
 
 
 def history_key(node: str) -> str:
-    """The key of a node's taint-history annotation."""
+    """Key of the taint-history annotation of a node."""
     return f"history/{node}"
 
 
 def guard_key(policy: str) -> str:
-    """The key of the record of a policy's guard."""
+    """Key of the record of a policy's guard."""
     return f"guard/{policy}"
 
 
 def reset_key(policy: str) -> str:
-    """The key of the request for a reset of a policy's guard."""
+    """Key of the request for a reset of a policy's guard."""
     return f"guard-reset/{policy}"
 
 
 def key_of(order: Write) -> str:
-    """The key of a write: there is at most one write at a time for each."""
+    """Key of a write. At most one write is in progress for each key."""
     match order:
         case SaveHistory():
             return history_key(order.node)

@@ -1,4 +1,4 @@
-"""The places of nodes, twice a second: which are drained, which have been idle too long, and who takes a free place."""
+"""Places of nodes, updated twice a second: drained and idle nodes lose theirs, and waiting nodes take the free ones."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -13,37 +13,31 @@ from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MAX_PLACES, Instant, Mode, MonotonicTime, Policy, later, share_of
 
 LOOK_SECONDS = 0.5
-"""Seconds between two looks. Twice as much is the most that one look adds to the idle time of a node."""
+"""Seconds between two updates. One update adds at most twice as much to the idle time of a node."""
 MOST_ASKED = 100
-"""Maximum nodes that wait and are checked in one look."""
+"""Maximum number of waiting nodes that are checked in one update."""
 RATES = (POLICY_RATE, OVERALL_RATE, NAMESPACE_RATE)
-"""Limits that pass in a moment: what waits for a token besides a place waits for the place."""
+"""Rate limits. A pod that one of them refuses counts as waiting only for a place, since they soon admit again."""
 
 
 class Placing:
-    """Gives places, and stores them before pods leave. Only leaders use it.
-
-    Args:
-        world: the state.
-        outbox: writes the places.
-
-    """
+    """Assigns places to nodes, and stores them before pods leave. Only leaders use it."""
 
     def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
         self._outbox = outbox
         self._looked_at = self._next_look_at = MonotonicTime(0.0)
         self._is_moving = False
-        """True if pods of a node with a place terminate: it may be drained without another event."""
+        """True if pods of a node with a place terminate. The node may be drained without another event."""
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until the next look is needed."""
+        """Seconds until the next update; None if no update is needed."""
         nodes = self._world.limiter.places.by_policy.values()
         is_needed = self._is_moving or any(one.changed or one.waiting for one in nodes)
         return max(0.0, self._next_look_at - now.monotonic) if is_needed else None
 
     def look(self) -> None:
-        """End places, and see who takes those that are free."""
+        """End places, and retry the pods of waiting nodes while places are free."""
         world, now = self._world, self._world.now.monotonic
         if now < self._next_look_at:
             return
@@ -71,14 +65,14 @@ class Placing:
             asked += self._ask(policy.name, nodes, node)
 
     def _most(self, policy: Policy) -> int:
-        """How many nodes may have a place."""
+        """Maximum number of nodes with a place."""
         most = policy.limits.concurrent_nodes
         assert most is not None  # noqa: S101 - the limit concerns the policy
         states = self._world.cluster.nodes.values() if isinstance(most, str) else ()
         return share_of(most, sum(one.node is not None and policy in (one.policies or ()) for one in states))
 
     def _adopt(self, policy: Policy, nodes: Nodes) -> None:
-        """Pods leave already while the limit is added: their nodes have places, though they may be too many."""
+        """Give places to the nodes that pods leave already when the limit is added, even if they are too many."""
         nodes.is_new, wall = False, self._world.now.wall
         leaving = [one for one in self._world.limiter.departures.leaving() if not one.is_stuck(wall)]
         found = [one.pod.node for one in leaving if policy.name in one.policies]
@@ -95,7 +89,7 @@ class Placing:
                 yield claim
 
     def _look_at(self, policy: str, nodes: Nodes, node: str, idle: float) -> None:
-        """A node that has begun: whether it is drained, or has had its place for too long."""
+        """Update a node that pods have begun to leave: end its place if it is drained, or was idle for too long."""
         world, place, state = self._world, nodes.held.get(node), self._world.cluster.nodes.get(node)
         claims = list(self._claims(policy, node))
         leaving = [one for one in world.limiter.departures.of_node(node) if policy in one.policies]
@@ -116,7 +110,7 @@ class Placing:
             nodes.end(node)
 
     def _is_free(self, claim: Claim) -> bool:
-        """Whether only a place may keep a pod: it waits for one, or is asked soon, and nothing holds its lane."""
+        """True if only a place may keep a pod: it waits for one, or is checked soon, and no limit holds its lane."""
         if claim.phase is Phase.BLOCKED:
             refusal = claim.refusal
             if refusal is None or not (refusal.limit == PLACE or refusal.is_brief):
@@ -127,12 +121,12 @@ class Placing:
         return refused is None or refused.limit in RATES
 
     def _is_held(self, claim: Claim) -> bool:
-        """Whether another limit holds the whole policy for longer than a moment."""
+        """True if another limit holds the whole policy for longer than a moment."""
         refused = self._world.waiting.of_policy(self._world.queues.lane_of(claim).group)
         return refused is not None and refused.limit not in RATES
 
     def _ask(self, policy: str, nodes: Nodes, node: str) -> bool:
-        """Retry the pods of a node that waits, unless something else holds them. Returns True if it did."""
+        """Retry the pods of a waiting node, unless another limit holds them. Returns True if any were retried."""
         claims = [claim for claim in self._claims(policy, node) if claim.phase in (Phase.READY, Phase.BLOCKED)]
         free = [claim for claim in claims if self._is_free(claim)]
         if free:
@@ -145,7 +139,7 @@ class Placing:
         return bool(free)
 
     def save(self) -> None:
-        """Write the places that differ from those that are stored."""
+        """Write the places that differ from the stored ones."""
         for policy in self._world.verdicts.policies:
             nodes = self._world.limiter.places.by_policy.get(policy.name)
             if nodes is not None and nodes.held != nodes.stored:
@@ -153,7 +147,7 @@ class Placing:
                 self._outbox.put(commands.SavePlaces(policy, places, self._world.term))
 
     def saved(self, order: commands.SavePlaces, outcome: WriteOutcome) -> None:
-        """The write of places ended."""
+        """Process the end of a write of places."""
         nodes = self._world.limiter.places.by_policy.get(order.policy.name)
         if nodes is not None and outcome is WriteOutcome.DONE:
             nodes.note_saved(order.places)

@@ -1,14 +1,14 @@
-"""The queues of claims: the only code that changes their phase. Every order is total, so that two runs agree.
+"""Queues of claims, and the only code that changes their phase. Every order is total, so that two runs agree.
 
-Due pods wait in lanes, one for each policy and namespace; all take turns together. The next turn has the lane that can
-go and had its last turn longest ago; those of hard deadlines come first. A lane that a limit refuses is parked until
-that may admit it. Each refusal that concerns only some pods (a workload, a node, a budget) has lines of its own, so
-that those pods delay no other. When such a limit may admit again, the first of them returns to its lane, and each that
-leaves that lane releases the next one: however many wait, none is checked in vain.
+Due pods wait in lanes, one for each policy and namespace, which take turns. The next turn goes to the lane that can go
+and had its last turn longest ago. Lanes of hard deadlines come first. A lane that a limit refuses is parked until the
+limit may admit it. A refusal that concerns only some pods (a workload, a node, a budget) has lines of its own, so that
+those pods delay no others. When its limit may admit again, the first pod of each line returns to its lane, and each pod
+that leaves that lane releases the next one. However many wait, none is checked in vain.
 
-In a lane pods come first by the number of their failed calls, so that those that may succeed come first. Then deadlines
-count, by the minute: the taints of two nodes are never written in the same millisecond, so a finer comparison would
-make the policy's order useless. Then that order counts, then the UID.
+In a lane, pods with fewer failed calls come first, since their calls may succeed. Then deadlines count, by the minute:
+the taints of two nodes are never written in the same millisecond, so a finer comparison would make the order of the
+policy useless. Then that order counts, then the UID.
 """
 
 from collections import OrderedDict
@@ -39,29 +39,29 @@ from taintwarden.engine.model import (
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
-"""The labels with the revision of a pod of a Deployment's ReplicaSet, and of a StatefulSet or DaemonSet."""
+"""Labels with the revision of a pod: of a Deployment's ReplicaSet, and of a StatefulSet or DaemonSet."""
 
-# The lookup of a member on its class costs more than the rest of a transition.
+# Looking up a member on its enum costs more than the rest of a transition.
 _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
 _ON_A_DELAY = (Phase.SETTLING, Phase.RETRYING, Phase.ACCEPTED)
 
 
 SAME_URGENCY_SECONDS = 60.0
-"""Deadlines of the same minute are equally urgent."""
+"""Seconds of an interval whose deadlines are equally urgent."""
 MAX_TURNS = 10_000
-"""Of more lanes the last turn is forgotten of those that had it longest ago."""
+"""Maximum number of lanes whose last turn is known. Beyond it, the least recently served are dropped."""
 LANES_AT_ONCE = 16
-"""So many lanes retry when there may be a token: a thousand would, for each, and all but one in vain."""
+"""Maximum number of lanes that retry when there may be a token. Of a thousand, all but one would do so in vain."""
 OTHERS_AFTER_SECONDS = 1.0
-"""When the other lanes retry at the latest."""
+"""Seconds after which the other lanes retry at the latest."""
 OTHERS_PER_FAILING = 3
-"""While others could go, so many of them follow each failing lane that has a turn: those that fail get a quarter."""
+"""Turns of other lanes after each turn of a failing lane, if any can go. Failing lanes get a quarter of the turns."""
 
 
 def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None) -> tuple[float, ...]:
-    """The rank of a pod of this class that is due at ``due_at``, among those with as many failed calls.
+    """Rank of a pod of this class that is due at ``due_at``, among pods with as many failed calls.
 
-    ``hard_at``: when its node is removed.
+    ``hard_at``: time at which its node is removed.
     """
     minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
     # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``_Line``.
@@ -71,27 +71,27 @@ def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None)
 
 @lru_cache
 def _one(rank: tuple[float, ...]) -> tuple[float, ...]:
-    """All pods of a wave share it: there may be 150,000."""
+    """Return one object for equal ranks: a wave may have 150,000 pods of the same rank."""
     return rank
 
 
 class _Position(msgspec.Struct, frozen=True, gc=False):
-    """The place of a claim that is due."""
+    """Position of a due claim in a lane or line."""
 
     claim: Claim
     lane: Lane
     pod: Pod
-    """As it was when the claim was queued: the same pod is used to remove it from the line."""
+    """Pod as it was when the claim was queued. The line has to be given the same object to remove the claim."""
     entry: Entry
-    """Its place in a line."""
+    """Order within the line."""
     blocked_by: str = ""
-    """Key of the refusal in whose line it waits; empty: it waits in its lane."""
+    """Key of the refusal in whose line it waits; empty if it waits in its lane."""
     released_by: str = ""
-    """Key of the refusal that released it: the next one there is released when it leaves the lane."""
+    """Key of the refusal that released it. When it leaves the lane, the next claim of that line is released."""
 
 
 class IllegalTransition(RuntimeError):  # noqa: N818 - reads as what it says
-    """A claim cannot change from its phase to that one. Nothing was changed."""
+    """A claim cannot change from its phase to another one. Nothing was changed."""
 
     def __init__(self, claim: Claim, phase: Phase) -> None:
         super().__init__(f"claim {claim.key} cannot go from {claim.phase.name} to {phase.name}")
@@ -101,9 +101,9 @@ class Queues:
     """All queues in which a claim can wait.
 
     Args:
-        waiting: the refusals of lanes, which are parked meanwhile.
+        waiting: refusals of lanes, which are parked meanwhile.
         spread: counts pods by topology domain.
-        is_failing: whether the last call of a lane failed, or has no answer for a second.
+        is_failing: returns True if the last call of a lane failed, or has had no answer for a second.
 
     """
 
@@ -117,16 +117,16 @@ class Queues:
         self._blocked: dict[str, dict[Lane, _Line]] = {}
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """Keys of refusals by when they end."""
+        """Keys of refusals by the time at which they end."""
         self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """BLOCKED claims, by when a limit may admit them: in spite of a budget, or because of another taint."""
+        """BLOCKED claims, by when a limit may admit them in spite of a budget or because of another taint."""
         self._turns: dict[LaneGroup, _Turns] = {}
-        """The lanes with READY claims that are not parked."""
+        """Lanes with READY claims that are not parked."""
         self._last_turns: OrderedDict[Lane, int] = OrderedDict()
-        """The number of the last turn of each lane, the oldest first."""
+        """Lane -> number of its last turn, the oldest first."""
         self._turn = 0
         self._others = 0
-        """How many lanes had a turn since the last one that fails."""
+        """Number of turns since the last one of a failing lane."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Queues:
         self._enter(claim, phase)
 
     def wait(self, claim: Claim) -> None:
-        """Begin, or begin again: wait for its deadline, or for as long as its policy does not act."""
+        """Begin or restart a claim: it waits for its deadline, or while its policy is paused."""
         rests = claim.rests
         if rests is not _WAITING or claim.phase is not _WAITING:
             self._enter(claim, rests)
@@ -163,7 +163,7 @@ class Queues:
         self._delays.schedule(claim.key, check_at)
 
     def make_ready(self, claim: Claim, pod: Pod, now: Instant, *, is_released: bool) -> None:
-        """It is due: move it into its lane. Released pods have one of their own."""
+        """Move a claim that is due into its lane. Released pods have lanes of their own."""
         self._enter(claim, Phase.READY)
         claim.become_ready(now.monotonic)
         rank = rank_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at)
@@ -172,7 +172,7 @@ class Queues:
         self._line_up(_Position(claim, Lane(group, pod.namespace), pod, entry))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
-        """Move a READY claim into the line of ``refusal``, until that limit may admit it."""
+        """Move a READY claim into the line of ``refusal``, until its limit may admit it."""
         position = self._position(claim, Phase.READY, Phase.BLOCKED)
         self._enter(claim, Phase.BLOCKED, release_next=False)
         lines = self._blocked.setdefault(refusal.key, {})
@@ -184,24 +184,24 @@ class Queues:
             self._release_lane(position.released_by, position.lane)
 
     def ask_again(self, claim: Claim) -> None:
-        """The pod of a BLOCKED claim changed since it was refused: move the claim back into its lane."""
+        """Move a BLOCKED claim back into its lane, since its pod changed after it was refused."""
         position = self._position(claim, Phase.BLOCKED, Phase.READY)
         self._enter(claim, Phase.READY)
         self._line_up(replace(position, blocked_by="", released_by=""))
 
     def ask_at(self, claim: Claim, at: MonotonicTime) -> None:
-        """A limit may admit a BLOCKED claim then, whatever refuses it now."""
+        """Move a BLOCKED claim back into its lane at this time, whatever refuses it now."""
         self._asks.schedule(claim.key, at)
 
     def release(self, key: str) -> None:
-        """What waits for ``key`` may be admitted: parked lanes, and the first of the claims of each lane."""
+        """Release what waits for ``key``: parked lanes, and the first claim of each line."""
         for lane in self._waiting.free_lanes(key):
             self._take_place(lane)
         for lane in list(self._blocked.get(key, ())):
             self._release_lane(key, lane)
 
     def release_due(self, now: MonotonicTime) -> None:
-        """Release the claims whose refusals have ended: of many lanes those that had their last turn longest ago."""
+        """Release the claims whose refusals have ended. Of many lanes, the least recently served come first."""
         while (asked := self._asks.pop_due(now)) is not None:
             self.ask_again(self._positions[asked].claim)
         while (key := self._releases.pop_due(now)) is not None:
@@ -214,7 +214,7 @@ class Queues:
             ]
             for *_, lane in nsmallest(LANES_AT_ONCE, able):
                 self._release_lane(key, lane)
-            self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a refusal of these brings it forward
+            self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a new refusal may bring it forward
 
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
@@ -224,7 +224,7 @@ class Queues:
             self._line_up(replace(position, blocked_by="", released_by=key))
 
     def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
-        """The position of a claim that moves from one line to another."""
+        """Position of a claim that moves from one line to another."""
         if claim.phase is not leaves:
             raise IllegalTransition(claim, enters)
         return self._positions[claim.key]
@@ -275,7 +275,7 @@ class Queues:
     # -- turns ----------------------------------------------------------------------------------------------------
 
     def _take_place(self, lane: Lane) -> None:
-        """A lane may have a turn."""
+        """Let a lane take turns."""
         turns = self._turns.get(lane.group)
         if turns is None:
             turns = self._turns[lane.group] = _Turns()
@@ -288,14 +288,14 @@ class Queues:
             del self._turns[lane.group]
 
     def park(self, lane: Lane, refusal: Refusal) -> None:
-        """Give a lane no turn until what refuses its pods may admit them."""
+        """Give a lane no turn until the limit that refuses its pods may admit them."""
         self._leave_turns(lane)
         self._waiting.hold_lane(lane, refusal)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
 
     def had_turn(self, lane: Lane, *, failing: bool) -> None:
-        """A call was made for a pod of this lane."""
+        """Record that a call was made for a pod of this lane."""
         self._turn += 1
         self._others = 0 if failing else self._others + 1
         self._last_turns[lane] = self._turn
@@ -306,7 +306,7 @@ class Queues:
             self._take_place(lane)
 
     def failing_changed(self, key: LaneKey) -> None:
-        """A lane fails now, or does not any more: only its place among the others changes."""
+        """Update the turns of a lane whose calls began or ceased to fail."""
         for group in [one for one in self._turns if one.policy == key[0]]:
             lane = Lane(group, key[1])
             if lane in self._lanes and lane not in self._waiting.lanes:
@@ -314,29 +314,29 @@ class Queues:
                 self._take_place(lane)
 
     def number_of_turns(self, besides: Container[LaneGroup] = ()) -> int:
-        """How many lanes could have a turn, of the groups not named in ``besides``."""
+        """Number of lanes that could have a turn, except lanes of the groups in ``besides``."""
         return sum(len(turns) for group, turns in self._turns.items() if group not in besides)
 
     # -- what is next ---------------------------------------------------------------------------------------------
 
     def pop_due(self, now: Instant) -> str | None:
-        """The key of a claim whose deadline has passed or whose delay is over. It is in no queue until it is moved."""
+        """Key of a claim whose deadline has passed or whose delay is over. The caller has to queue it again."""
         return self._delays.pop_due(now.monotonic) or self._deadlines.pop_due(now.wall)
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until the next deadline or end of a delay."""
+        """Seconds until the next deadline or end of a delay; None if there is none."""
         deadline, delay = self._deadlines.next_at(), self._delays.next_at()
         waits = [] if deadline is None else [deadline - now.wall]
         waits += [] if delay is None else [delay - now.monotonic]
         return min(waits, default=None)
 
     def next_release_in(self, now: Instant) -> float | None:
-        """Seconds until the next refusal that blocks claims ends, or does not matter to one of them."""
+        """Seconds until the next refusal of blocked claims ends, or stops to matter for one; None if none does."""
         times = [at for at in (self._releases.next_at(), self._asks.next_at()) if at is not None]
         return min(times) - now.monotonic if times else None
 
     def first_ready(self, besides: Container[LaneGroup] = ()) -> Claim | None:
-        """The next claim: that of the lane whose turn it is, of the groups not named in ``besides``."""
+        """First claim of the lane whose turn it is, except lanes of the groups in ``besides``."""
         fit = min(self._heads(besides, failing=False), default=None)
         failing = min(self._heads(besides, failing=True), default=None)
         head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
@@ -357,16 +357,16 @@ class Queues:
         return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
     def lane_of(self, claim: Claim) -> Lane:
-        """The lane of a READY or BLOCKED claim."""
+        """Lane of a READY or BLOCKED claim."""
         return self._positions[claim.key].lane
 
     def groups(self) -> list[LaneGroup]:
-        """Those with lanes that could have a turn."""
+        """Groups with lanes that could have a turn."""
         return list(self._turns)
 
 
 class _Turns:
-    """The lanes of a group by their last turn: first those whose calls succeed."""
+    """Lanes of a group by their last turn: failing lanes, and the others."""
 
     __slots__ = ("_failing", "_fit")
 
@@ -378,11 +378,11 @@ class _Turns:
         return len(self._fit) + len(self._failing)
 
     def of(self, failing: bool) -> DeadlineQueue[MonotonicTime]:  # noqa: FBT001 - one of two
-        """The lanes that fail, or the others: namespaces by the number of their last turn."""
+        """Failing lanes, or the others: namespaces by the number of the last turn of their lane."""
         return self._failing if failing else self._fit
 
     def cancel(self, namespace: str) -> None:
-        """A lane has no turn."""
+        """Give a lane no turn."""
         self._fit.cancel(namespace)
         self._failing.cancel(namespace)
 
@@ -391,14 +391,14 @@ _Key = tuple[float, tuple[float, ...], WorkloadKey, tuple[str, ...], tuple[Sprea
 
 
 class _Line:
-    """Claims that wait for the same condition. The first in order is next, by spread within a workload revision."""
+    """Claims that wait for the same condition, in order. Pods of a workload revision are ordered by topology spread."""
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
         self._order = Entries()
         self._groups: dict[_Key, Group] = {}
         self._grouped: dict[str, tuple[Pod, _Key]] = {}
-        """Those that are in a group, by the key of their claim."""
+        """Key of a claim -> its pod and group, for claims that are in a group."""
 
     def __len__(self) -> int:
         return len(self._order)
@@ -418,7 +418,7 @@ class _Line:
         self._order.add(entry)
 
     def remove(self, position: _Position) -> bool:
-        """Remove a claim. Returns whether the line is empty."""
+        """Remove a claim. Returns True if the line is empty."""
         self._order.remove(position.entry)
         if (grouped := self._grouped.pop(position.claim.key, None)) is not None:
             pod, key = grouped
@@ -429,7 +429,7 @@ class _Line:
         return self._order.head() is None
 
     def first(self) -> str:
-        """The key of the next claim: the one at the head, or another of its workload revision. No line is empty."""
+        """Key of the next claim: the head, or another one of its workload revision. The line must not be empty."""
         head = self._order.head()
         assert head is not None  # noqa: S101
         if (grouped := self._grouped.get(head.key)) is None:

@@ -1,4 +1,4 @@
-"""What statuses and gauges say of each policy: counts of its claims, its nodes and zones, and the near future."""
+"""Reports for statuses and gauges of each policy: counts of its claims, its nodes and zones, and its next evictions."""
 
 import math
 from collections import Counter, defaultdict
@@ -53,14 +53,14 @@ from taintwarden.engine.rfc3339 import at, until
 from taintwarden.fields.text import shortened
 
 CLAIMS_AT_ONCE = 1_000
-"""Claims, or nodes, that are counted in one slice: it takes 2 to 4 ms."""
+"""Maximum number of claims, or of nodes, that one slice counts. It takes 2 to 4 ms."""
 
 STAYING_AT_ONCE = 500
-"""Pods that are counted in one slice as staying: it takes about 2 ms."""
+"""Number of staying pods after which a slice ends. It takes about 2 ms."""
 
 
 class SourceReport(msgspec.Struct, frozen=True):
-    """What a policy reads from nodes as the taints with a key, and on how many of the nodes that it selects."""
+    """A source of values that a policy reads as taints with a key, and the number of selected nodes with a value."""
 
     key: str
     source: str
@@ -68,51 +68,51 @@ class SourceReport(msgspec.Struct, frozen=True):
 
 
 class DevicesReport(msgspec.Struct, frozen=True):
-    """What a policy for devices relies on."""
+    """Devices of the cluster, for a policy that selects taints of devices."""
 
     pods: int
-    """Pods with devices that a policy could evict."""
+    """Number of pods with devices."""
     problem: str = ""
-    """Why devices are not known."""
+    """Why devices are not known; empty if they are."""
     blind: tuple[str, ...] = ()
-    """The streams about devices that are cut off: nothing is evicted because of devices."""
+    """Streams about devices that are cut off. No pod is evicted because of devices meanwhile."""
 
 
 class PlacesReport(msgspec.Struct, frozen=True):
-    """The nodes that may lose pods (``concurrentNodes``)."""
+    """Nodes that may lose pods (``concurrentNodes``)."""
 
     held: tuple[Place, ...]
     waiting: int
-    """Nodes that wait for a place."""
+    """Number of nodes that wait for a place."""
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
-    """The status of one policy, and what its conditions and gauges say beyond it."""
+    """Status of one policy, and the other values of its conditions and gauges."""
 
     policy: Policy
     status: ReportedStatus
     due: int = 0
-    """Of the pending pods, those whose deadline has passed."""
+    """Number of pending pods whose deadline has passed."""
     released: int = 0
-    """Of those, the ones that a person released."""
+    """Number of due pods that a person released."""
     stuck_pods: int = 0
-    """Of the pods that terminate, those that should have ended."""
+    """Number of terminating pods that should have ended."""
     invalid_taints: int = 0
-    """Taints whose values cannot be compared, of which the status names some."""
+    """Number of taints whose values cannot be compared. The status names some of them."""
     sources: tuple[SourceReport, ...] = ()
-    """In the order of the policy."""
+    """Sources of values, in the order of the policy."""
     blocked_by: Mapping[str, int] = {}
-    """Pods by the outcome of their last call, where that did not evict them."""
+    """Outcome -> number of pods whose last call had it and did not evict them."""
     all_nodes_unhealthy: bool = False
-    """All nodes are unhealthy, so that no due pod is evicted that is not released."""
+    """True if all nodes are unhealthy. Then only released pods are evicted."""
     bouncing: int = 0
-    """Workloads that bounce."""
+    """Number of workloads that bounce."""
     guard: GuardReport | None = None
     """None if the policy has no guard."""
     places: PlacesReport | None = None
     """None if the policy limits no nodes."""
     blind: tuple[str, ...] = ()
-    """The streams that are cut off."""
+    """Streams that are cut off."""
     replacement_problem: str | None = None
     """Why Deployments are not asked for replacements; empty if they are, None if the policy asks for none."""
     devices: DevicesReport | None = None
@@ -120,11 +120,11 @@ class PolicyReport(msgspec.Struct, frozen=True):
 
 
 class Reports:
-    """Counts what a report says.
+    """Creates reports.
 
     Args:
         world: the state.
-        views: of the claims that a report lists, and what holds them.
+        views: views of the claims that a report lists, and their refusals.
 
     """
 
@@ -133,9 +133,9 @@ class Reports:
         self._views = views
 
     def slices(self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE) -> Generator[None, None, list[PolicyReport]]:
-        """One report per policy, by name, in slices, between which the machine may run.
+        """Create one report per policy, by name, in slices. The machine may run between slices.
 
-        The claims that it adds meanwhile are not counted.
+        Claims that it adds meanwhile are not counted.
         """
         tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
         claims = [one.claims for one in self._world.claims.evictees.values()]
@@ -252,7 +252,7 @@ class Reports:
         return DevicesReport(pods, world.devices_problem, blind)
 
     def _count_nodes(self, names: Sequence[str], tallies: Mapping[str, "_Tally"]) -> None:
-        """Of each policy the nodes that it selects, those with a value of a source, and pods with an invalid value."""
+        """Count for each policy its selected nodes, those with a value of a source, and pods with an invalid value."""
         for state in map(self._world.cluster.nodes.get, names):
             if state is not None and state.node is not None:
                 for policy in state.policies or ():
@@ -268,7 +268,7 @@ class Reports:
 
     def _count_invalid(self, state: NodeState, node: str, tallies: Mapping[str, "_Tally"]) -> None:
         for verdict in self._world.verdicts.invalid(state).values():
-            tallies[verdict.policy.name].invalid[node, str(verdict.taint)] = 0  # also while no pod is there
+            tallies[verdict.policy.name].invalid[node, str(verdict.taint)] = 0  # also without pods
         for pod in state.pods.values():
             for verdict in self._world.verdicts.of(state, pod.shared)[0]:
                 if verdict.invalid:
@@ -293,12 +293,12 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
 
 
 def _end(moment: MonotonicTime | None, now: Instant) -> str | None:
-    """When a wait ends, if it does: a window may never open."""
+    """Time at which a wait ends; None if that is not known, or never: a window may never open."""
     return None if moment is None or math.isinf(moment) else until(max(now.wall, now.wall_at(moment)))
 
 
 class _Held(msgspec.Struct):
-    """The pods that one limit refuses: how many, since when, and until when if that is known."""
+    """Pods that one limit refuses: their number, since when, and until when if that is known."""
 
     since: MonotonicTime
     until: MonotonicTime | None = None
@@ -314,24 +314,24 @@ class _Held(msgspec.Struct):
 
 
 class _Tally:
-    """The counts of one policy's claims."""
+    """Counts of one policy."""
 
     def __init__(self) -> None:
         self.selected = self.pending = self.due = self.released = self.leaving = 0
         self.stuck: list[Departure] = []
         self.invalid: Counter[tuple[str, str]] = Counter()
-        """Pods affected by an invalid value, by node and taint."""
+        """Number of pods affected by an invalid value, by node and taint."""
         self.found: Counter[ValueSource | None] = Counter()
-        """Selected nodes with a value, by its source."""
+        """Number of selected nodes with a value, by its source."""
         self.staying: Counter[str] = Counter()
-        """Pods by the reason why they stay on nodes with a taint."""
+        """Number of pods by the reason why they stay on nodes with a taint."""
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()
         self.limits: dict[str, _Held] = {}
         self.budgets: Counter[str] = Counter()
         self.first: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
-        """Those that may be the first in the order of their evictions."""
+        """Candidates for the next evictions, with their order."""
 
     def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
         self.pending += 1
@@ -358,18 +358,18 @@ class _Tally:
             self.stuck.append(departure)
 
     def longest_stuck(self) -> tuple[StuckPod, ...]:
-        """Those that should have ended first."""
+        """Stuck pods that should have ended first."""
         longest = nsmallest(MAX_STUCK, self.stuck, key=lambda one: (one.until, one.pod.uid))
         return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
 
     def staying_most(self) -> tuple[StayingPods, ...]:
-        """The reasons for which the most pods stay."""
+        """Reasons for which the most pods stay."""
         counted = ((reason, pods) for reason, pods in self.staying.items() if reason)
         most = nsmallest(MAX_STAYING, counted, key=lambda one: (-one[1], one[0]))
         return tuple(StayingPods(*one) for one in most)
 
     def limits_at(self, now: Instant) -> tuple[LimitStatus, ...]:
-        """The limits that refuse pods: those that refuse the most first, calls that fail before others."""
+        """Limits that refuse pods, by the number of pods. Of limits with the same number, failing calls come first."""
         held = sorted(self.limits.items(), key=lambda one: (-one[1].count, one[0] != FAILING, one[0]))
         return tuple(
             LimitStatus(
@@ -383,6 +383,6 @@ class _Tally:
         )
 
     def most_blocking(self) -> tuple[BlockedBudget, ...]:
-        """The budgets that block the most pods."""
+        """Budgets that block the most pods."""
         most = nsmallest(MAX_BLOCKED_BUDGETS, self.budgets.items(), key=lambda one: (-one[1], one[0]))
         return tuple(BlockedBudget(*name.partition("/")[::2], pods) for name, pods in most)

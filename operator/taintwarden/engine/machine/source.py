@@ -1,7 +1,7 @@
-"""Taints beside those of nodes, such as those of devices: what a source of them offers, and what it may ask for.
+"""Interfaces of a source of taints beside those of nodes, such as taints of devices, and of its host.
 
-The machine calls a source only while a policy selects its taints. Everything that is true of a node's taints is true of
-them: verdicts, histories, guards, limits and reports know no other path.
+The machine calls a source only while a policy selects its taints. Verdicts, histories, guards, limits and reports treat
+these taints like those of nodes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,57 +16,57 @@ NOT_LISTED = "devices were not listed yet"
 
 
 class TaintSource(Protocol):
-    """Which pods have taints beside those of their node, and how these change."""
+    """Source of taints that pods have beside those of their node."""
 
     @property
     def problem(self) -> str:
-        """Why its taints are not known; empty: they are."""
+        """Why its taints are not known; empty if they are."""
 
     @property
     def blind(self) -> Mapping[str, WallTime]:
-        """Its streams that are cut off, and since when: no pod is evicted because of its taints."""
+        """Its streams that are cut off, and since when. No pod is evicted because of its taints meanwhile."""
 
     def take(self, event: SourceEvent) -> None:
-        """What its streams delivered."""
+        """Process an event of its streams."""
 
     # -- pods and nodes -------------------------------------------------------------------------------------------
 
     def equip(self, pod: Pod) -> Pod:
-        """A pod with what it has now, whatever it had."""
+        """Return a pod with its current data, such as devices, in place of earlier data."""
 
     def exchanged(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
-        """A pod of this node was like this, and is like that (None: it was not there, or is gone).
+        """Process a change of a pod on a node. ``before`` None: it is new; ``after`` None: it is gone.
 
-        Returns whether the taints of the node's pods changed.
+        Returns True if the taints of the node's pods changed.
         """
 
     def restore(self, state: NodeState, stored: Mapping[str, TaintHistory], seen_until: float, *, is_new: bool) -> None:
-        """Read what the node's annotation has. ``seen_until``: when what was known was certainly true last."""
+        """Read the histories of a node's annotation. ``seen_until``: last time at which the state was surely known."""
 
     def refresh(self, state: NodeState) -> bool:
-        """Bring the newest taints of its pods to a node. Returns whether they changed."""
+        """Update the taints of a node's pods. Returns True if they changed."""
 
     def look_again(self) -> None:
-        """All pods and nodes may differ from what it was asked about."""
+        """Note that all pods and nodes may have changed."""
 
     # -- what waits to be evaluated -------------------------------------------------------------------------------
 
     def is_pending(self, node: str) -> bool:
-        """Whether pods of a node wait to be evaluated, since their taints may have changed."""
+        """True if pods of a node wait to be evaluated because their taints may have changed."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether any do."""
+        """True if pods of any node wait."""
 
     def catch_up(self, node: str) -> bool:
-        """A node is evaluated, or would be if it were not gone. Returns whether the taints of its pods changed."""
+        """Update the taints of a node that is about to be evaluated, or is gone. Returns True if they changed."""
 
     def advance(self, budget: int) -> int:
-        """Have about so many pods evaluated that wait. Returns how much of the budget is left."""
+        """Have about ``budget`` waiting pods evaluated. Returns the rest of the budget."""
 
 
 class SourceHost(Protocol):
-    """What a source may read of the machine, and ask of it."""
+    """Interface of the machine for a source of taints."""
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:
@@ -78,28 +78,28 @@ class SourceHost(Protocol):
 
     @property
     def is_synced(self) -> bool:
-        """Whether all pods are known."""
+        """True if all pods are known."""
 
     def put(self, pod: Pod) -> None:
-        """Store a pod again, as the source equips it now."""
+        """Store a pod again, with the source's newest data."""
 
     def see_pod(self, pod: Pod) -> None:
-        """The same, and evaluate it."""
+        """Store a pod again, and evaluate it."""
 
     def judge(self, state: NodeState) -> None:
         """Evaluate the pods of a node at once."""
 
     def judge_later(self, names: Iterable[str]) -> None:
-        """Evaluate the pods of these nodes before any pod is evicted."""
+        """Queue these nodes, to be evaluated before any pod is evicted."""
 
     def release(self, key: str) -> None:
-        """Retry the pods that were refused by this key."""
+        """Retry the pods whose refusal has this key."""
 
 
 def pending_key(node: str) -> str:
-    """The key of a refusal, shared by the pods of a node that wait to be evaluated because of a source."""
+    """Key of the refusal that pods of a node share while they wait to be evaluated because of a source."""
     return f"devices/{node}"
 
 
 BLIND_KEY = "devices"
-"""The key of a refusal, shared by all pods that leave because of a source that is blind."""
+"""Key of the refusal of pods that only have to leave because of a source whose streams are cut off."""

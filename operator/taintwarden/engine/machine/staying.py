@@ -1,4 +1,4 @@
-"""Why pods stay on a node with a taint that a policy names, in a few words, so that they can be counted."""
+"""Reasons why pods stay on a node with a taint that a policy names, short enough to be counted."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import Mode, PodClass, Policy, Taint, TaintSelector
 
 PROFILE = "profile"
-"""Begins the reason of pods that tolerate by a profile. Counts name none: there may be many."""
+"""First word of the reason of pods that tolerate by a profile. Counts omit its name: there may be many profiles."""
 _EXCLUDED = {
     "the pod opts out with": "opted out",
     "the pod opts out of": "do not disrupt",
@@ -23,16 +23,16 @@ _EXCLUDED = {
     "podSelector": "not selected",
     "namespaceSelector": "not selected",
 }
-"""How the engine's sentences about excluded pods begin -> the same in short."""
+"""Beginning of the engine's sentence about an excluded pod -> short reason."""
 
 
 def in_short(sentence: str) -> str:
-    """Why a policy does not evict a pod, in a few words."""
+    """Shorten a sentence that states why a policy does not evict a pod."""
     return next((short for begin, short in _EXCLUDED.items() if sentence.startswith(begin)), sentence)
 
 
 def named_taints(policy: Policy, taints: Iterable[Taint]) -> list[Taint]:
-    """Those of these taints of a node with a key that the policy names, whatever their effect."""
+    """Taints of the node itself with a key that the policy names, whatever their effect."""
     return [one for one in taints if one.origin is None and any(_names(selector, one) for selector in policy.taints)]
 
 
@@ -41,7 +41,7 @@ def _names(selector: TaintSelector, taint: Taint) -> bool:
 
 
 def count_staying(verdicts: Verdicts, state: NodeState) -> Counter[tuple[str, str]]:
-    """How many pods of a node stay, by policy that names a taint of it and reason; kept until something changes."""
+    """Number of staying pods by policy, if it names a taint of the node, and reason. Cached until something changes."""
     if state.staying is None:
         found = state.staying = Counter[tuple[str, str]]()
         named = {policy: taints for policy in verdicts.policies if (taints := _named(policy, state))}
@@ -56,9 +56,10 @@ def count_staying(verdicts: Verdicts, state: NodeState) -> Counter[tuple[str, st
 
 
 def why_staying(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy) -> str:
-    """Why a policy that names a taint of the node does not evict the pod. Empty: it does, or has no such node or taint.
+    """Why a policy that names a taint of the node does not evict the pod; empty if it does, or has no such node or
+    taint.
 
-    The pod has neither an enforced claim nor one of this policy.
+    Call it only for a pod without an enforced claim and without a claim of this policy.
     """
     named = _named(policy, state)
     return _why(verdicts, state, pod_class, policy, named) if named else ""
@@ -81,7 +82,7 @@ def _why(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Poli
 def _reasons(
     verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy, taints: list[Taint]
 ) -> Iterator[str]:
-    """What each taint that the policy selects means for pods of a class, if it evicts none."""
+    """Yield for each taint that the policy selects why the policy evicts no pod of the class."""
     for verdict in verdicts.of(state, pod_class)[0]:
         if verdict.taint not in taints:
             continue

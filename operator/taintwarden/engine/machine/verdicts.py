@@ -1,4 +1,4 @@
-"""Which policies select what, and the resulting verdicts: computed once for all pods of a class on a node."""
+"""Policies and profiles in force, and verdicts: computed once for all pods of a class on a node."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, Self, TypeVar
@@ -21,15 +21,15 @@ from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.tally import Tally
 
 MAX_ALIKE = 100
-"""On one node. Most workloads have the same tolerations, but each pod of a tenant may have others."""
+"""Maximum number of cached verdicts per node. Workloads mostly share tolerations, but those of a tenant may differ."""
 
 
 _NO_POD = PodClass("", {}, Tolerations())
-"""It compares nothing, so what cannot be compared for it is not of its type."""
+"""Class of a pod that compares nothing. A value that is invalid for it is not of its policy's type."""
 
 
 class Features(NamedTuple):
-    """What the policies in force use. What none of them does is not called on the way from a taint to an eviction."""
+    """Optional features that the policies in force use. Code of features that are not used is not called."""
 
     bounce: bool = False
     devices: bool = False
@@ -38,7 +38,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, policies: Collection[Policy]) -> Self:
-        """What these use."""
+        """Features that these policies use."""
         return cls(
             any(policy.limits.bounce.is_limit for policy in policies),
             any(policy.devices for policy in policies),
@@ -49,32 +49,33 @@ class Features(NamedTuple):
 
 T = TypeVar("T")
 _OfClass = WeakKeyDictionary[PodClass, tuple[tuple[Policy, ...], dict[str, str] | None, T]]
-"""What holds while these policies are in force and the namespace has these labels: nothing is dropped at once."""
+"""Value by pod class, with the policies and namespace labels it was computed for. Outdated ones are replaced on use."""
 
 
 class Verdicts:
-    """The policies and profiles in force, the namespaces that policies may select by, and the resulting verdicts."""
+    """Policies and profiles in force, the labels of namespaces, and the resulting verdicts."""
 
     def __init__(self, gates: Gates) -> None:
         self.evaluator = Evaluator(gates)
         self.policies: tuple[Policy, ...] = ()
         self.derivations: Derivations = {}
-        """The taints that policies derive."""
+        """Taints that policies derive from fields of nodes."""
         self.uses = Features()
         self.population: Tally[str] = Tally()
-        """Policy -> how many pods it may evict: the sum of what nodes have."""
+        """Policy -> number of pods that it may evict, summed over all nodes."""
         self._namespaces: dict[str, dict[str, str]] = {}
         self._selecting: _OfClass[tuple[Policy, ...]] = WeakKeyDictionary()
         self._profiles = Profiles()
 
     def set_policies(self, policies: Iterable[Policy]) -> None:
-        """The policies in force changed. The caller discards what was computed for nodes."""
+        """Replace the policies in force. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.derivations = derivations(self.policies)
         self.uses = Features.of(self.policies)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> bool:
-        """A namespace has these labels, or is gone. Returns whether other policies select it because of that.
+        """Store the labels of a namespace; None: it was deleted. Returns True if other policies select it because of
+        that.
 
         The caller discards what was computed for its pods on nodes.
         """
@@ -88,11 +89,12 @@ class Verdicts:
         return any(selects_namespace(one, before) is not selects_namespace(one, labels) for one in self.policies)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
-        """The labels of a namespace; None if it is not known."""
+        """Labels of a namespace; None if it is not known."""
         return self._namespaces.get(name)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> bool:
-        """A profile was set, or is gone. Returns whether pods of the namespace may tolerate other taints because of it.
+        """Store a profile; None: it was deleted. Returns True if pods of the namespace may tolerate other taints
+        because of it.
 
         The caller discards what was computed for them on nodes.
         """
@@ -106,7 +108,7 @@ class Verdicts:
         return list(self._profiles)
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """The profiles that select pods of a class, by name."""
+        """Profiles that select pods of a class, by name."""
         return self._profiles.of(pod_class)
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
@@ -114,14 +116,14 @@ class Verdicts:
         return self._profiles.tolerations(pod_class) if self._profiles.named else pod_class.tolerations
 
     def of(self, state: NodeState, pod_class: PodClass) -> Judged:
-        """The verdicts on pods of a class on a node, and why policies evict them."""
+        """Verdicts on pods of a class on a node, and why policies evict them. The node caches the result."""
         found = state.judged.get(pod_class)
         if found is None:
             found = state.judged[pod_class] = self.compute(state, pod_class)
         return found
 
     def compute(self, state: NodeState, pod_class: PodClass) -> Judged:
-        """The same for a class that need not have a pod on the node."""
+        """Compute the verdicts on a class, and why policies evict it, even if no pod of it is on the node."""
         if not state.is_tainted:
             return (), ()
         selecting = self.selecting(pod_class)
@@ -141,12 +143,12 @@ class Verdicts:
         return found
 
     def unhealthy(self, state: NodeState) -> dict[str, bool]:
-        """The policies with ``zoneHealth`` that select a node, and whether it is unhealthy by what each lists."""
+        """Policy -> True if the node is unhealthy by its ``zoneHealth``. Covers policies that select it."""
         with_health = ((one.name, one.limits.zone_health) for one in self.select(state))
         return {name: _is_unhealthy(state, health) for name, health in with_health if health is not None}
 
     def select(self, state: NodeState) -> tuple[Policy, ...]:
-        """The policies that act on a node."""
+        """Policies that act on a node."""
         if state.policies is None:
             labels, opts_out = state.labels, state.do_not_evict
             state.concerned = tuple(policy for policy in self.policies if selects_node(policy, labels))
@@ -156,12 +158,9 @@ class Verdicts:
         return state.policies
 
     def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
-        """The taints of a node with a value that is not of its policy's type, or that a pod there cannot compare.
-
-        Each with its verdict.
-        """
+        """Verdicts, by history name, on values that have the wrong type for the policy or that a pod cannot compare."""
         judged, policies = list(state.judged.values()), self.select(state)
-        own = (taint for taint, _ in state.taints() if taint.origin is None)  # of devices only what pods there have
+        own = (taint for taint, _ in state.taints() if taint.origin is None)  # devices count by their pods
         acting = ((taint, self.evaluator.acting_on(taint, policies)) for taint in own)
         if any(by is not None and is_invalid(taint.value, by[1].value_type) for taint, by in acting):
             judged.append(self._evaluate(state, _NO_POD, policies))
@@ -173,9 +172,9 @@ class Verdicts:
         return found
 
     def count(self, state: NodeState, pod_class: PodClass, by: int) -> None:
-        """The node has so many more pods of a class; negative: fewer.
+        """Add ``by`` pods of a class to a node; ``by`` may be negative.
 
-        Policies that changed, and namespaces whose labels did, count when the node is evaluated again.
+        Changes of policies and of namespace labels count when the node is evaluated again.
         """
         state.staying = None
         if not state.pods:
@@ -187,7 +186,7 @@ class Verdicts:
                 self.population.change(policy.name, by)
 
     def count_again(self, state: NodeState) -> None:
-        """Other policies may evict the pods of a node than before."""
+        """Count again how many pods of a node each policy may evict."""
         for name, pods in state.population.items():
             self.population.change(name, -pods)
         state.population = Tally()
@@ -195,7 +194,7 @@ class Verdicts:
             self.count(state, pod.shared, 1)
 
     def _may_evict(self, policy: Policy, pod_class: PodClass) -> bool:
-        """Whether a policy may evict pods of a class; one for devices alone evicts none that has no such device."""
+        """True if a policy may evict pods of a class. A policy for devices only evicts pods that have such a device."""
         if policy not in self.selecting(pod_class):
             return False
         if policy.taints:
@@ -204,7 +203,7 @@ class Verdicts:
         return bool(drivers) and any(not one.driver or one.driver in drivers for one in policy.devices)
 
     def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may evict pods of a class."""
+        """Policies that may evict pods of a class."""
         labels = self._namespaces.get(pod_class.namespace)
         policies, labelled, found = self._selecting.get(pod_class, (None, None, ()))
         if policies is not self.policies or labelled is not labels:

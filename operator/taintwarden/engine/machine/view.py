@@ -1,4 +1,4 @@
-"""What other packages may read of the machine: frozen values, created on request. It exposes nothing else."""
+"""Read access for other packages: frozen values, created on request. Nothing else of the machine is exposed."""
 
 from collections.abc import Generator, Iterator
 
@@ -16,7 +16,7 @@ from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
 
 MATCHES_AT_ONCE = 20_000
-"""Pairs of a profile and a class of pods that are counted in one slice: it takes 2 to 4 ms."""
+"""Number of pairs of a profile and a class of pods that one slice counts. It takes 2 to 4 ms."""
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -24,10 +24,10 @@ class NodeView(msgspec.Struct, frozen=True):
 
     node: Node
     taints: tuple[tuple[Taint, TaintHistory], ...]
-    """Of the node itself: its pods have all of them."""
+    """Taints of the node itself, which all of its pods have."""
     policies: tuple[Policy, ...]
     device_taints: tuple[tuple[Taint, TaintHistory], ...] = ()
-    """Of devices that pods on it have. They concern the pods that have the device."""
+    """Taints of devices that pods on it have. Each concerns only the pods with the device."""
 
 
 class View:
@@ -42,27 +42,27 @@ class View:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all data that decisions need is known."""
+        """True if all data that decisions need is known."""
         return self._world.synced
 
     @property
     def is_leading(self) -> bool:
-        """Whether this process may act."""
+        """True if this process may act."""
         return self._world.leading
 
     @property
     def is_blind(self) -> bool:
-        """Whether a stream is cut off from the API server."""
+        """True if a stream is cut off from the API server."""
         return bool(self._world.blind)
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls in progress fill half the slots: work that is not urgent waits until the wave has passed."""
+        """True if calls in progress fill half the slots: work that is not urgent waits until the wave has passed."""
         return self._world.limiter.calls.is_busy
 
     @property
     def evaluations(self) -> int:
-        """How many evaluations were computed: others are shared."""
+        """Number of evaluations computed. Pods with the same tolerations share them."""
         return self._world.verdicts.evaluator.computed
 
     # -- what is in force -----------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class View:
         return self._world.verdicts.selecting(pod_class)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
-        """The labels of a namespace; None if it is not known."""
+        """Labels of a namespace; None if it is not known."""
         labels = self._world.verdicts.namespace_labels(name)
         return None if labels is None else dict(labels)
 
@@ -121,16 +121,16 @@ class View:
 
     @property
     def pod_count(self) -> int:
-        """How many running pods there are."""
+        """Number of running pods."""
         return self._world.cluster.classes.total()
 
     def verdicts(self, node: str, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
-        """The verdicts on pods of a class on a node, which need not have such a pod."""
+        """Verdicts on pods of a class on a node, even if the node has no such pod."""
         state = self._world.cluster.nodes.get(node)
         return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
 
     def why_staying(self, node: str, pod_class: PodClass, policy: Policy) -> str:
-        """Why a policy does not evict pods of a class on a node with a taint that it names; empty: it has none."""
+        """Why a policy does not evict pods of a class on a node with a taint it names; empty without such a taint."""
         state = self._world.cluster.nodes.get(node)
         return "" if state is None else why_staying(self._world.verdicts, state, pod_class, policy)
 
@@ -159,9 +159,9 @@ class View:
     def report_in_slices(
         self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE
     ) -> Generator[None, None, list[PolicyReport]]:
-        """One report per policy, by name, with pauses in which the machine may run: with many claims it takes long.
+        """Create one report per policy, by name, with pauses in which the machine may run: many claims take long.
 
-        A change in a pause is in it for claims that are not counted yet.
+        A report includes changes made in a pause only for claims that were not counted before.
         """
         return self._reports.slices(now, claims_at_once)
 
@@ -170,11 +170,11 @@ class View:
         return guard_report(self._world, policy)
 
     def places(self, policy: str) -> PlacesReport | None:
-        """The nodes from which pods of a policy may leave; None: any."""
+        """Nodes from which pods of a policy may leave; None if the policy does not limit them."""
         return self._reports.places(policy)
 
     def matched_pods(self, at_once: int = MATCHES_AT_ONCE) -> Generator[None, None, dict[str, int]]:
-        """How many running pods each profile selects, by ``namespace/name``: in slices, since both may be many."""
+        """Number of running pods that each profile selects, by ``namespace/name``. In slices: both may be many."""
         matched, done = dict.fromkeys(self.profiles, 0), 0
         for pod_class, count in list(self._world.cluster.classes.items()) if matched else ():
             profiles = self.profiles_of(pod_class)

@@ -1,4 +1,4 @@
-"""What all parts of the machine share: the current step, what is known, and what waits or is in progress."""
+"""State that all parts of the machine share: the current step, the cluster, and the claims that wait or have a call."""
 
 from collections.abc import Mapping
 
@@ -20,28 +20,28 @@ from taintwarden.engine.spread import Spread
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
-    """All waits of the machine, in seconds of the monotonic clock: an argument, so that tests can pass another one."""
+    """Delays of the machine, in seconds of the monotonic clock. An argument, so that tests can shorten them."""
 
     announced_ahead: float = 1.0
-    """An eviction that is due sooner is not announced: only its result is reported."""
+    """Minimum seconds until the deadline for an eviction to be announced. Otherwise only its result is reported."""
     check_accepted: float = 5.0
-    """Seconds after an accepted eviction whose pod is not seen to leave until the pod itself is read."""
+    """Seconds after an accepted eviction until the pod is read, if the stream does not show it leaving."""
     doubt: float = 60.0
     """Seconds that a pod counts as missing after a call without an answer, which may have been carried out."""
     kept_by_webhook: float = 600.0
-    """Seconds that a pod counts as missing after an admission webhook first kept it from being evicted."""
+    """Seconds that a pod counts as missing after a webhook first prevented its eviction: it may move the pod."""
     place_idle: float = 300.0
-    """Seconds without a pod that leaves for good after which a node loses its place, while others wait for one."""
+    """Seconds without a pod that leaves for good after which a node loses its place, while other nodes wait for one."""
     longest_retry_after: float = 300.0
-    """The greatest Retry-After of a server that is respected; a longer one is cut to it."""
+    """Maximum Retry-After that is respected. A longer one is cut to it."""
     write_failed: tuple[float, float] = (1.0, 30.0)
-    """First and longest delay before any other write that failed is retried."""
+    """First and longest delay before a failed write is retried, unless a field below names its failure."""
     write_outdated: tuple[float, float] = (0.02, 5.0)
-    """The same for a write to an object that has changed meanwhile: the stream delivers that in a moment."""
+    """First and longest delay after a 409. The stream delivers the newer object in a moment."""
     write_refused: tuple[float, float] = (30.0, 600.0)
-    """The same for a write that the API server refused: it may be allowed later."""
+    """First and longest delay after the API server refused a write. It may be allowed later."""
     write_guard: tuple[float, ...] = (1.0, 2.0, 5.0)
-    """Delays before a guard's record is written again, whatever the answer; the last repeats. Evictions wait for it."""
+    """Delays before guard records and places are written again, after any failure. The last repeats. Evictions wait."""
     condition_rest: float = 5.0
     """Seconds between two writes to a node, and between two comparisons of a node that is not drained."""
     condition_soon: float = 0.5
@@ -51,15 +51,15 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     condition_refused: float = 60.0
     """Seconds until a condition is written again after a refusal: a right may be missing."""
     change_is_new: float = 30.0
-    """A wave within this time after a change of a policy or profile is attributed to the change."""
+    """Seconds after a change of a policy or profile within which a wave is attributed to the change."""
     silence: float = 5.0
-    """If the node stream has been silent for so long, a node is read again before pods are evicted from it."""
+    """Maximum silence of the node stream. After it, a node is read again before pods are evicted from it."""
     backlog: float = 2.0
-    """So is it for so long after the node stream has spoken again: it may bring what it held back."""
+    """Seconds after the node stream resumes within which nodes are still read. It may first deliver delayed events."""
     profile_rest: float = 1.0
-    """The pods of one namespace are evaluated again at most once in this time, whatever its tenants change."""
+    """Minimum seconds between evaluations of the pods of one namespace, whatever its tenants change."""
     shortest_pause: float = 1.0
-    """How long no call is made after the API server rejected one by its flow control, if it names no time."""
+    """Minimum seconds without calls after the flow control of the API server rejected one."""
     back_off: Mapping[Outcome, tuple[float, float]] = msgspec.field(
         default_factory=lambda: {outcome: row.back_off for outcome, row in OUTCOMES.items()}
     )
@@ -67,13 +67,13 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class World:
-    """The state of a machine. The parts that change it take it as their only argument.
+    """State of a machine, shared and changed by its parts.
 
     Args:
-        gates: which operators may match at all.
-        overall_rate: evictions per second over all policies, None for no cap.
-        max_in_flight: how many eviction calls may be in progress at once.
-        timings: the waits of the machine.
+        gates: the operators that may match at all.
+        overall_rate: maximum evictions per second over all policies; None for no limit.
+        max_in_flight: maximum number of eviction calls in progress.
+        timings: the delays of the machine.
 
     """
 
@@ -81,15 +81,15 @@ class World:
         self.timings = timings
         self.now = Instant(WallTime(0.0), MonotonicTime(0.0))
         self.out: list[commands.Command] = []
-        """The commands of the current step, in order."""
+        """Commands of the current step, in order."""
         self.leading = False
         self.led_since = MonotonicTime(0.0)
         self.term = 0
         self.synced = False
         self.blind: dict[str, WallTime] = {}
-        """Streams that are cut off: no pod is evicted on data that may be outdated."""
+        """Streams that are cut off, and since when. No pod is evicted on data that may be outdated."""
         self.source: TaintSource | None = None
-        """Of taints beside those of nodes, while a policy selects any."""
+        """Source of taints beside those of nodes; None while no policy selects any."""
         self.cluster = Cluster()
         self.claims = Claims()
         self.evictions = Evictions()
@@ -102,22 +102,22 @@ class World:
         self.queues = Queues(self.waiting, self.spread, self.limiter.calls.is_failing)
 
     def seen_until(self) -> WallTime:
-        """Until when what streams delivered was all that the API server had: since then one may be cut off."""
+        """Time up to which every stream is known to be complete: now, or when the first of them was cut off."""
         return min(self.blind.values(), default=self.now.wall)
 
     @property
     def devices_problem(self) -> str:
-        """Why taints of devices are not known; empty: they are."""
+        """Why the taints of devices are not known; empty if they are."""
         return NOT_LISTED if self.source is None else self.source.problem
 
     @property
     def blind_to_devices(self) -> Mapping[str, WallTime]:
-        """Streams about devices that are cut off: no pod is evicted because of those."""
+        """Streams about devices that are cut off, and since when. No pod is evicted because of devices meanwhile."""
         return {} if self.source is None else self.source.blind
 
     @property
     def may_evict(self) -> bool:
-        """Whether this process leads, and no stream is cut off."""
+        """True if this process leads, and no stream is cut off."""
         return self.leading and not self.blind
 
     def note_change(self, node: str) -> None:
@@ -131,7 +131,7 @@ class World:
         return found
 
     def is_released(self, policy: str, uid: str) -> bool:
-        """Whether a person released this pod."""
+        """True if a person released this pod, so that its guard or unhealthy zones do not hold it."""
         guards = self.limiter.guards
         return bool(guards.by_policy) and guards.is_released(policy, uid)
 
@@ -140,12 +140,12 @@ class World:
         self.out += ordered
 
     def report(self, *notices: commands.Notice) -> None:
-        """Issue notices. Followers issue none, since the leader does."""
+        """Issue notices, if this process leads. Followers issue none, since the leader does."""
         if self.leading:
             self.out += notices
 
     def grounds_of(self, claim: Claim) -> Grounds | None:
-        """Why the policy of a claim evicts its pod, by what is known now; None: it does not."""
+        """Why the policy of a claim evicts its pod in the current state; None if it does not."""
         state = self.cluster.nodes.get(claim.node)
         pod = None if state is None else state.pods.get(claim.uid)
         if state is None or pod is None:
