@@ -39,7 +39,8 @@ class Park:
         self.number += 1
         tolerations = [] if grace is None else [toleration("Exists", seconds=grace)]
         name, stops = f"p{self.number}", self.number % 2  # every other pod stays Terminating
-        self.cluster.create_pod(name, NAMESPACE, node, tolerations=tolerations, grace_seconds=stops)
+        with suppress(ApiError):  # 404: it is evicted before its status is written
+            self.cluster.create_pod(name, NAMESPACE, node, tolerations=tolerations, grace_seconds=stops)
         return name
 
     def end(self, *, all_pods: bool = False) -> None:
