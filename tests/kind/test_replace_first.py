@@ -11,12 +11,14 @@ from kind.scene import LEAVE_SECONDS, RUN_SECONDS, Scene
 
 ROLE = "taintwarden-replace"
 PORT = 8080
-# The kubelet sends SIGTERM while some nodes still send requests here: a server that cares answers these.
+# The kubelet sends SIGTERM while some nodes still send requests here: a server that cares answers these for a while. It
+# needs longer to start, so that a node without a replacement is noticed.
 SERVER = f"""\
 import http.server, signal, sys, threading, time
+time.sleep(8)
 server = http.server.ThreadingHTTPServer(("", {PORT}), http.server.BaseHTTPRequestHandler)
 http.server.BaseHTTPRequestHandler.do_GET = lambda self: (self.send_response(200), self.end_headers())
-signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=lambda: (time.sleep(5), server.shutdown())).start())
+signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=lambda: (time.sleep(3), server.shutdown())).start())
 server.serve_forever()
 """
 CLIENT = """\

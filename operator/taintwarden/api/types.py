@@ -167,7 +167,7 @@ class WindowSpec(Spec, frozen=True):
 
 
 class PolicyMode(StrEnum):
-    """What a policy does while it is not paused."""
+    """The mode of a policy that is not paused."""
 
     ENFORCE = "Enforce"
     DRY_RUN = "DryRun"

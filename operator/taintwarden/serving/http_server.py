@@ -62,7 +62,7 @@ class _Handler(web.RequestHandler):
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log an error of ours once in a while, without data of clients: a traceback has some kilobytes."""
+        """Log an error of the server once in a while, without data of clients: a traceback has some kilobytes."""
         error = kw.get("exc_info")
         if not isinstance(error, HttpProcessingError) and self.may_log(type(error)):
             super().log_exception(*args, **kw)

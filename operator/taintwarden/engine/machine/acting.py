@@ -328,7 +328,7 @@ class Acting:
             self._judging.stay(evictee.node, evictee.uid)
 
     def _learn(self, event: events.Settled, call: Call) -> None:
-        """Record what the answer says of calls for other pods."""
+        """Record the meaning of the answer for calls for other pods."""
         world, pod, now = self._world, call.order.pod, self._world.now.monotonic
         row = OUTCOMES[event.outcome]
         if row.by_budget:

@@ -1,6 +1,6 @@
 """The content of the condition ``taintwarden.io/Drained`` of a node, derived from the state.
 
-It speaks of all policies that enforce, or are paused.
+All policies that enforce, or are paused, count.
 """
 
 from collections.abc import Iterable

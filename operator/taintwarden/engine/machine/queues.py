@@ -4,7 +4,7 @@ Due pods wait in lanes, one for each policy and namespace, which take turns. The
 and had its last turn longest ago. Lanes of hard deadlines come first. A lane that a limit refuses is parked until the
 limit may admit it. A refusal that concerns only some pods (a workload, a node, a budget) has lines of its own, so that
 those pods delay no others. When its limit may admit again, the first pod of each line returns to its lane, and each pod
-that leaves that lane releases the next one. However many wait, none is checked in vain.
+that leaves that lane releases the next one. No pod is checked while its limit cannot admit it.
 
 In a lane, pods with fewer failed calls come first, since their calls may succeed. Then deadlines count, by the minute:
 the taints of two nodes are never written in the same millisecond, so a finer comparison would make the order of the
@@ -51,7 +51,7 @@ SAME_URGENCY_SECONDS = 60.0
 MAX_TURNS = 10_000
 """Maximum number of lanes whose last turn is known. Beyond it, the least recently served are dropped."""
 LANES_AT_ONCE = 16
-"""Maximum number of lanes that retry when there may be a token. Of a thousand, all but one would do so in vain."""
+"""Maximum number of lanes that retry when there may be a token. Of a thousand, all but one would be refused."""
 OTHERS_AFTER_SECONDS = 1.0
 """Seconds after which the other lanes retry at the latest."""
 OTHERS_PER_FAILING = 3

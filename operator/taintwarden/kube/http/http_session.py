@@ -212,7 +212,7 @@ def _transport(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
 
 
 class _OsErrors:
-    """Turns each error of aiohttp into an OSError or one of ours. A class, which is faster than a generator."""
+    """Turns errors of aiohttp into an OSError or an error of this package. A class is faster than a generator."""
 
     __slots__ = ("_late", "_seconds", "_server")
 

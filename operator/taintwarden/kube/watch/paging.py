@@ -13,8 +13,7 @@ LARGEST_LIMIT: Final = 2_000
 GROWTH: Final = 8
 """Maximum ratio of the number of objects in a page to that in the previous page."""
 PAGE_BYTES: Final = 4 * 2**20
-"""Intended size of a page. For each page the API server reads all objects that follow, so few large pages are faster.
-"""
+"""Intended size of a page. For each page the API server reads all objects that follow: large pages are faster."""
 MAX_OBJECT_BYTES: Final = 4 * MAX_ANSWER_BYTES
 """Maximum size of a page with one object. The 1.5 MB of an object in etcd may be several times as long in JSON."""
 

@@ -156,7 +156,7 @@ SCHEMA: Mapping[str, Fields] = {
 
 _PACKAGE = "taintwarden"
 _EDITION = descriptor_pb2.EDITION_2023
-"""As in proto2, which Kubernetes uses, an unset field is recognized. Unlike in proto2, text must be UTF-8."""
+"""Unset fields are recognized, as in proto2, which Kubernetes uses. Unlike in proto2, text must be UTF-8."""
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
     "string": _Field.TYPE_STRING,

@@ -14,9 +14,9 @@ class Severity(StrEnum):
     """The severity of a finding."""
 
     ERROR = "error"
-    """It does harm, or will with the next change of a taint."""
+    """The finding does harm, or will with the next change of a taint."""
     WARNING = "warning"
-    """It may not be what you intend."""
+    """The finding may not be intended."""
 
 
 class Found(msgspec.Struct, frozen=True):

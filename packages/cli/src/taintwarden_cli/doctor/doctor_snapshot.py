@@ -50,7 +50,7 @@ class BuiltIn(StrEnum):
     """The state of the built-in controller for taints of nodes, or of the one for taints of devices."""
 
     ABSENT = "absent"
-    """It does not run, or is switched off."""
+    """The controller does not run, or is switched off."""
     RUNS = "runs"
     PERHAPS = "perhaps"
     """A kube-controller-manager runs, and its list of controllers cannot be read."""

@@ -90,7 +90,7 @@ class _Kinds(click.Group):
 def explain() -> None:
     """Say why pods stay or leave, and when.
 
-    The kind may have kubectl's short name (po, no), and stand before the name: pod/web-0.
+    The kind may have kubectl's short name (po, no), and may be a prefix of the name: pod/web-0.
     """
 
 

@@ -20,9 +20,9 @@ class Fate(StrEnum):
     WOULD_LEAVE = "WouldLeave"
     """Only policies that evict no pods give it a deadline: in mode DryRun or Paused, or with the flag --dry-run."""
     PENDING = "Pending"
-    """It is not bound to a node yet."""
+    """The pod is not bound to a node yet."""
     TERMINATES = "Terminates"
-    """It was deleted, and is not gone yet."""
+    """The pod was deleted, and is not gone yet."""
     NOT_ACTED_ON = "NotActedOn"
     """The operator never acts on such a pod."""
 

@@ -18,7 +18,7 @@ from taintwarden_placement.scheduling.feasibility import Preferences
 
 
 class Assumptions(msgspec.Struct, frozen=True, rename="camel"):
-    """How long things take, in seconds. A pod takes no longer to stop than its own grace period."""
+    """Assumed durations in seconds. A pod takes no longer to stop than its own grace period."""
 
     replacement_seconds: float = 30.0
     stop_seconds: float = 5.0

@@ -13,11 +13,11 @@ class PlannedFate(StrEnum):
 
     LEAVES = "Leaves"
     HELD = "Held"
-    """It is due, and a limit still delays it at the end."""
+    """The pod is due, and a limit still delays it at the end."""
     LATER = "Later"
     """Its deadline is beyond the horizon."""
     ENDS = "EndsWithNode"
-    """It is still there when its node is removed (``reclaim``)."""
+    """The pod is still there when its node is removed (``reclaim``)."""
     WOULD_LEAVE = "WouldLeave"
     """A policy in mode DryRun would evict it."""
 

@@ -45,7 +45,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     accepted: str
     """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
     paused_by: str | None = None
-    """Who paused it, when and why."""
+    """The person who paused the policy, with time and reason."""
     waits_for_operator: str = ""
     """The fact that the operator has not read the newest version yet; else empty. It becomes a problem if it lasts."""
     on_invalid_value: str = OnInvalidValue.HOLD.value

@@ -156,7 +156,7 @@ def zones_problem(name: str, status: PolicyStatus) -> Problem:
 
 
 def invalid_values_problem(values: list[str]) -> Problem:
-    """The problem that values of taints cannot be compared. ``values`` says of each what it means for pods."""
+    """The problem that values of taints cannot be compared. ``values`` has the effect of each on pods."""
     cause, _, effect = values[0].partition(" cannot be compared: ")
     more = f" (and {wording.several(len(values) - 1, 'more taint')})" if len(values) > 1 else ""
     remedy = "set a valid value; taintwarden doctor --only taint-value-invalid says which"
