@@ -142,7 +142,7 @@ class App:
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
-            is_wanted=lambda order: self.machine.stands(order, clock()),
+            is_wanted=lambda order: self.machine.is_still_valid(order, clock()),
             knows_pods=self.machine.knows_pods,
             metrics=self.metrics,
             feed=self._feed,

@@ -37,7 +37,7 @@ class FakeMachine:
 
     @property
     def wakes(self) -> list[float]:
-        return [at for at, event in self.seen if isinstance(event, events.Woke)]
+        return [at for at, event in self.seen if isinstance(event, events.Tick)]
 
 
 class Stage:

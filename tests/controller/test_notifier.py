@@ -196,7 +196,7 @@ def test_a_pod_that_was_deleted_in_spite_of_budgets_is_not_said_to_be_evicted(to
 
 
 def test_blocked(told):
-    told.notice(commands.Hindered(pod(), verdict(), Outcome.BLOCKED, "budget web needs 2", 3, NOW + 5))
+    told.notice(commands.EvictionFailed(pod(), verdict(), Outcome.BLOCKED, "budget web needs 2", 3, NOW + 5))
     retry = "2023-11-14T22:13:25Z"
     facts = {"outcome": "blocked", "message": "budget web needs 2", "attempts": 3}
     assert told.log == info("eviction-settled", **facts, retry=retry)
@@ -208,7 +208,7 @@ def test_blocked(told):
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one is not Outcome.NOT_SENT])
 def test_each_outcome_has_its_words_and_its_count(told, outcome):
-    told.notice(commands.Hindered(pod(), verdict(), outcome, "no right", 1, NOW))
+    told.notice(commands.EvictionFailed(pod(), verdict(), outcome, "no right", 1, NOW))
     reason = "EvictionBlocked" if outcome.row.by_budget else "EvictionFailed"
     assert (told.event.type, told.event.reason) == (WARNING, reason)
     why = outcome.row.why.replace("their", "its").replace("them", "it")
@@ -219,12 +219,12 @@ def test_each_outcome_has_its_words_and_its_count(told, outcome):
 def test_an_event_about_the_same_hindrance_says_the_same_however_often_it_is_tried(told):
     """Events are told apart by what they say: a count or a time in them would make each a new one."""
     for attempt in range(3):
-        told.notice(commands.Hindered(pod(), verdict(), Outcome.BLOCKED, "budget web", attempt, NOW + attempt))
+        told.notice(commands.EvictionFailed(pod(), verdict(), Outcome.BLOCKED, "budget web", attempt, NOW + attempt))
     assert len(set(told.events)) == 1
 
 
 def test_left(told):
-    told.notice(commands.Left(pod(), verdict()))
+    told.notice(commands.PodAlreadyGone(pod(), verdict()))
     assert told.log == info("eviction-settled", outcome="gone")
     assert told.events == []
     assert told.counted("taintwarden_evictions_total", policy="sla", outcome="gone") == 1

@@ -89,7 +89,7 @@ class Stage:
 
     def wake(self) -> None:
         while self.machine.wake_after(self.clock()) == 0.0:
-            self.step(events.Woke())
+            self.step(events.Tick())
 
     async def run(self, seconds: float = 0.5, also: Callable[[], None] = lambda: None) -> list[Json]:
         """Let the writer run for a while; what it wrote."""

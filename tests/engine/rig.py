@@ -102,7 +102,7 @@ class Rig:
         for _ in range(1_000):
             if self.machine.wake_after(self.now) != 0.0:
                 return
-            self.feed(events.Woke())
+            self.feed(events.Tick())
         raise AssertionError("the machine never comes to rest")
 
     def advance(self, seconds: float, step: float = 0.25) -> None:

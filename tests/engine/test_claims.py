@@ -9,7 +9,7 @@ from engine.rig import limited
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import Whom
+from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.machine import Outcome, Phase
 from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, retry_delay
 from taintwarden.engine.machine.commands import Evict
@@ -72,7 +72,7 @@ class Bench:
             "ready": lambda: queues.make_ready(one, POD, NOW, is_released=False),
             "pause": lambda: self.rest(limited(spec={"paused": True})),
             "ask again": lambda: queues.ask_again(one),
-            "block": lambda: queues.block(one, Refusal("limit", 150.0, Whom.PODS, "k")),
+            "block": lambda: queues.block(one, Refusal("limit", 150.0, RefusalScope.PODS, "k")),
             "evict": lambda: queues.move(one, Phase.IN_FLIGHT),
             "leave": lambda: queues.expect_leaving(one, 180.0),
             "rehearse": lambda: queues.move(one, Phase.REHEARSED),

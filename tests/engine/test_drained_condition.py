@@ -59,7 +59,7 @@ class Bench(Rig):
             self.ordered.remove(order)
             stored = self.stored[order.node]
             is_read = not order.says_drained or self.machine.knows_pods(order, self.read(order.node))
-            if not (is_read and self.machine.stands(order, self.now)):
+            if not (is_read and self.machine.is_still_valid(order, self.now)):
                 self.process(events.Written(order, WriteOutcome.OUTDATED if not is_read else WriteOutcome.FAILED))
             elif outcome is not WriteOutcome.DONE or order.version != stored.resource_version:
                 failed = outcome if outcome is not WriteOutcome.DONE else WriteOutcome.OUTDATED
@@ -325,7 +325,7 @@ def test_few_writes_are_in_progress_at_once():
         bench.taint(f"n{number}", "sla=0")
     for _ in range(60):
         bench.monotonic += 0.5
-        bench.feed(events.Woke())
+        bench.feed(events.Tick())
     assert len(writes(bench)) == 4
 
 
@@ -481,7 +481,7 @@ def test_other_policies_end_the_write_until_all_pods_are_evaluated():
     bench.taint("n1", "sla=0")
     [order] = writes(bench)
     bench.feed(events.PoliciesChanged((limited(), limited("q"))))
-    assert not bench.machine.stands(order, bench.now)
+    assert not bench.machine.is_still_valid(order, bench.now)
 
 
 def test_unknown_devices_keep_it_from_being_true():
@@ -537,6 +537,6 @@ def test_a_pod_that_waits_to_be_evaluated_keeps_it_from_being_true():
     bench.run("b", exists())
     bench.taint("n1", "sla=0")
     order = next(one for one in bench.ordered if isinstance(one, commands.SaveCondition))
-    assert bench.machine.stands(order, bench.now)
+    assert bench.machine.is_still_valid(order, bench.now)
     bench.feed(events.ProfileSeen(Profile("shop", "x", LabelSelector(), (exists(toleration_seconds=60),))))
-    assert not bench.machine.stands(order, bench.now)
+    assert not bench.machine.is_still_valid(order, bench.now)

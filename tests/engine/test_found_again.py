@@ -340,10 +340,12 @@ def unwoken(rig: Rig) -> list[str]:
 
 
 def _refused(rig: Rig, claim: Claim) -> Refusal | None:
-    if (unsure := rig.machine._acting._unsure(claim, rig.world.cluster.nodes[claim.node].pods[claim.uid])) is not None:
+    if (
+        unsure := rig.machine._dispatcher._unsure(claim, rig.world.cluster.nodes[claim.node].pods[claim.uid])
+    ) is not None:
         return unsure
     pod = rig.world.cluster.nodes[claim.node].pods[claim.uid]
-    return rig.world.limiter.admit(rig.machine._acting._request(claim, pod, others_could_go=True))
+    return rig.world.limiter.admit(rig.machine._dispatcher._request(claim, pod, others_could_go=True))
 
 
 def decided(rig: Rig) -> dict[str, object]:

@@ -57,7 +57,7 @@ def test_a_wave_is_taken_in_slices():
     largest = 0
     while rig.machine.wake_after(rig.now) == 0.0:
         rig.out = []
-        rig.feed(events.Woke())
+        rig.feed(events.Tick())
         largest = max(largest, len(rig.take(commands.Evict)))
     assert largest <= 10
     assert len(rig.world.limiter.calls._calls) == 100
@@ -73,7 +73,7 @@ def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile()
     steps = 0
     rig.out = []
     while not rig.take(commands.Evict):
-        rig.feed(events.Woke())
+        rig.feed(events.Tick())
         steps += 1
         assert steps < 100
     assert steps >= 5
@@ -167,7 +167,7 @@ def test_an_accepted_pod_is_not_called_again_whatever_changes():
 def test_an_accepted_pod_that_a_read_shows_running_is_due_again_after_a_back_off():
     rig = accepted()
     check(rig, runs=True)
-    [told] = rig.take(commands.Hindered)
+    [told] = rig.take(commands.EvictionFailed)
     assert (told.outcome, told.attempts) == (Outcome.WITHOUT_EFFECT, 1)
     rig.advance(told.retry_at - rig.wall - 0.5)
     assert rig.evictions() == []
@@ -288,7 +288,7 @@ def test_a_pod_that_leaves_while_its_budget_refuses_was_removed_by_others():
     rig.gone("a", until=START + 30)
     rig.settle("a", Outcome.BLOCKED)
     assert evicted(rig) == 0
-    assert [told.pod.name for told in rig.take(commands.Left)] == ["a"]
+    assert [told.pod.name for told in rig.take(commands.PodAlreadyGone)] == ["a"]
 
 
 # -- how calls end ----------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_the_watch_may_be_faster_than_the_answer(seen_first):
 def test_a_pod_that_was_gone_already_is_told_as_that():
     rig = violated("a")
     rig.settle("a", Outcome.GONE)
-    assert [told.pod.name for told in rig.take(commands.Left)] == ["a"]
+    assert [told.pod.name for told in rig.take(commands.PodAlreadyGone)] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_pod_that_was_gone_already_is_told_as_that():
 def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
     rig = violated("a")
     rig.settle("a", outcome, message="why")
-    [told] = rig.take(commands.Hindered)
+    [told] = rig.take(commands.EvictionFailed)
     assert (told.outcome, told.message, told.attempts) == (outcome.value, "why", 1)
     expected = retry_delay(outcome, 1, "uid-a")
     assert told.retry_at == rig.wall + expected
@@ -466,7 +466,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
 
 def test_before_all_is_known_nobody_goes():
     rig = Rig(synced=False).with_pod("sla=940", gt())
-    rig.feed(events.Woke())
+    rig.feed(events.Tick())
     assert rig.evictions() == []
     assert rig.machine.wake_after(rig.now) is None
     rig.process(events.Synced())

@@ -58,7 +58,7 @@ def test_no_call_follows_one_that_failed_after_its_policy_ceased_to_act(given, p
     change(rig)
     rig.settle("a", outcome)
     assert rig.phase("a") is phase
-    assert rig.take(commands.Hindered) == []  # with the time of a next call, which is not made
+    assert rig.take(commands.EvictionFailed) == []  # with the time of a next call, which is not made
     rig.advance(90)
     assert rig.evictions() == []
     rig.change(given)

@@ -597,7 +597,7 @@ def test_pods_are_not_evicted_before_they_count_by_their_new_budgets():
     rig.feed(events.BudgetGone("shop", "pdb"))
     assert guard.expected() == 0
     assert all(rig.machine._backlog.pending(pod) for pod in rig.view.pods("n1"))
-    rig.feed(events.Woke())
+    rig.feed(events.Tick())
     assert guard.expected() == 8
     assert calls(rig) == []
     rig.store()

@@ -1,4 +1,4 @@
-"""Whom the machine picks: policies and their precedence, exclusions, narrowing, opt-outs, changed verdicts."""
+"""RefusalScope the machine picks: policies and their precedence, exclusions, narrowing, opt-outs, changed verdicts."""
 
 import json
 

@@ -289,10 +289,10 @@ def test_a_write_stands_while_it_is_under_way_and_no_longer(write):
     bench = Bench()
     bench.put(write)
     [order] = bench.ordered()
-    assert bench.outbox.stands(order)
-    assert not bench.outbox.stands(replace(order)), "another order of the same content"
+    assert bench.outbox.is_still_valid(order)
+    assert not bench.outbox.is_still_valid(replace(order)), "another order of the same content"
     bench.outbox.clear()
-    assert not bench.outbox.stands(order)
+    assert not bench.outbox.is_still_valid(order)
 
 
 def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():

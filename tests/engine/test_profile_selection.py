@@ -130,7 +130,7 @@ def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:
     stage.feed(*fed)
     left = []
     while shares := stage.machine._backlog.shares:
-        stage.feed(events.Woke())
+        stage.feed(events.Tick())
         left.append(sum(map(len, shares.values())))
     return left
 
@@ -395,5 +395,5 @@ def test_nothing_is_kept_of_a_namespace_that_was_evaluated():
     stage.take_away("fast", namespace="brief")
     stage.gone("a")
     stage.advance(21)
-    stage.feed(events.Woke())
+    stage.feed(events.Tick())
     assert stage.machine._backlog._rests_until == {}

@@ -11,7 +11,7 @@ from engine.script import play
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, POLICY_RATE, VIEW, Whom
+from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, POLICY_RATE, VIEW, RefusalScope
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.queues import LANES_AT_ONCE, MAX_TURNS, OTHERS_AFTER_SECONDS, Queues
@@ -61,7 +61,7 @@ class Bench:
 
     def block(self, *names: str, key: str = "k", until: float | None = None) -> None:
         for name in names:
-            self.queues.block(self.claims[name], Refusal("limit", until, Whom.PODS, key))
+            self.queues.block(self.claims[name], Refusal("limit", until, RefusalScope.PODS, key))
 
     def go(self, name: str) -> None:
         """It is being evicted."""
@@ -223,7 +223,7 @@ def test_a_parked_lane_has_no_turn_until_it_is_released():
     bench = Bench()
     bench.ready(*"12", namespace="a")
     bench.ready("3", namespace="b")
-    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", None, Whom.LANE, "k"))
+    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", None, RefusalScope.LANE, "k"))
     assert turns(bench, 3) == "b"
     bench.queues.release("k")
     assert turns(bench, 3) == "aa"
@@ -232,7 +232,7 @@ def test_a_parked_lane_has_no_turn_until_it_is_released():
 def test_nothing_is_kept_of_a_parked_lane_whose_pods_are_gone():
     bench = Bench()
     bench.ready("1", namespace="a")
-    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, Whom.LANE, "k"))
+    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, RefusalScope.LANE, "k"))
     bench.end("1")
     queues = bench.queues
     assert (bench.waiting.lanes, queues._turns, queues.next_release_in(NOW)) == ({}, {}, None)
@@ -243,7 +243,7 @@ def test_a_lane_whose_pods_are_gone_does_not_take_the_time_of_others_with_it():
     bench = Bench()
     for name in "ab":
         bench.ready(name, namespace=name)
-        bench.queues.park(Lane(OF_X, name), Refusal("limit", 150.0, Whom.LANE, "k"))
+        bench.queues.park(Lane(OF_X, name), Refusal("limit", 150.0, RefusalScope.LANE, "k"))
     bench.end("a")
     assert bench.queues.next_release_in(NOW) == 50.0
     bench.queues.release_due(150.0)
@@ -310,7 +310,7 @@ def test_which_refusal_is_the_cause_to_name(own, others, named):
     if own is None:
         bench.ask_again("a")
     if "lane" in others:
-        bench.waiting.hold_lane(lane, Refusal(others["lane"], whom=Whom.LANE))
+        bench.waiting.hold_lane(lane, Refusal(others["lane"], whom=RefusalScope.LANE))
     bench.waiting.hold_policies({lane.group: Refusal(others["policy"])} if "policy" in others else {})
     assert bench.waiting.of_claim(bench.claims["a"], lane).limit == named
 
@@ -355,7 +355,7 @@ def test_time_releases_lanes_that_may_have_a_turn_before_parked_ones():
     for namespace in parked:
         bench.ready(f"{namespace}-a", f"{namespace}-b", namespace=namespace)
         bench.block(f"{namespace}-a", until=150.0)
-        bench.queues.park(Lane(OF_X, namespace), Refusal("limit", None, Whom.LANE, "other"))
+        bench.queues.park(Lane(OF_X, namespace), Refusal("limit", None, RefusalScope.LANE, "other"))
     bench.ready("last", namespace="able")
     bench.queues.had_turn(Lane(OF_X, "able"), failing=False)
     bench.block("last", until=150.0)

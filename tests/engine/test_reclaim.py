@@ -302,7 +302,7 @@ def test_pods_that_were_named_are_forgotten_when_their_node_counts_as_removed():
     rig.pod("a", **OPTS_OUT)
     warn(rig)
     rig.advance(SECONDS, step=1.0)
-    rig.process(events.Woke())
+    rig.process(events.Tick())
     assert len(rig.machine._judging._hard_deadlines._told) == 0
 
 
@@ -329,12 +329,12 @@ def test_pods_that_missed_are_reported_some_at_a_time():
     rig.feed(events.PodsSeen(tuple(pods)))
     rig.feed(events.NodeSeen(msgspec.structs.replace(rig.node("n1"), taints=rig.make_taints("spot=1", added=START))))
     while rig.machine.wake_after(rig.now) == 0:
-        rig.feed(events.Woke())
+        rig.feed(events.Tick())
     rig.wall += SECONDS
     numbers = []
     while rig.machine.wake_after(rig.now) == 0:
         rig.out = []
-        rig.feed(events.Woke())
+        rig.feed(events.Tick())
         numbers.append(len(told(rig, commands.DeadlineMissed)))
     assert [number for number in numbers if number] == [10, 10, 10, 5]
 

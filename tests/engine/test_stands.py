@@ -20,7 +20,7 @@ def evicting(**options: object) -> tuple[Rig, commands.Evict]:
 
 
 def asked(rig: Rig, order: commands.Order) -> bool:
-    return rig.machine.stands(order, rig.now)
+    return rig.machine.is_still_valid(order, rig.now)
 
 
 def lead(rig: Rig, *, leading: bool, term: int = 0) -> None:

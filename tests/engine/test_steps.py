@@ -68,7 +68,7 @@ def longest(rig: Rig, *fed: events.Event, seconds: float = 0.0) -> int:
     for event in fed:
         step(event)
     while rig.machine.wake_after(rig.now) == 0.0:
-        step(events.Woke())
+        step(events.Tick())
     return most
 
 

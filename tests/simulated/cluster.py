@@ -148,7 +148,7 @@ class Simulation:
         for _ in range(10_000):
             if self.machine is None or self.machine.wake_after(self.instant) != 0.0:
                 return
-            self.feed(events.Woke())
+            self.feed(events.Tick())
         msg = "the machine never comes to rest"
         raise AssertionError(msg)
 

@@ -92,7 +92,7 @@ def machine_with(pods: int, per_node: int, seconds: int | None = None) -> Machin
     machine.step(events.Synced(), now())
     machine.step(events.LeadershipChanged(leading=True), now())
     while machine.wake_after(now()) == 0:
-        machine.step(events.Woke(), now())
+        machine.step(events.Tick(), now())
     return machine
 
 
@@ -138,7 +138,7 @@ def deadlines(scale: float) -> Result:
     issued, longest, began = 0, 0.0, time.process_time()
     while issued < pods:
         step_began = time.process_time()
-        found = machine.step(events.Woke(), at)
+        found = machine.step(events.Tick(), at)
         longest = max(longest, time.process_time() - step_began)
         evictions = [command for command in found if isinstance(command, commands.Evict)]
         issued += len(evictions)

@@ -65,7 +65,7 @@ class Longest:
         for turn in range(int((ends - begins) / WAKE_SECONDS)):
             at = instant(begins + turn * WAKE_SECONDS)
             while self.machine.wake_after(at) == 0:
-                for command in self.feed(events.Woke(), at):
+                for command in self.feed(events.Tick(), at):
                     if isinstance(command, commands.Evict):
                         self.feed(events.Settled(command.pod.uid, Outcome.ACCEPTED), at)
                         self.feed(events.PodGone(command.pod.uid, command.pod.node), at)
@@ -104,7 +104,7 @@ def filled(pods: int, *policies: Policy, rate: float | None = None) -> Machine:
     for event in (events.NodesReached(10**9), events.Synced(), events.LeadershipChanged(leading=True)):
         machine.step(event, instant(0))
     while machine.wake_after(instant(0)) == 0:
-        machine.step(events.Woke(), instant(0))
+        machine.step(events.Tick(), instant(0))
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)

@@ -72,7 +72,7 @@ class Loop:
             delay = self.machine.wake_after(self._clock())
             if delay != 0 and not await self._sleep(min(delay or LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS)):
                 continue
-            self._step(events.Woke())
+            self._step(events.Tick())
             await asyncio.sleep(0)  # let other tasks run between slices
 
     async def _sleep(self, seconds: float) -> bool:

@@ -267,7 +267,7 @@ class Evaluator:
         """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
-        self._acting: dict[
+        self._dispatcher: dict[
             tuple[str, str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
         ] = {}
         self.computed = 0
@@ -314,11 +314,11 @@ class Evaluator:
         """
         key = (taint.key, taint.effect, taint.source, taint.origin, policies)
         try:
-            return self._acting[key]
+            return self._dispatcher[key]
         except KeyError:
-            if len(self._acting) >= MAX_ACTING:
-                self._acting.clear()
-            found = self._acting[key] = acting_on(taint, policies)
+            if len(self._dispatcher) >= MAX_ACTING:
+                self._dispatcher.clear()
+            found = self._dispatcher[key] = acting_on(taint, policies)
             return found
 
     def _verdict(

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.guard import BudgetKey, Due, Guard, GuardRecord, Turn
+from taintwarden.engine.guard import BudgetKey, Due, Guard, GuardRecord, GuardTransition
 from taintwarden.engine.model import GuardSettings, Instant, MonotonicTime, WallTime
 
 WALL = 1_700_000_000.0
@@ -76,16 +76,16 @@ class Bench:
             self.guard.gone(uid, (of, of) if of else None, self.now)
             self.guard.forget(uid)
 
-    def look(self) -> Turn | None:
+    def look(self) -> GuardTransition | None:
         """Check the guard, store what counts, and check it again."""
-        turn = self.guard.look(self.now, may_arm=self.is_known)
+        turn = self.guard.check_wave(self.now, may_arm=self.is_known)
         if self.guard.latch.is_stored:
             return turn
         self.store()
-        later = self.guard.look(self.now, may_arm=self.is_known)
+        later = self.guard.check_wave(self.now, may_arm=self.is_known)
         return turn or later
 
-    def advance(self, seconds: float) -> Turn | None:
+    def advance(self, seconds: float) -> GuardTransition | None:
         self.seconds += seconds
         return self.look()
 
@@ -93,7 +93,7 @@ class Bench:
         """So many pods have to leave. Returns their UIDs."""
         uids = pods(number)
         self.expect(*uids, **more)
-        assert self.look() is Turn.TRIPPED
+        assert self.look() is GuardTransition.TRIPPED
         return uids
 
     def release(self, **options: bool) -> list[str]:
@@ -129,7 +129,7 @@ class Bench:
         other.guard.restore(record or self.guard.record(self.now), other.now)
         return other
 
-    def resolve(self, *existing: str) -> Turn | None:
+    def resolve(self, *existing: str) -> GuardTransition | None:
         """All pods are known, with those that have to leave."""
         self.is_known = True
         self.guard.resolve(lambda _: existing, self.now)

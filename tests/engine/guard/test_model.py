@@ -122,7 +122,7 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def holds(self):
         bench, guard = self.bench, self.bench.guard
-        guard.look(bench.now)
+        guard.check_wave(bench.now)
         self.was_narrow |= guard.scope != ALL
         assert guard.evicted() == sum(map(self.counts, self.left)), "each counts once"
         assert guard.expected() == len(self.there)

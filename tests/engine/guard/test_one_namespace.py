@@ -3,7 +3,7 @@
 import pytest
 
 from engine.guard.bench import Bench, pods, wave
-from taintwarden.engine.guard import ALL, Turn
+from taintwarden.engine.guard import ALL, GuardTransition
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 
 
@@ -109,11 +109,11 @@ def test_it_holds_less_only_when_what_counts_is_stored(stored):
     wave(bench, 20, 1)
     bench.advance(NARROW_SECONDS - 1)
     bench.expect("one-more")
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     bench.seconds += 1
     if stored:
         bench.store()
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.guard.latch.scope == ("shop" if stored else ALL)
     assert bench.guard.next_look(bench.now) != 0.0
 
@@ -139,21 +139,21 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
     bench.expect(*late, namespace="bank")
     bench.advance(1)
     assert bench.guard.next_look(bench.now) == pytest.approx(1.0)
-    assert bench.advance(1) is Turn.TRIPPED
+    assert bench.advance(1) is GuardTransition.TRIPPED
     assert bench.guard.latch.scope == scope
 
 
 def test_it_holds_the_only_namespace_and_passes_and_arms_only_when_what_counts_is_stored():
     bench = Bench()
     bench.expect(*pods(11))
-    bench.guard.look(bench.now)
-    assert (bench.guard.look(bench.now), bench.guard.latch.scope) == (None, ALL)
+    bench.guard.check_wave(bench.now)
+    assert (bench.guard.check_wave(bench.now), bench.guard.latch.scope) == (None, ALL)
     assert (bench.guard.release(), bench.guard.let_pass(20)) == (11, [])
     bench.forget(*pods(11))
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.guard.latch.is_tripped
     bench.store()
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert not bench.guard.latch.is_tripped
 
 
@@ -172,8 +172,8 @@ def test_while_causes_are_not_known_it_holds_all():
 def test_a_record_that_is_stored_has_the_guard_checked_at_once():
     bench = Bench()
     bench.expect(*pods(11))
-    bench.guard.look(bench.now)
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.guard.next_look(bench.now) is None
     bench.store()
     assert bench.guard.next_look(bench.now) == 0.0

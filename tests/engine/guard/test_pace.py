@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
-from taintwarden.engine.guard import ALL, Pace, Turn
+from taintwarden.engine.guard import ALL, GuardTransition, Pace
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 from taintwarden.engine.model import GuardAction
 
@@ -51,7 +51,7 @@ class History:
 
     def step(self) -> None:
         """Evict all that may leave now."""
-        self.bench.guard.look(self.bench.now)
+        self.bench.guard.check_wave(self.bench.now)
         for _ in range(6):
             guard = self.bench.guard
             for uid in self.due:
@@ -100,7 +100,7 @@ def test_all_leave_when_values_stay_bad(kills):
 def test_it_admits_pods_only_when_what_counts_is_stored():
     bench = paced()
     bench.expect(*pods(11))
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.guard.is_acting
     assert not bench.guard.latch.is_stored
     assert not bench.guard.holds("shop")
@@ -126,7 +126,7 @@ def test_it_is_armed_when_none_of_the_wave_has_to_leave():
         one.resolve(last)
         assert one.guard.latch.is_tripped
         one.forget(last)
-        assert one.look() is Turn.ARMED
+        assert one.look() is GuardTransition.ARMED
 
 
 def test_a_release_lets_all_leave_that_wait():

@@ -4,7 +4,7 @@ import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
 from taintwarden.controller.stores.guard_record import read, written
-from taintwarden.engine.guard import ALL, GuardRecord, Turn
+from taintwarden.engine.guard import ALL, GuardRecord, GuardTransition
 from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS, OTHERS
 from taintwarden.engine.guard.ledger import UNSURE_SECONDS
@@ -14,7 +14,7 @@ def test_what_changes_is_stored_and_nothing_else():
     bench = Bench()
     assert not bench.guard.has_to_save
     bench.expect(*pods(11))
-    assert bench.guard.look(bench.now) is Turn.TRIPPED
+    assert bench.guard.check_wave(bench.now) is GuardTransition.TRIPPED
     bench.guard.latch.cause = "a taint"
     record = bench.store()
     assert (record.tripped_at, record.cause, record.counted, record.term) == (WALL, "a taint", (("shop", 11),), 1)
@@ -33,7 +33,7 @@ def test_what_grows_after_the_trip_is_stored():
     bench.expect(*pods(12, "big-"))
     bench.look()
     bench.expect(*pods(6, "other-"), namespace="other")
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     record = bench.store()
     bench.forget(*pods(3, "other-"))
     other = bench.restart(record)
@@ -47,7 +47,7 @@ def test_what_grows_after_the_trip_is_stored():
 def test_growth_before_the_record_is_stored_is_stored_too():
     bench = Bench()
     bench.expect(*pods(11))
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     record = bench.guard.to_save(bench.now, 1)
     bench.expect("one-more", namespace="bank")
     bench.guard.saved(record)
@@ -174,7 +174,7 @@ def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
     other = bench.restart()
     other.look()
     assert other.guard.latch.is_tripped
-    assert other.resolve() is Turn.ARMED
+    assert other.resolve() is GuardTransition.ARMED
 
 
 def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
@@ -184,7 +184,7 @@ def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
     other = bench.restart()
     other.expect(*pods(11))
     assert other.resolve() is None
-    assert other.advance(2) is Turn.TRIPPED
+    assert other.advance(2) is GuardTransition.TRIPPED
 
 
 def test_a_time_of_the_future_is_no_time_of_a_trip():

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.guard.bench import Bench, pods
-from taintwarden.engine.guard import Turn
+from taintwarden.engine.guard import GuardTransition
 from taintwarden.engine.model import GuardAction
 
 
@@ -12,7 +12,7 @@ def test_settings_that_allow_the_wave_arm_it(settings):
     bench = Bench()
     bench.trip()
     bench.change(**settings)
-    assert bench.look() is Turn.ARMED
+    assert bench.look() is GuardTransition.ARMED
 
 
 def test_settings_that_do_not_allow_the_wave_leave_it_tripped():
@@ -42,7 +42,7 @@ def test_settings_from_before_the_wave_do_not_arm_it_while_its_record_is_written
     bench = Bench()
     bench.change(max_percent=9)
     bench.expect(*pods(11))
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     bench.forget(*pods(3))
     bench.look()
     assert bench.guard.latch.is_tripped
@@ -79,7 +79,7 @@ def test_another_window_keeps_what_stands(window):
     bench.forget(*held[1:])
     assert bench.look() is None
     bench.forget(held[0])
-    assert bench.look() is Turn.ARMED
+    assert bench.look() is GuardTransition.ARMED
 
 
 def test_a_shorter_window_counts_fewer_pods():

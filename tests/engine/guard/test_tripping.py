@@ -4,7 +4,7 @@ import pytest
 
 from engine.guard.bench import WALL, Bench, key_of, pods
 from engine.kept import kept
-from taintwarden.engine.guard import GuardRecord, Turn
+from taintwarden.engine.guard import GuardRecord, GuardTransition
 from taintwarden.engine.model import GuardAction
 
 # -- tripped -----------------------------------------------------------------------------------------------------------
@@ -16,7 +16,7 @@ def test_it_trips_when_more_pods_are_due_than_it_allows():
     assert bench.look() is None
     assert not bench.guard.latch.is_tripped
     bench.expect("one-more", namespace="bank", after=600)
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
     assert bench.guard.latch.tripped_at == bench.now.wall
     assert bench.guard.latch.counted() == {"shop": 10, "bank": 1}
 
@@ -27,7 +27,7 @@ def test_evictions_and_due_pods_trip_it_together():
     bench.expect(*pods(4, "due"))
     assert bench.look() is None
     bench.expect("one-more", namespace="bank")
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
     assert bench.guard.latch.counted() == {"shop": 10, "bank": 1}
 
 
@@ -42,7 +42,7 @@ def test_it_trips_when_a_budget_allows_more():
     bench.expect(*pods(20), budget="b")
     assert bench.look() is None
     bench.allow("b", 11)
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
     assert bench.guard.latch.counted() == {"shop": 11}
 
 
@@ -53,7 +53,7 @@ def test_a_called_pod_counts_as_due_unless_its_budget_refused_the_call():
     bench.expect("a", budget="b")
     bench.call("a")
     bench.expect("b")
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
     bench = Bench()
     bench.evict(*pods(9), of="web")
     bench.population = 91
@@ -75,7 +75,7 @@ def test_a_wave_that_was_allowed_trips_nothing_when_other_pods_are_deleted_meanw
     bench.forget(due[2])
     assert bench.look() is None
     bench.expect("one-more")
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
 
 
 def test_a_wave_is_reported_when_it_is_complete():
@@ -86,7 +86,7 @@ def test_a_wave_is_reported_when_it_is_complete():
     assert bench.guard.record(bench.now).tripped_at == WALL
     assert bench.guard.next_look(bench.now) == 2
     assert bench.advance(1.75) is None
-    assert bench.advance(0.25) is Turn.TRIPPED
+    assert bench.advance(0.25) is GuardTransition.TRIPPED
     assert bench.advance(1) is None
 
 
@@ -122,7 +122,7 @@ def test_it_stays_tripped_until_no_counted_pod_has_to_leave():
     assert bench.guard.latch.counted() == {"shop": 11}
     bench.freed.clear()
     bench.forget(first)
-    assert bench.look() is Turn.ARMED
+    assert bench.look() is GuardTransition.ARMED
     assert (bench.guard.latch.is_tripped, bench.guard.holds("shop"), bench.guard.latch.counted()) == (False, False, {})
     assert bench.guard.record(bench.now) == GuardRecord(population=100)
     assert "shop" in bench.freed
@@ -138,14 +138,14 @@ def test_pods_that_come_while_it_is_tripped_are_counted():
     bench.look()
     assert bench.guard.latch.is_tripped
     bench.forget("later")
-    assert bench.look() is Turn.ARMED
+    assert bench.look() is GuardTransition.ARMED
 
 
 def test_a_pod_whose_budget_allows_none_does_not_keep_it_tripped():
     bench = Bench()
     bench.expect("blocked", budget="b")
     bench.forget(*bench.trip())
-    assert bench.look() is Turn.ARMED
+    assert bench.look() is GuardTransition.ARMED
 
 
 def test_a_budget_that_allows_none_for_a_while_arms_nothing():
@@ -153,14 +153,14 @@ def test_a_budget_that_allows_none_for_a_while_arms_nothing():
     bench.budgets = {key_of("b"): 11}
     uids = pods(20)
     bench.expect(*uids, budget="b")
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
     bench.allow("b", 0)
     assert bench.look() is None
     bench.allow("b", 11)
     assert bench.look() is None
     bench.allow("b", 0)
     bench.forget(*uids)
-    assert bench.look() is Turn.ARMED
+    assert bench.look() is GuardTransition.ARMED
 
 
 def test_of_a_budget_that_allows_one_one_pod_is_held():
@@ -174,16 +174,16 @@ def test_of_a_budget_that_allows_one_one_pod_is_held():
 def test_a_policy_that_is_paused_trips_nothing_and_what_it_would_evict_counts_when_it_is_resumed():
     bench = Bench()
     bench.expect(*pods(11))
-    assert bench.guard.look(bench.now, may_trip=False) is None
+    assert bench.guard.check_wave(bench.now, may_trip=False) is None
     assert (bench.guard.latch.is_tripped, bench.guard.next_look(bench.now)) == (False, None)
     bench.change()
-    assert bench.look() is Turn.TRIPPED
+    assert bench.look() is GuardTransition.TRIPPED
 
 
 def test_while_its_policy_is_paused_it_is_armed_when_the_cause_is_gone():
     bench = Bench()
     bench.forget(*bench.trip())
-    assert bench.guard.look(bench.now, may_trip=False) is Turn.ARMED
+    assert bench.guard.check_wave(bench.now, may_trip=False) is GuardTransition.ARMED
 
 
 def test_nothing_is_kept_of_a_wave_that_is_over():

@@ -14,7 +14,7 @@ from taintwarden.engine import model
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, bounces
 from taintwarden.engine.limits.bounces import Bounces
-from taintwarden.engine.limits.refusal import BOUNCE, Refusal, Whom
+from taintwarden.engine.limits.refusal import BOUNCE, Refusal, RefusalScope
 from taintwarden.engine.model import BounceSettings, Instant, Owner, Pod, Policy, Reclaim, Taint, Tolerations
 
 BAD, WORSE = Taint("sla", "900"), Taint("sla", "0")
@@ -102,7 +102,7 @@ def test_who_comes_back_too_often_is_held():
     assert refused == Refusal(
         BOUNCE,
         loop.now - 1 + 60,
-        Whom.PODS,
+        RefusalScope.PODS,
         "bounce/p/shop/uid-of-web/n1",
         "ReplicaSet web was evicted from node n1 2 times in a row, and came back",
     )

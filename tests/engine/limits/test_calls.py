@@ -23,7 +23,7 @@ from taintwarden.engine.limits.calls import (
     Calls,
 )
 from taintwarden.engine.limits.protocol import EVERY_POLICY
-from taintwarden.engine.limits.refusal import CALLS, FAILING, Whom
+from taintwarden.engine.limits.refusal import CALLS, FAILING, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime
 from taintwarden.engine.outcomes import CallAnswer
 
@@ -134,7 +134,7 @@ def test_a_lane_has_half_of_the_slots_while_others_could_go():
     bench.begin()
     refused = bench.refuse(others_could_go=True)
     detail = "8 calls of namespace shop are in progress, and others wait"
-    assert refused == Refusal(CALLS, None, Whom.LANE, "lane/p/shop", detail)
+    assert refused == Refusal(CALLS, None, RefusalScope.LANE, "lane/p/shop", detail)
     assert bench.refuse("bank", others_could_go=True) is None
 
 
@@ -181,7 +181,7 @@ def test_a_lane_with_four_slow_calls_begins_no_other():
     assert bench.refuse() is None
     uid, *_ = bench.hang()
     refused = bench.refuse()
-    assert (refused.whom, refused.key, refused.until) == (Whom.LANE, "lane/p/shop", None)
+    assert (refused.whom, refused.key, refused.until) == (RefusalScope.LANE, "lane/p/shop", None)
     assert refused.detail == "4 calls of namespace shop have had no answer for a second"
     assert bench.refuse("bank") is None
     bench.answer(uid)
@@ -261,7 +261,7 @@ def test_a_lane_whose_calls_fail_waits_alone():
     bench = Bench()
     bench.call(FAILS)
     refused = bench.refuse()
-    assert refused == Refusal(FAILING, MonotonicTime(1.0), Whom.LANE, "lane/p/shop", "why")
+    assert refused == Refusal(FAILING, MonotonicTime(1.0), RefusalScope.LANE, "lane/p/shop", "why")
     assert bench.refuse("bank") is None
     assert bench.refuse(policy=limited("q")) is None, "a lane of another policy in the namespace"
     assert [bench.calls.is_failing(lane) for lane in (SHOP, ("p", "bank"), ("q", "shop"))] == [True, False, False]
@@ -274,7 +274,7 @@ def test_a_try_that_hangs_is_still_the_only_one(others):
     bench.call(FAILS)
     bench.advance(1)
     bench.begin(others)
-    assert bench.refuse() == Refusal(FAILING, None, Whom.LANE, "lane/p/shop", "why")
+    assert bench.refuse() == Refusal(FAILING, None, RefusalScope.LANE, "lane/p/shop", "why")
 
 
 def test_calls_in_the_air_when_a_lane_failed_count_once():

@@ -13,7 +13,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.guards import GuardRecords, Guards
-from taintwarden.engine.limits.refusal import GUARD, Whom
+from taintwarden.engine.limits.refusal import GUARD, RefusalScope
 from taintwarden.engine.model import GuardAction, GuardSettings, Instant, Mode, Pod, Policy, Reclaim, Tolerations
 
 SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=600, settle_seconds=0)
@@ -67,10 +67,10 @@ class Bench:
     def expect(self, number: int, namespace: str = "shop") -> None:
         for one in range(number):
             self.guard.expect(Due(f"{namespace}-{one}", self.now.wall, namespace, "n1"), self.now)
-        self.guard.look(self.now)
+        self.guard.check_wave(self.now)
         if not self.guard.latch.is_stored:
             self.store()
-            self.guard.look(self.now)
+            self.guard.check_wave(self.now)
 
     def store(self) -> GuardRecord:
         record = self.guard.to_save(self.now, 1)
@@ -104,13 +104,13 @@ def test_a_guard_that_holds_one_namespace_refuses_its_lane():
     bench = Bench()
     bench.expect(20)
     detail = "it holds namespace shop only"
-    assert bench.refuse() == Refusal(GUARD, None, Whom.LANE, "lane/p/shop", detail)
+    assert bench.refuse() == Refusal(GUARD, None, RefusalScope.LANE, "lane/p/shop", detail)
     assert bench.refuse(namespace="bank") is None
 
 
 def test_a_pod_waits_until_its_record_is_stored():
     bench = Bench()
-    assert bench.refuse_record() == Refusal(GUARD, None, Whom.PODS, "record/p", NOT_STORED, is_brief=True)
+    assert bench.refuse_record() == Refusal(GUARD, None, RefusalScope.PODS, "record/p", NOT_STORED, is_brief=True)
     assert bench.store().reserved == (("a", "shop"),)
     assert bench.refuse_record() is None
 
@@ -203,7 +203,7 @@ def test_the_policy_is_asked_again_when_its_guard_is_armed():
     bench = Bench()
     bench.expect(8)
     bench.expect(8, "bank")
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     bench.freed.take()
     bench.guard.let_pass(bench.guard.release())
     assert bench.freed.take() == ["policy/p", "record/p", "unreserved/p"]
@@ -215,7 +215,7 @@ def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
     bench.freed.take()
     for number in range(11):
         bench.guard.forget(f"shop-{number}")
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.freed.take() == ["lane/p/shop", "record/p", "unreserved/p"]
 
 
@@ -276,14 +276,14 @@ def test_a_guard_that_was_switched_off_goes_on_from_its_record(off):
     bench.configure(POLICY)
     assert bench.guard.evicted() == 1
     bench.seconds += 530
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.guard.evicted() == 0
 
 
 def test_a_guard_that_was_switched_off_forgets_its_trip():
     bench = Bench()
     bench.expect(11)
-    bench.guard.look(bench.now)
+    bench.guard.check_wave(bench.now)
     assert bench.guard.halts
     bench.configure(limited())
     bench.configure(POLICY)

@@ -80,7 +80,7 @@ class Bench:
         """More pods have to leave than the guard allows."""
         for number in range(500):
             self.guard.expect(Due(f"wave-{number}", self.now.wall, "shop" if number % 2 else "bank", "n1"), self.now)
-        self.guard.look(self.now)
+        self.guard.check_wave(self.now)
         assert self.guard.halts
 
     def zone(self, name: str, good: int, bad: int) -> None:

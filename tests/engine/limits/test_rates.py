@@ -15,7 +15,7 @@ from simulated import policy
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, refusal
 from taintwarden.engine.limits.rates import MAX_IDLE_BUCKETS, Rates
-from taintwarden.engine.limits.refusal import Whom
+from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.limits.zones import Zones
 from taintwarden.engine.model import (
     Instant,
@@ -135,11 +135,11 @@ def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before()
         (limited(evictions_per_second=0.5, burst=1), Refusal(refusal.POLICY_RATE, START + 2)),
         (
             limited(per_namespace=RateLimit(0.5)),
-            Refusal(refusal.NAMESPACE_RATE, START + 2, Whom.LANE, "lane/p/shop"),
+            Refusal(refusal.NAMESPACE_RATE, START + 2, RefusalScope.LANE, "lane/p/shop"),
         ),
         (
             limited(per_zone=RateLimit(0.5)),
-            Refusal(refusal.ZONE_RATE, START + 2, Whom.PODS, "zone-rate/p/z1", "zone z1"),
+            Refusal(refusal.ZONE_RATE, START + 2, RefusalScope.PODS, "zone-rate/p/z1", "zone z1"),
         ),
     ],
     ids=["policy", "namespace", "zone"],

@@ -15,7 +15,7 @@ from taintwarden.engine.limits import EvictionRequest, Freed, Refusal
 from taintwarden.engine.limits.protocol import policy_key
 from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import ZONE as ZONE_LIMIT
-from taintwarden.engine.limits.refusal import Whom
+from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.limits.zones import REGION_LABEL, Zones, ZoneState, key_of, zone_of
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime, ZoneHealth
 
@@ -189,7 +189,7 @@ def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
     bench.go()
     refused = bench.rates.admit(bench.request())
     detail = "zone z1 is Degraded: 2 of 3 nodes are unhealthy"
-    assert refused == Refusal(ZONE_LIMIT, MonotonicTime(bench.seconds + 0.5), Whom.PODS, "zone/p/z1", detail)
+    assert refused == Refusal(ZONE_LIMIT, MonotonicTime(bench.seconds + 0.5), RefusalScope.PODS, "zone/p/z1", detail)
 
 
 def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():

@@ -117,7 +117,7 @@ class Engine:
 
     def wake(self) -> list[Order]:
         """The time that ``wake_after`` returned has passed."""
-        return self.step(events.Woke())
+        return self.step(events.Tick())
 
     def wake_after(self) -> float | None:
         """Seconds until the machine wants to run."""
@@ -125,7 +125,7 @@ class Engine:
 
     def may_send(self, order: Order, *, holds_lease: bool) -> bool:
         """Whether the request of an order may go to its socket now."""
-        return holds_lease and self.machine.stands(order.raw, self.now)
+        return holds_lease and self.machine.is_still_valid(order.raw, self.now)
 
     def knows_pods(self, order: Order, pods: Iterable[world.Pod]) -> bool:
         """Whether the pods that a read found on the node of an order are known as they are stored."""

@@ -210,7 +210,7 @@ def allows(budget: Json) -> int:
 
 
 def answer_of(budget: Json) -> tuple[Any, bool, bool]:
-    """Whom a budget selects, and whether it allows a pod to leave: one that is Ready, and one that is not."""
+    """RefusalScope a budget selects, and whether it allows a pod to leave: one that is Ready, and one that is not."""
     status, spec = budget.get("status", {}), budget["spec"]
     healthy = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
     is_old = status.get("observedGeneration", 0) < budget["metadata"].get("generation", 1)

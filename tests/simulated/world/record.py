@@ -256,7 +256,7 @@ class Record:
 
 
 def keys_of(fact: Fact) -> set[str]:
-    """Whom a fact is about."""
+    """RefusalScope a fact is about."""
     spec = ((fact.get("object") or {}).get("spec") or {}) if fact["what"] == "object" else {}
     return {
         fact.get("name", ""),

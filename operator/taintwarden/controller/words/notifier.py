@@ -189,7 +189,7 @@ def _replacement_asked(to: Notifier, n: commands.ReplacementAsked) -> Report:
 
 
 @row(
-    commands.Hindered,
+    commands.EvictionFailed,
     POD,
     "info",
     "eviction-settled eviction-settled",
@@ -197,15 +197,15 @@ def _replacement_asked(to: Notifier, n: commands.ReplacementAsked) -> Report:
     "EvictionFailed EvictionBlocked",
     "Evict",
 )
-def _hindered(to: Notifier, n: commands.Hindered) -> Report:
+def _hindered(to: Notifier, n: commands.EvictionFailed) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, n.outcome).inc()
     facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": rfc3339.at(n.retry_at)}
     note = f"Not evicted from {n.pod.node} ({n.outcome.row.why}): {n.message}. It is retried."
     return Report(facts, note, int(n.outcome.row.by_budget))
 
 
-@row(commands.Left, POD, "info", "eviction-settled")
-def _left(to: Notifier, n: commands.Left) -> Report:
+@row(commands.PodAlreadyGone, POD, "info", "eviction-settled")
+def _left(to: Notifier, n: commands.PodAlreadyGone) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, "gone").inc()
     return Report({"outcome": "gone"})
 

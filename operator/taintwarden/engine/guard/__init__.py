@@ -9,9 +9,9 @@
 ========== =======================================================================================================
 """
 
-from taintwarden.engine.guard.guard import Guard, Pace, Turn
+from taintwarden.engine.guard.guard import Guard, GuardTransition, Pace
 from taintwarden.engine.guard.latch import ALL
 from taintwarden.engine.guard.record import Evictions, GuardRecord
 from taintwarden.engine.guard.wave import BudgetKey, Due
 
-__all__ = ["ALL", "BudgetKey", "Due", "Evictions", "Guard", "GuardRecord", "Pace", "Turn"]
+__all__ = ["ALL", "BudgetKey", "Due", "Evictions", "Guard", "GuardRecord", "GuardTransition", "Pace"]

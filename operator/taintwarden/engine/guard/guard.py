@@ -25,7 +25,7 @@ TIDY_SECONDS = 10.0
 """Seconds until the record is stored without a departed pod: a new leader would count the pod as evicted now."""
 
 
-class Turn(Enum):
+class GuardTransition(Enum):
     """Transition of a guard that has to be reported."""
 
     TRIPPED = auto()
@@ -144,7 +144,9 @@ class Guard:
 
     # -- tripped or armed -----------------------------------------------------------------------------------------
 
-    def look(self, now: Instant, most: int = 500, *, may_trip: bool = True, may_arm: bool = True) -> Turn | None:
+    def check_wave(
+        self, now: Instant, most: int = 500, *, may_trip: bool = True, may_arm: bool = True
+    ) -> GuardTransition | None:
         """Trip, narrow or arm the guard, as its counts require.
 
         Args:
@@ -172,7 +174,7 @@ class Guard:
         if now.monotonic < latch.settled_at or latch.is_reported:
             return None
         self._unsaved = latch.is_reported = True
-        return Turn.TRIPPED
+        return GuardTransition.TRIPPED
 
     def _current(self) -> Counter[str]:
         return self.ledger.past.by_namespace + self.wave.by_namespace
@@ -190,12 +192,12 @@ class Guard:
         if before != scope:
             self._freed(before)
 
-    def _arm(self) -> Turn | None:
+    def _arm(self) -> GuardTransition | None:
         before = self.latch.scope
         was_reported = self.latch.arm()
         self._freed(before)
         self._unsaved = self._changed = True
-        return Turn.ARMED if was_reported else None
+        return GuardTransition.ARMED if was_reported else None
 
     def release(self, *, all_are_unhealthy: bool = False) -> int:
         """Release the held pods for a person; of the pods with a budget, as many as count. Returns their number.

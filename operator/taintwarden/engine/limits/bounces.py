@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit
-from taintwarden.engine.limits.refusal import BOUNCE, Refusal, Whom
+from taintwarden.engine.limits.refusal import BOUNCE, Refusal, RefusalScope
 from taintwarden.engine.model import BOUNCING_SECONDS, BounceSettings, Instant, MonotonicTime, Pod, Policy, later
 
 MAX_LOOPS = 10_000
@@ -81,7 +81,7 @@ class Bounces(Limit):
             return None
         what = pod.shared.owner or f"a pod without controller in namespace {pod.shared.namespace}"
         detail = f"{what} was evicted from node {pod.node} {loop.rounds} times in a row, and came back"
-        return Refusal(BOUNCE, until, Whom.PODS, key, detail)
+        return Refusal(BOUNCE, until, RefusalScope.PODS, key, detail)
 
     def came(self, pod: Pod) -> None:
         """Number a pod that was not known before."""

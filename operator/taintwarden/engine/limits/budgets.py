@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from taintwarden.engine.guard import BudgetKey
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
-from taintwarden.engine.limits.refusal import BUDGET, Refusal, Whom
+from taintwarden.engine.limits.refusal import BUDGET, Refusal, RefusalScope
 from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later, several_budgets
 
 UNSEEN_SECONDS = 10.0
@@ -189,7 +189,7 @@ class Budgets(Limit):
             return None
         if len(budgets) > 1 and all(budget.selector is not None for budget in budgets):
             reason = several_budgets(map(str, budgets))
-            return Refusal(BUDGET, None, Whom.PODS, shared_key(pod.namespace), reason)
+            return Refusal(BUDGET, None, RefusalScope.PODS, shared_key(pod.namespace), reason)
         unreadable_first = sorted(budgets, key=lambda budget: budget.selector is not None)
         return self._refuse(unreadable_first[0], pod, now)
 
@@ -204,7 +204,7 @@ class Budgets(Limit):
                 return None
             until = min(account.unseen, default=None)
         detail = f"PodDisruptionBudget {name} {budget.why_none}"
-        return Refusal(BUDGET, until, Whom.PODS, _key(name, ready=pod.ready), detail)
+        return Refusal(BUDGET, until, RefusalScope.PODS, _key(name, ready=pod.ready), detail)
 
     def leave(self, pod: Pod) -> None:
         """Count an eviction call for this pod."""

@@ -20,7 +20,7 @@ from taintwarden.engine.limits.protocol import (
     Settlement,
     lane_key,
 )
-from taintwarden.engine.limits.refusal import CALLS, FAILING, Refusal, Whom
+from taintwarden.engine.limits.refusal import CALLS, FAILING, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, later
 from taintwarden.engine.outcomes import CallAnswer
 
@@ -151,15 +151,15 @@ class Calls(Limit):
         key = lane_key(request.lane)
         if lane.failures:
             if request.now.monotonic < lane.waits_until:
-                return Refusal(FAILING, lane.waits_until, Whom.LANE, key, lane.detail)
+                return Refusal(FAILING, lane.waits_until, RefusalScope.LANE, key, lane.detail)
             if lane.fast + lane.slow:
-                return Refusal(FAILING, None, Whom.LANE, key, lane.detail)
+                return Refusal(FAILING, None, RefusalScope.LANE, key, lane.detail)
         if lane.slow >= (LANE_SLOW if self._slow < MANY_SLOW else 1):
             detail = f"{lane.slow} calls of namespace {request.pod.namespace} have had no answer for a second"
-            return Refusal(FAILING, None, Whom.LANE, key, detail)
+            return Refusal(FAILING, None, RefusalScope.LANE, key, detail)
         if request.others_could_go and lane.fast >= max(1, self.slots // 2):
             detail = f"{lane.fast} calls of namespace {request.pod.namespace} are in progress, and others wait"
-            return Refusal(CALLS, None, Whom.LANE, key, detail)
+            return Refusal(CALLS, None, RefusalScope.LANE, key, detail)
         return None
 
     def reserve(self, request: EvictionRequest) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
-from taintwarden.engine.limits.refusal import NODE, Refusal, Whom
+from taintwarden.engine.limits.refusal import NODE, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTime, later
 from taintwarden.engine.tally import Tally
 
@@ -133,7 +133,7 @@ class Departures(Limit):
         until = min(counted, default=None)
         pods = "1 pod is" if count == 1 else f"{count} pods are"
         return Refusal(
-            NODE, until, Whom.PODS, key(node), f"{pods} being evicted from node {node}, or terminating there"
+            NODE, until, RefusalScope.PODS, key(node), f"{pods} being evicted from node {node}, or terminating there"
         )
 
 

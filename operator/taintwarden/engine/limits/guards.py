@@ -9,7 +9,7 @@ from taintwarden.engine.guard import ALL, BudgetKey, Guard, GuardRecord
 from taintwarden.engine.guard.wave import Wave
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
-from taintwarden.engine.limits.refusal import GUARD, Refusal, Whom
+from taintwarden.engine.limits.refusal import GUARD, Refusal, RefusalScope
 from taintwarden.engine.model import GuardAction, Instant, Pod, Policy
 
 
@@ -112,7 +112,7 @@ class Guards(Limit):
             return None
         if guard.scope == ALL:
             return Refusal(GUARD)
-        return Refusal(GUARD, None, Whom.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
+        return Refusal(GUARD, None, RefusalScope.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """End a call. A pod that certainly stays is no longer reserved."""
@@ -158,7 +158,7 @@ class GuardRecords(Limit):
         is_brief = until is None and not guard.error
         detail = _storing(guard) if until is None else why
         key = record_key(name) if is_wanted else unreserved_key(name)
-        return Refusal(GUARD, until, Whom.PODS, key, detail, is_brief=is_brief)
+        return Refusal(GUARD, until, RefusalScope.PODS, key, detail, is_brief=is_brief)
 
     def reserve(self, request: EvictionRequest) -> None:
         """Count the call at the guard, whatever the budgets of the pod allow: they count the call, too."""

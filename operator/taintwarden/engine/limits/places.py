@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
-from taintwarden.engine.limits.refusal import PLACE, Refusal, Whom
+from taintwarden.engine.limits.refusal import PLACE, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, Mode, Pod, Policy, WallTime
 
 NAMED = 3
@@ -109,9 +109,9 @@ class Nodes:
         if place is None:
             self.waiting.setdefault(node, None)
             if node not in islice(self.in_order(), self.free):
-                return Refusal(PLACE, None, Whom.PODS, key(self._policy, node))
+                return Refusal(PLACE, None, RefusalScope.PODS, key(self._policy, node))
             self.take(node, now.wall)
-        return Refusal(PLACE, None, Whom.PODS, key(self._policy, node), STORING, is_brief=True)
+        return Refusal(PLACE, None, RefusalScope.PODS, key(self._policy, node), STORING, is_brief=True)
 
     def in_order(self) -> Iterator[str]:
         """The nodes that wait: those that have begun, then those that have waited longest."""

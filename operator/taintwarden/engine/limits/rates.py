@@ -4,7 +4,15 @@ from collections.abc import Iterable
 
 from taintwarden.engine.limits.bucket import TokenBucket
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit, lane_key
-from taintwarden.engine.limits.refusal import NAMESPACE_RATE, OVERALL_RATE, POLICY_RATE, ZONE, ZONE_RATE, Refusal, Whom
+from taintwarden.engine.limits.refusal import (
+    NAMESPACE_RATE,
+    OVERALL_RATE,
+    POLICY_RATE,
+    ZONE,
+    ZONE_RATE,
+    Refusal,
+    RefusalScope,
+)
 from taintwarden.engine.limits.zones import Zones, key_of, zone_of
 from taintwarden.engine.model import Instant, MonotonicTime, Policy
 from taintwarden.fields.spec import MAX_RATE
@@ -92,15 +100,15 @@ class Rates(Limit):
             zone = zone_of(request.labels)
             key = f"zone-rate/{policy}/{zone}"
             bucket = self._bucket(key, rate, request.now.monotonic)
-            found.append((Refusal(ZONE_RATE, None, Whom.PODS, key, f"zone {zone}"), bucket))
+            found.append((Refusal(ZONE_RATE, None, RefusalScope.PODS, key, f"zone {zone}"), bucket))
         if limits.zone_health is not None and self._zones.is_slowed(policy, zone := zone_of(request.labels)):
             key = key_of(policy, zone)
             bucket = self._bucket(key, limits.zone_health.evictions_per_second, request.now.monotonic)
-            found.append((Refusal(ZONE, None, Whom.PODS, key, self._zones.describe(policy, zone)), bucket))
+            found.append((Refusal(ZONE, None, RefusalScope.PODS, key, self._zones.describe(policy, zone)), bucket))
         if (rate := limits.per_namespace.evictions_per_second) is not None:
             key = lane_key(request.lane)
             bucket = self._bucket(key, rate, request.now.monotonic)
-            found.append((Refusal(NAMESPACE_RATE, None, Whom.LANE, key), bucket))
+            found.append((Refusal(NAMESPACE_RATE, None, RefusalScope.LANE, key), bucket))
         return found
 
     def _bucket(self, key: str, rate: float, now: MonotonicTime) -> TokenBucket:

@@ -62,7 +62,7 @@ DELAYS = {
 """By the name of the limit."""
 
 
-class Whom(Enum):
+class RefusalScope(Enum):
     """Who waits because of a refusal."""
 
     POLICY = auto()
@@ -82,7 +82,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 
     limit: str
     until: MonotonicTime | None = None
-    whom: Whom = Whom.POLICY
+    whom: RefusalScope = RefusalScope.POLICY
     key: str = ""
     detail: str = ""
     is_brief: bool = False

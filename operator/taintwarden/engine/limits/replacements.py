@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Replacement
-from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, Whom
+from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import (
     Deployment,
     Effect,
@@ -141,7 +141,7 @@ class Replacements(Limit):
         The first time that a due pod waits is kept: a later annotation does not prolong it.
         """
         if not self.is_known and not self.problem:
-            return Refusal(VIEW, None, Whom.PODS, UNKNOWN_KEY, "Deployments are not listed yet", is_brief=True)
+            return Refusal(VIEW, None, RefusalScope.PODS, UNKNOWN_KEY, "Deployments are not listed yet", is_brief=True)
         found = request.replacement
         if found is None or found.until is None:
             return None
@@ -149,7 +149,7 @@ class Replacements(Limit):
         until, name = request.now.wall_at(found.until), found.deployment.name
         asked_at = at(until - request.policy.replacement_seconds)
         detail = f"asked Deployment {name} for a replacement at {asked_at}, waits for it until {at(until)}"
-        return Refusal(WORKLOAD, found.until, Whom.PODS, _key(found.deployment), detail)
+        return Refusal(WORKLOAD, found.until, RefusalScope.PODS, _key(found.deployment), detail)
 
 
 def _when_asked(restarted_at: str, now: Instant) -> MonotonicTime:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
-from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, Whom
+from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, PerWorkload, Pod, WorkloadKey, later
 from taintwarden.engine.tally import Tally
 
@@ -173,7 +173,7 @@ class Workloads(Limit):
         are = "is" if missing == 1 else "are"
         counted = f"{missing} of {wanted} pods {which} {are} missing or being evicted"
         until = min(owed, default=None)
-        return Refusal(WORKLOAD, until, Whom.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
+        return Refusal(WORKLOAD, until, RefusalScope.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
 
     def _count(self, key: _Key, pod: Pod, by: int) -> None:
         """Count a running pod, or no longer."""

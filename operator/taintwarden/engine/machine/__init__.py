@@ -1,7 +1,7 @@
 """The machine, which makes every decision: in production, in simulation, in ``explain`` and in ``plan``.
 
 Other packages use only the names in ``__all__``: the modules are private. Forbidden here: everything that is forbidden
-in the engine, and evictions outside ``Woke``.
+in the engine, and evictions outside ``Tick``.
 """
 
 from taintwarden.engine.machine import commands, events

@@ -29,7 +29,7 @@ import msgspec
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, VIEW, WORKLOAD, Whom
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, VIEW, WORKLOAD, RefusalScope
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
 from taintwarden.engine.outcomes import Outcome
@@ -212,7 +212,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     def retry(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
         """Allow the next call at ``retry_at``, since the last one was not made or did not evict the pod."""
         self.retry_at = retry_at
-        self.refusal = Refusal(limit_of(outcome), retry_at, Whom.PODS, detail=message or outcome.row.why)
+        self.refusal = Refusal(limit_of(outcome), retry_at, RefusalScope.PODS, detail=message or outcome.row.why)
 
     def fail(self, outcome: Outcome, message: str, now: MonotonicTime, retry_at: MonotonicTime) -> None:
         """Record a call that did not evict the pod."""

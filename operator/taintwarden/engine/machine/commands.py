@@ -164,7 +164,7 @@ class ReplacementAsked(msgspec.Struct, frozen=True, gc=False):
     until: float
 
 
-class Hindered(msgspec.Struct, frozen=True, gc=False):
+class EvictionFailed(msgspec.Struct, frozen=True, gc=False):
     """Notice: the call did not evict the pod. It is retried at ``retry_at`` if the pod still has to leave."""
 
     pod: Pod
@@ -175,7 +175,7 @@ class Hindered(msgspec.Struct, frozen=True, gc=False):
     retry_at: float
 
 
-class Left(msgspec.Struct, frozen=True, gc=False):
+class PodAlreadyGone(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod was gone before it was evicted."""
 
     pod: Pod
@@ -294,8 +294,8 @@ Notice = (
     | Rehearsed
     | Evicted
     | ReplacementAsked
-    | Hindered
-    | Left
+    | EvictionFailed
+    | PodAlreadyGone
     | InvalidValue
     | Held
     | GuardTripped

@@ -137,7 +137,7 @@ class DrainedConditions:
 
     # -- while it is written --------------------------------------------------------------------------------------
 
-    def stands(self, order: SaveCondition) -> bool:
+    def is_still_valid(self, order: SaveCondition) -> bool:
         """True if a write may be sent: by the leader, and a condition that is ``True`` only while it holds."""
         if self._writing.get(order.node) is not order or not self._world.may_evict:
             return False

@@ -277,7 +277,7 @@ class Written(msgspec.Struct, frozen=True):
     pruned: tuple[str, ...] = ()
 
 
-class Woke(msgspec.Struct, frozen=True):
+class Tick(msgspec.Struct, frozen=True):
     """The time that ``wake_after`` returned has passed."""
 
 
@@ -314,5 +314,5 @@ Event = (
     | LeaseRenewal
     | Settled
     | Written
-    | Woke
+    | Tick
 )

@@ -8,7 +8,7 @@ A read changes nothing that is known. If it found the version that the stream ha
 found a newer one, the claim waits until the stream has delivered that one, since changes in between may matter.
 """
 
-from taintwarden.engine.limits.refusal import VIEW, Refusal, Whom
+from taintwarden.engine.limits.refusal import VIEW, Refusal, RefusalScope
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.commands import CheckNode
@@ -76,7 +76,7 @@ class Freshness:
         if again_at is None and node not in self._reading and self._world.cluster.nodes[node].awaited_version < 0:
             self._reading[node] = now
             self._world.command(CheckNode(node))
-        return Refusal(VIEW, again_at, Whom.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
+        return Refusal(VIEW, again_at, RefusalScope.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
 
     def answered(self, name: str, version: int | None, pods_version: int) -> None:
         """Process the end of a read. ``version``: the version found; None if the node is gone or nothing answered."""

@@ -6,7 +6,7 @@ from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from taintwarden.engine.guard import Guard, Turn
+from taintwarden.engine.guard import Guard, GuardTransition
 from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
@@ -101,7 +101,7 @@ class Guarding:
         )
         return min((look for look in looks if look is not None), default=None)
 
-    def look(self, most: int) -> None:
+    def check_guards(self, most: int) -> None:
         """Check all guards: trip before the first eviction of a wave that is too large, arm when the cause is gone.
 
         At most ``most`` pods of each policy are counted again.
@@ -109,19 +109,19 @@ class Guarding:
         for policy in self._world.verdicts.policies:
             guard = self._guard(policy)
             if guard is not None:
-                self._look(policy, guard, most)
+                self._check_guard(policy, guard, most)
 
-    def _look(self, policy: Policy, guard: Guard, most: int) -> None:
+    def _check_guard(self, policy: Policy, guard: Guard, most: int) -> None:
         now, is_known = self._world.now, self._knows_causes(policy)
         guard.resolve(self._existing, now)
         for uid in guard.let_pass(most):
             claim = self._world.claims.get(f"{uid}/{policy.name}")
             if claim is not None and claim.phase in (Phase.READY, Phase.BLOCKED):
                 self._world.queues.wait(claim)  # released pods have lanes of their own
-        match guard.look(now, most, may_trip=policy.mode is not Mode.PAUSED, may_arm=is_known):
-            case Turn.ARMED:
+        match guard.check_wave(now, most, may_trip=policy.mode is not Mode.PAUSED, may_arm=is_known):
+            case GuardTransition.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
-            case Turn.TRIPPED:
+            case GuardTransition.TRIPPED:
                 guard.latch.cause, written = self._explain(policy, guard)
                 if written is not None:
                     self._world.command(commands.FindWriter(policy.name, guard.latch.cause, *written))

@@ -367,7 +367,7 @@ class Judging:
 
     # -- validity -------------------------------------------------------------------------------------------------
 
-    def stands(self, claim: Claim) -> bool:
+    def is_still_valid(self, claim: Claim) -> bool:
         """True if the policy of a claim still evicts its pod in the current state, and the pod is due."""
         pod = self._world.cluster.pod(claim.node, claim.uid)
         if pod is None or pod.node in self._backlog.nodes or self._backlog.pending(pod):

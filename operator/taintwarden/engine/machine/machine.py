@@ -1,6 +1,6 @@
 """The machine, which makes every decision. ``step(event, now)`` changes the state and returns commands.
 
-Events from outside only change what is known and when pods are due. The machine acts on :class:`~.events.Woke`, at
+Events from outside only change what is known and when pods are due. The machine acts on :class:`~.events.Tick`, at
 its own pace and in slices, so that a wave never stalls the loop. Its parts, in the order of the data flow:
 
 =============== ======================================================================================
@@ -13,7 +13,7 @@ its own pace and in slices, so that a wave never stalls the loop. Its parts, in 
 ``waiting``     reasons why due pods wait
 ``queues``      queues of claims, between the deadline and the end of the pod
 ``evictions``   calls until the pods are seen to leave
-``acting``      dispatch: calls for claims that all limits admit, and their outcomes
+``dispatcher``  dispatch: calls for claims that all limits admit, and their outcomes
 ``placing``     nodes that may lose pods
 ``guarding``    guards: limits on the number of pods that are evicted
 ``outbox``      all other writes: histories, guard records, places
@@ -26,9 +26,9 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from taintwarden.engine.machine import commands, events
-from taintwarden.engine.machine.acting import Acting
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.conditions import DrainedConditions, StoredPod
+from taintwarden.engine.machine.dispatcher import Dispatcher
 from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
@@ -74,7 +74,7 @@ class Machine:
         self._backlog = Backlog(world)
         self._hard_deadlines = HardDeadlines(world)
         self._judging = Judging(world, self._outbox, self._backlog, self._hard_deadlines)
-        self._acting = Acting(world, self._judging, self._backlog, self._freshness)
+        self._dispatcher = Dispatcher(world, self._judging, self._backlog, self._freshness)
         self._guarding = Guarding(world, self._outbox)
         self._placing = Placing(world, self._outbox)
         self._drained = DrainedConditions(world, self._backlog) if drained_condition else None
@@ -90,10 +90,10 @@ class Machine:
         self._world.out = []
         self._take(event)
         if self._world.limiter.freed.keys:
-            self._acting.pull_freed()
+            self._dispatcher.pull_freed()
         return self._world.out
 
-    def stands(self, order: commands.Order, now: Instant) -> bool:
+    def is_still_valid(self, order: commands.Order, now: Instant) -> bool:
         """Return True if an issued order should still be carried out. Ask immediately before its bytes are sent.
 
         An order of an earlier term, or whose reason is gone, is not valid any more.
@@ -101,13 +101,13 @@ class Machine:
         self._world.now = now
         match order:
             case commands.Evict():
-                return self._acting.stands(order)
+                return self._dispatcher.is_still_valid(order)
             case commands.CheckNode() | commands.CheckPod() | commands.FindWriter():
                 return True
             case commands.SaveCondition():
-                return self._drained is not None and self._drained.stands(order)
+                return self._drained is not None and self._drained.is_still_valid(order)
             case _:
-                return self._outbox.stands(order)
+                return self._outbox.is_still_valid(order)
 
     def knows_pods(self, order: commands.SaveCondition, pods: Iterable[StoredPod]) -> bool:
         """True if the streams have delivered these pods of the order's node as they were read."""
@@ -123,10 +123,10 @@ class Machine:
                     intake.see_pod(pod)
             case events.PodGone(uid, node, until, pod):
                 intake.lose_pod(uid, node, until, pod)
-            case events.Woke():
+            case events.Tick():
                 self._act()
             case events.Settled():
-                self._acting.settled(event)
+                self._dispatcher.settled(event)
             case events.NodeSeen(node, listed):
                 intake.see_node(node, listed=listed)
             case events.NodeGone(name):
@@ -140,7 +140,7 @@ class Machine:
             case events.NodeChecked(name, version, pods_version):
                 self._freshness.answered(name, version, pods_version)
             case events.PodChecked(uid, runs):
-                self._acting.checked(uid, runs=runs)
+                self._dispatcher.checked(uid, runs=runs)
             case events.ViewChanged(stream, live):
                 if live:
                     self._world.blind.pop(stream, None)
@@ -200,7 +200,7 @@ class Machine:
                 assert_never(event)
 
     def wake_after(self, now: Instant) -> float | None:
-        """Seconds until :class:`~.events.Woke` is needed; 0: at once; None: not before another event."""
+        """Seconds until :class:`~.events.Tick` is needed; 0: at once; None: not before another event."""
         if not self._world.synced:
             return None
         waits = [self._backlog.next_in(now), self._world.queues.next_in(now)]
@@ -216,7 +216,7 @@ class Machine:
             if self._drained is not None:
                 waits.append(self._drained.next_in(now))
             waits.append(self._world.queues.next_release_in(now))
-            waits.extend(self._acting.next_in(now))
+            waits.extend(self._dispatcher.next_in(now))
         delays = [wait for wait in waits if wait is not None]
         return max(0.0, min(delays)) if delays else None
 
@@ -225,7 +225,7 @@ class Machine:
         if not world.synced:
             return
         self._judging.advance(most)
-        self._acting.make_ready(most)
+        self._dispatcher.make_ready(most)
         if world.leading:
             self._outbox.retry_due()
             if world.verdicts.uses.reclaim:
@@ -234,15 +234,15 @@ class Machine:
             return
         if self._is_guarded:
             self._guarding.reset()
-            self._guarding.look(most)
+            self._guarding.check_guards(most)
         if self._has_places:
-            self._placing.look()
-        self._acting.let_time_pass()
-        self._acting.pull_freed()
+            self._placing.check_places()
+        self._dispatcher.let_time_pass()
+        self._dispatcher.pull_freed()
         world.queues.release_due(world.now.monotonic)
         ready_in = world.queues.next_in(world.now)
         if ready_in is None or ready_in > 0:  # all due claims are in their lanes, so that turns are fair
-            self._acting.evict_due(most)
+            self._dispatcher.evict_due(most)
         if self._is_guarded:
             self._guarding.save()
         if self._has_places:

@@ -106,7 +106,7 @@ class Outbox:
         entry = self._entries.get(key)
         return entry is not None and (entry.under_way is not None or entry.retry_at is not None)
 
-    def stands(self, order: Write) -> bool:
+    def is_still_valid(self, order: Write) -> bool:
         """True if a write that was issued is still wanted."""
         entry = self._entries.get(key_of(order))
         return entry is not None and entry.sent is order

@@ -36,7 +36,7 @@ class Placing:
         is_needed = self._is_moving or any(one.changed or one.waiting for one in nodes)
         return max(0.0, self._next_look_at - now.monotonic) if is_needed else None
 
-    def look(self) -> None:
+    def check_places(self) -> None:
         """End places, and retry the pods of waiting nodes while places are free."""
         world, now = self._world, self._world.now.monotonic
         if now < self._next_look_at:
@@ -48,11 +48,11 @@ class Placing:
             if nodes is not None:
                 nodes.changed = False
                 if policy.mode is Mode.ENFORCE:
-                    self._look(policy, nodes, min(passed, 2 * LOOK_SECONDS) if nodes.others_wait else 0.0)
+                    self._check_places(policy, nodes, min(passed, 2 * LOOK_SECONDS) if nodes.others_wait else 0.0)
                 else:
                     nodes.waiting.clear()
 
-    def _look(self, policy: Policy, nodes: Nodes, idle: float) -> None:
+    def _check_places(self, policy: Policy, nodes: Nodes, idle: float) -> None:
         nodes.most, nodes.others_wait = min(MAX_PLACES, self._most(policy)), False
         if nodes.is_new:
             self._adopt(policy, nodes)

@@ -129,7 +129,7 @@ class Rehearsal:
         for _ in range(MAX_WAKES):
             if self.wake_after(self._clock()) != 0.0:
                 return
-            self.feed(events.Woke())
+            self.feed(events.Tick())
         raise RuntimeError("the machine never comes to rest")
 
     def feed(self, event: Event, now: Instant | None = None) -> None:

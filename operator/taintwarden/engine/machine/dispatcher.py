@@ -9,7 +9,7 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import Replacement
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, GUARD, VIEW, Whom
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, GUARD, VIEW, RefusalScope
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
@@ -28,7 +28,7 @@ LONG_SECONDS = 10.0
 NO_DEVICES = "a stream about devices is disconnected"
 
 
-class Acting:
+class Dispatcher:
     """Issues calls for due claims, and processes refusals and outcomes.
 
     Args:
@@ -142,11 +142,11 @@ class Acting:
             if refusal is None:
                 self._evict(claim, pod, request)
                 world.queues.had_turn(lane, failing=world.limiter.calls.is_failing(lane.key))
-            elif refusal.whom is Whom.PODS:
+            elif refusal.whom is RefusalScope.PODS:
                 self._refuse(claim, pod, refusal)
             else:
                 claim.hold(refusal, is_reported=False)
-                if refusal.whom is Whom.LANE:
+                if refusal.whom is RefusalScope.LANE:
                     world.queues.park(lane, refusal)
                     guard = world.limiter.guards.by_policy.get(claim.policy.name)
                     if guard is not None and refusal.limit == FAILING:  # maybe for hours: others get its reservations
@@ -158,11 +158,11 @@ class Acting:
     def _unsure(self, claim: Claim, pod: Pod) -> Refusal | None:
         """Why the known state is not certain enough to evict the pod; None if it is."""
         if self._world.claims.evictees[claim.uid].call is not None:
-            return Refusal(VIEW, None, Whom.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
+            return Refusal(VIEW, None, RefusalScope.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
         if pending := self._backlog.pending(pod):
-            return Refusal(VIEW, None, Whom.PODS, pending, NOT_EVALUATED)
+            return Refusal(VIEW, None, RefusalScope.PODS, pending, NOT_EVALUATED)
         if self._is_blind_to(claim, pod):
-            return Refusal(VIEW, None, Whom.PODS, BLIND_KEY, NO_DEVICES)
+            return Refusal(VIEW, None, RefusalScope.PODS, BLIND_KEY, NO_DEVICES)
         return self._freshness.refuse(claim)
 
     def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
@@ -251,7 +251,7 @@ class Acting:
         left = math.inf if hard_at is None else int(hard_at - self._world.now.wall)
         return max(1, int(left)) if left + 1 < claim.grace_seconds(pod) else given
 
-    def stands(self, order: commands.Evict) -> bool:
+    def is_still_valid(self, order: commands.Evict) -> bool:
         """Return True if an issued call should still be made: the same process leads, and the pod still has to leave.
 
         Asked immediately before it is sent, since a call may wait for a connection, and a DELETE for a PATCH.
@@ -265,7 +265,7 @@ class Acting:
             return False
         if self._is_blind_to(call.claim, order.pod):
             return False
-        return self._judging.stands(call.claim) and self._freshness.is_proven(call.claim)
+        return self._judging.is_still_valid(call.claim) and self._freshness.is_proven(call.claim)
 
     # -- outcomes -------------------------------------------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class Acting:
     def _report_end(self, call: Call) -> None:
         """Report a pod that is gone as evicted, or as gone before its eviction."""
         if not self._judging.report_leaving(call.order.pod.uid):
-            self._world.report(commands.Left(call.order.pod, call.claim.verdict))
+            self._world.report(commands.PodAlreadyGone(call.order.pod, call.claim.verdict))
 
     def _resume(self, evictee: Evictee, call: Call, event: events.Settled) -> None:
         """Continue after a call that did not evict the pod: claims that are still valid wait for their next call."""
@@ -368,7 +368,7 @@ class Acting:
         if is_retried and event.outcome not in (Outcome.NOT_SENT, Outcome.ASKED):
             retry_at = world.now.wall_at(claim.not_before)
             details = (event.outcome, event.message, claim.attempts, retry_at)
-            world.report(commands.Hindered(pod, claim.verdict, *details))
+            world.report(commands.EvictionFailed(pod, claim.verdict, *details))
 
     def _note_replacement(self, call: Call, event: events.Settled) -> None:
         """Record that a Deployment was asked for a replacement, or refuses. It is asked once for each pod.
