@@ -22,6 +22,18 @@ def test_story(limits_told: Told, story: Story) -> None:
     limits_told.judge(story)
 
 
+def deploy(scene: LimitScene) -> str:
+    """Create Deployment web of one replica, and wait until its status says that no rollout is in progress."""
+    workload = scene.deploy("web", 1)
+
+    def is_complete() -> bool:
+        status = scene.cluster.get("deployments", "web", scene.namespace)["status"]
+        return (status.get("updatedReplicas"), status.get("availableReplicas")) == (1, 1)
+
+    scene.wait(is_complete, ALL_SECONDS, "the status of the Deployment")
+    return workload
+
+
 def restarts(scene: LimitScene, name: str = "web") -> list[str]:
     """The values that the annotation of a Deployment had, by its ReplicaSets."""
     found = [one for one in scene.cluster.items("replicasets", scene.namespace) if one["metadata"]["name"][:3] == name]
@@ -40,7 +52,7 @@ def note_of(scene: LimitScene, reason: str) -> Callable[[], list[str]]:
 def the_replacement_is_ready_before_the_pod_is_removed_whatever_the_budget_allows(scene: LimitScene) -> None:
     [bad], [good] = scene.nodes(GOOD, a=1), scene.nodes(GOOD, b=1)
     scene.cordon([good])
-    workload = scene.deploy("web", 1)
+    workload = deploy(scene)
     scene.cluster.create_pdb("web", scene.namespace, {"app": "web"})
     scene.cordon([good], off=True)
     began = time.monotonic()
@@ -57,7 +69,7 @@ def the_replacement_is_ready_before_the_pod_is_removed_whatever_the_budget_allow
 @STORIES.under("replace-late")
 def a_pod_whose_replacement_never_gets_ready_is_evicted_after_the_timeout(scene: LimitScene) -> None:
     [bad] = scene.nodes(GOOD, a=1)
-    workload = scene.deploy("web", 1)
+    workload = deploy(scene)
     began = time.monotonic()
     scene.degrade(bad)  # no other node takes the replacement
     entry = scene.wait_limit("workload", 1)
@@ -73,7 +85,7 @@ def a_pod_whose_replacement_never_gets_ready_is_evicted_after_the_timeout(scene:
 def a_paused_rollout_has_its_pod_evicted_at_once(scene: LimitScene) -> None:
     [bad], [good] = scene.nodes(GOOD, a=1), scene.nodes(GOOD, b=1)
     scene.cordon([good])
-    workload = scene.deploy("web", 1)
+    workload = deploy(scene)
     scene.cordon([good], off=True)
     scene.cluster.patch("deployments", "web", {"spec": {"paused": True}}, scene.namespace)
     began = time.monotonic()
