@@ -323,3 +323,36 @@ def test_a_right_that_is_taken_away_later_evicts_pods_as_any_other():
     made.pod("a", owner=WEB, ready=True)
     made.node("n1", "sla=940")
     assert not asked(made)
+
+
+def test_a_pod_whose_node_is_removed_waits_for_no_rollout_that_ends_too_late():
+    made = rig(policy(reclaim=Reclaim(120)))
+    made.process(events.DeploymentSeen(deployment(at(START - 10), can_replace=False)))
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "sla=940", added=START)
+    made.advance(89)
+    assert orders(made) == []
+    made.advance(1)
+    [order] = orders(made)
+    assert (order.deployment, order.grace_period_seconds) == (None, None)
+
+
+def test_a_deadline_that_comes_nearer_ends_the_wait():
+    made = due(policy(reclaim=Reclaim(400)))
+    made.settle("a", Outcome.ASKED)
+    made.change(policy(reclaim=Reclaim(120)))
+    made.advance(89)
+    made.out = []
+    made.advance(1)
+    assert not asked(made)
+
+
+def test_each_pod_of_a_deployment_waits_until_its_own_time():
+    made = rig()
+    made.process(events.DeploymentSeen(deployment("yesterday", can_replace=False)))
+    made.pod("b", owner=WEB, ready=True)
+    made.node("n1", "sla=940")
+    made.advance(100)
+    made.pod("a", owner=WEB, ready=True)  # first in order, and the last whose time is over
+    made.advance(201)
+    assert [one.pod.name for one in orders(made)] == ["b"]

@@ -21,9 +21,10 @@ from taintwarden.engine.model import ROUNDING_SECONDS, Deployment, Instant, Mode
 
 
 class Replacement(msgspec.Struct, frozen=True, gc=False):
-    """The Deployment of a pod. ``until``: when its time is over, if it was asked; None: it is to be asked."""
+    """The Deployment of a pod, when it was asked, and ``until`` when the pod waits; None: it is to be asked."""
 
     deployment: Deployment
+    asked_at: MonotonicTime | None = None
     until: MonotonicTime | None = None
 
 

@@ -40,7 +40,7 @@ class Replacements(Limit):
     """Deployments, and the pods for which they were asked.
 
     Args:
-        freed: receives the key of a Deployment that changed.
+        freed: receives the key of pods that wait for the list of Deployments.
 
     """
 
@@ -84,14 +84,11 @@ class Replacements(Limit):
         """Store a Deployment. Returns True if its pods may be treated in another way than before."""
         key = deployment.namespace, deployment.uid
         before, self._deployments[key] = self._deployments.get(key), deployment
-        self._freed.add(_key(deployment))
         return before is None or _essence(before) != _essence(deployment)
 
     def drop(self, namespace: str, uid: str) -> None:
         """Forget a Deployment that was deleted."""
-        deployment = self._deployments.pop((namespace, uid), None)
-        if deployment is not None:
-            self._freed.add(_key(deployment))
+        self._deployments.pop((namespace, uid), None)
 
     def set_revision(self, replica_set: WorkloadKey, revision: Revision | None) -> None:
         """Store which Deployment controls a ReplicaSet; None: none does, or no policy needs it."""
@@ -115,8 +112,8 @@ class Replacements(Limit):
         if asked_at is None and deployment.restarted_at != revision.restarted_at:
             asked_at = _when_asked(deployment.restarted_at, now)
         if asked_at is not None:
-            until = later(asked_at, policy.replacement_seconds)
-            return Replacement(deployment, until) if now.monotonic < until else None
+            until = min(later(asked_at, policy.replacement_seconds), _last_at(grounds, pod, now))
+            return Replacement(deployment, asked_at, until) if now.monotonic < until else None
         is_asked = deployment.can_replace and pod.ready and not self.problem and _fits(grounds, pod, now)
         return Replacement(deployment) if is_asked and any(_keeps_away(one, pod) for one in grounds.verdicts) else None
 
@@ -143,13 +140,13 @@ class Replacements(Limit):
         if not self.is_known and not self.problem:
             return Refusal(VIEW, None, RefusalScope.PODS, UNKNOWN_KEY, "Deployments are not listed yet", is_brief=True)
         found = request.replacement
-        if found is None or found.until is None:
+        if found is None or found.asked_at is None or found.until is None:
             return None
-        self._asked.setdefault(request.pod.uid, later(found.until, -request.policy.replacement_seconds))
-        until, name = request.now.wall_at(found.until), found.deployment.name
-        asked_at = at(until - request.policy.replacement_seconds)
-        detail = f"asked Deployment {name} for a replacement at {asked_at}, waits for it until {at(until)}"
-        return Refusal(WORKLOAD, found.until, RefusalScope.PODS, _key(found.deployment), detail)
+        self._asked.setdefault(request.pod.uid, found.asked_at)
+        asked_at, until = (at(request.now.wall_at(one)) for one in (found.asked_at, found.until))
+        detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, waits for it until {until}"
+        key = f"replacement/{request.policy.name}/{request.pod.uid}"
+        return Refusal(WORKLOAD, found.until, RefusalScope.PODS, key, detail)
 
 
 def _when_asked(restarted_at: str, now: Instant) -> MonotonicTime:
@@ -160,8 +157,14 @@ def _when_asked(restarted_at: str, now: Instant) -> MonotonicTime:
 
 def _fits(grounds: Grounds, pod: Pod, now: Instant) -> bool:
     """Return True if the node is not removed before the timeout has passed and the pod has stopped."""
-    hard_at = grounds.hard_at
-    return hard_at is None or now.wall + grounds.policy.replacement_seconds + pod.shared.grace_seconds <= hard_at
+    return later(now.monotonic, grounds.policy.replacement_seconds) <= _last_at(grounds, pod, now)
+
+
+def _last_at(grounds: Grounds, pod: Pod, now: Instant) -> MonotonicTime:
+    """When a pod has to be evicted at the latest to stop before its node is removed, if it is."""
+    hard_at, given = grounds.hard_at, grounds.policy.eviction.grace_period_seconds or 0
+    grace = max(given, pod.shared.grace_seconds)
+    return MonotonicTime(math.inf) if hard_at is None else later(now.monotonic_at(hard_at), -grace)
 
 
 def _keeps_away(verdict: TaintVerdict, pod: Pod) -> bool:
@@ -177,8 +180,3 @@ def _keeps_away(verdict: TaintVerdict, pod: Pod) -> bool:
 def _essence(deployment: Deployment) -> tuple[bool, str]:
     """The fields on which it depends how its pods are treated."""
     return deployment.can_replace, deployment.restarted_at
-
-
-def _key(deployment: Deployment) -> str:
-    """The key of a refusal, shared by the pods of the Deployment."""
-    return f"replacement/{deployment.namespace}/{deployment.uid}"
