@@ -356,3 +356,31 @@ def test_each_pod_of_a_deployment_waits_until_its_own_time():
     made.pod("a", owner=WEB, ready=True)  # first in order, and the last whose time is over
     made.advance(201)
     assert [one.pod.name for one in orders(made)] == ["b"]
+
+
+def not_sent(made: Rig, seconds: int) -> bool:
+    """Settle each request as not sent. Returns whether the pod was evicted."""
+    for _ in range(seconds):
+        for order in orders(made):
+            if order.deployment is None:
+                return True
+            made.settle("a", Outcome.NOT_SENT)
+        made.advance(1)
+    return False
+
+
+def test_a_deployment_that_changes_before_each_request_has_its_pod_evicted_after_the_timeout():
+    made = due()
+    assert not not_sent(made, 299)
+    assert not_sent(made, 5)
+
+
+def test_requests_of_an_earlier_wave_do_not_count():
+    made = due()
+    assert not not_sent(made, 200)
+    made.settle("a", Outcome.NOT_SENT)
+    made.node("n1")
+    made.advance(400)
+    made.out = []
+    made.node("n1", "sla=940")
+    assert not not_sent(made, 200)

@@ -32,6 +32,8 @@ from taintwarden.engine.model import (
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.rfc3339 import at, read_time
 
+FORGOTTEN_SECONDS = 60.0
+"""Time after which a request that was not sent does not count, since its pod did not have to leave meanwhile."""
 UNKNOWN_KEY = "deployments"
 """The key of the refusal of all pods while Deployments are not listed."""
 
@@ -58,12 +60,15 @@ class Replacements(Limit):
         """By ReplicaSet."""
         self._asked: dict[str, MonotonicTime] = {}
         """UIDs of pods -> when their Deployments were asked; the past: they cannot be."""
+        self._not_sent: dict[str, tuple[MonotonicTime, MonotonicTime]] = {}
+        """UIDs of pods -> first and last request in a row that was not sent, or named an old version."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Forget pods that no policy asks for any more."""
         del now
         if not ask_replacements(policies):
             self._asked.clear()
+            self._not_sent.clear()
 
     def concerns(self, policy: Policy) -> bool:
         """Return True if the policy asks for replacements."""
@@ -114,6 +119,8 @@ class Replacements(Limit):
         if asked_at is not None:
             until = min(later(asked_at, policy.replacement_seconds), _last_at(grounds, pod, now))
             return Replacement(deployment, asked_at, until) if now.monotonic < until else None
+        if now.monotonic >= later(self._not_sent_since(pod, now), policy.replacement_seconds):
+            return None
         is_asked = deployment.can_replace and pod.ready and not self.problem and _fits(grounds, pod, now)
         return Replacement(deployment) if is_asked and any(_keeps_away(one, pod) for one in grounds.verdicts) else None
 
@@ -125,10 +132,19 @@ class Replacements(Limit):
         """Evict a pod as any other, since the API server refuses the request for a replacement."""
         self._asked[pod.uid], self.last_refusal = MonotonicTime(-math.inf), reason
 
+    def note_not_sent(self, pod: Pod, now: Instant) -> None:
+        """Count the time of a pod whose Deployment changes before each request: it is evicted after the timeout."""
+        self._not_sent[pod.uid] = self._not_sent_since(pod, now), now.monotonic
+
+    def _not_sent_since(self, pod: Pod, now: Instant) -> MonotonicTime:
+        first_at, last_at = self._not_sent.get(pod.uid, (now.monotonic, now.monotonic))
+        return first_at if now.monotonic < later(last_at, FORGOTTEN_SECONDS) else now.monotonic
+
     def gone(self, pod: Pod, now: Instant) -> None:
         """Forget a pod that is gone or terminates."""
         del now
         self._asked.pop(pod.uid, None)
+        self._not_sent.pop(pod.uid, None)
 
     # -- the limit ------------------------------------------------------------------------------------------------
 

@@ -376,7 +376,10 @@ class Dispatcher:
         A request without an answer counts as carried out.
         """
         replacements, pod, deployment = self._world.limiter.replacements, call.order.pod, call.order.deployment
-        if deployment is None or event.outcome in (Outcome.NOT_SENT, Outcome.THROTTLED):
+        if deployment is None or event.outcome is Outcome.THROTTLED:
+            return
+        if event.outcome is Outcome.NOT_SENT:
+            replacements.note_not_sent(pod, self._world.now)
             return
         if event.outcome is Outcome.NOT_REPLACED:
             replacements.note_refused(pod, event.message)
