@@ -22,7 +22,13 @@ from engine.rig import limited
 from taintwarden.controller.decoding.bounds import MAX_SELECTED
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment
-from taintwarden.controller.handlers.keyed_handlers import DESIRED, BudgetHandler, NamespaceHandler, WorkloadHandler
+from taintwarden.controller.handlers.keyed_handlers import (
+    DESIRED,
+    BudgetHandler,
+    DeploymentHandler,
+    NamespaceHandler,
+    WorkloadHandler,
+)
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.machine import events
@@ -541,3 +547,20 @@ def test_restarts_are_counted_and_logged_unless_the_time_was_over(fed, reason, l
         fed.pods.restarted(reason, "detail")
     assert fed.counted("taintwarden_watch_restarts_total", resource="pods", reason=reason) == 1
     assert [entry["event"] for entry in logs] == ["watch-restarted"] * logged
+
+
+def test_a_refused_watch_of_deployments_that_is_resumed_changes_nothing(fed):
+    handler = DeploymentHandler("deployments", fed.events.append, fed.metrics)
+    handler.live(live=True)
+    fed.take()
+    handler.restarted("refused", "too many requests")
+    assert fed.take() == []
+
+
+def test_deployments_that_are_refused_are_reported_when_they_are_not_known(fed):
+    handler = DeploymentHandler("deployments", fed.events.append, fed.metrics)
+    handler.live(live=True)
+    handler.live(live=False)
+    fed.take()
+    handler.restarted("refused", "forbidden")
+    assert fed.take() == [events.DeploymentsKnown(is_known=False, problem="forbidden")]

@@ -384,3 +384,20 @@ def test_requests_of_an_earlier_wave_do_not_count():
     made.out = []
     made.node("n1", "sla=940")
     assert not not_sent(made, 200)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_refusal_of_deployments_that_is_repeated_has_no_pod_evaluated_again(asks):
+    made = rig(policy(eviction=SETTINGS if asks else EvictionSettings()))
+    made.node("n1")
+    refused = events.DeploymentsKnown(is_known=False, problem="forbidden")
+    made.process(refused)
+    made.feed(refused)
+    assert made.machine.wake_after(made.now) != 0.0
+
+
+def test_deployments_that_no_policy_asks_have_no_pod_evaluated_again():
+    made = rig(policy(eviction=EvictionSettings()))
+    made.node("n1")
+    made.feed(events.DeploymentsKnown(is_known=False))
+    assert made.machine.wake_after(made.now) != 0.0

@@ -122,6 +122,9 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
     Without it pods are evicted as any other: it makes no other pod wait, and needs a right that not every operator has.
     """
 
+    _is_known = False
+    """True if the stream is up to date. It is not among those whose loss holds all pods, so ``is_live`` stays True."""
+
     def key(self, obj: DeploymentObject) -> tuple[str, str]:
         """Namespace and UID."""
         return obj.metadata.namespace, obj.metadata.uid
@@ -141,12 +144,13 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
 
     def live(self, *, live: bool) -> None:
         """Only pods of policies that ask for replacements wait."""
+        self._is_known = live
         self.feed(events.DeploymentsKnown(live))
 
     def restarted(self, reason: str, detail: str) -> None:
-        """Report why Deployments cannot be read."""
+        """Report why Deployments cannot be read. One refusal of a watch is none: the next one resumes it."""
         super().restarted(reason, detail)
-        if reason == "refused":
+        if reason == "refused" and not self._is_known:
             self.feed(events.DeploymentsKnown(is_known=False, problem=detail))
 
     def undecodable(self, what: Identity, reason: str) -> None:

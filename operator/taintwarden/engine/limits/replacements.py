@@ -48,6 +48,7 @@ class Replacements(Limit):
 
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
+        self._is_used = False
         self.is_known = False
         """True if the stream of Deployments has delivered all of them."""
         self.problem = ""
@@ -66,7 +67,8 @@ class Replacements(Limit):
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Forget pods that no policy asks for any more."""
         del now
-        if not ask_replacements(policies):
+        self._is_used = ask_replacements(policies)
+        if not self._is_used:
             self._asked.clear()
             self._not_sent.clear()
 
@@ -80,10 +82,12 @@ class Replacements(Limit):
 
     # -- what streams deliver -------------------------------------------------------------------------------------
 
-    def set_known(self, problem: str, *, is_known: bool) -> None:
-        """Note whether all Deployments are known, or why they cannot be read."""
+    def set_known(self, problem: str, *, is_known: bool) -> bool:
+        """Note whether all Deployments are known, or why they cannot be read. Returns True if pods are concerned."""
+        is_other = (is_known, bool(problem)) != (self.is_known, bool(self.problem))
         self.is_known, self.problem = is_known, problem
         self._freed.add(UNKNOWN_KEY)
+        return is_other and self._is_used
 
     def put(self, deployment: Deployment) -> bool:
         """Store a Deployment. Returns True if its pods may be treated in another way than before."""

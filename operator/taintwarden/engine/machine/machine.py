@@ -160,8 +160,8 @@ class Machine:
             case events.DeploymentGone(namespace, uid):
                 limiter.replacements.drop(namespace, uid)
             case events.DeploymentsKnown(is_known, problem):
-                limiter.replacements.set_known(problem, is_known=is_known)
-                self._backlog.add_all()
+                if limiter.replacements.set_known(problem, is_known=is_known):
+                    self._backlog.add_all()
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
                     self._backlog.add_namespace(budget.namespace)
