@@ -315,6 +315,8 @@ async def test_a_restart_names_the_version_that_was_seen_and_changes_one_annotat
         (422, "invalid", Outcome.NOT_REPLACED),
         (403, DENIES, Outcome.NOT_REPLACED),
         (500, WEBHOOK_FAILS, Outcome.NOT_REPLACED),
+        (500, "etcdserver: request timed out", Outcome.FAILED),
+        (504, "request did not complete within the allotted timeout", Outcome.FAILED),
         (429, "too many requests", Outcome.THROTTLED),
     ],
 )

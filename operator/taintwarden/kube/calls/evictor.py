@@ -75,8 +75,8 @@ async def ask_replacement(client: Client, deployment: Deployment, fence: Fence) 
     """Set ``restartedAt`` in the pod template of a Deployment, which then replaces its pods.
 
     ``deployment`` has the new value of the annotation. Its version is a precondition, so that no rollout is in progress
-    and no request is carried out twice. Any other answer only means that it does not replace its pods: the pod is
-    evicted as any other, and its lane does not wait.
+    and no request is carried out twice. Any other refusal only means that it does not replace its pods: the pod is
+    evicted as any other, and its lane does not wait. An error of the server says nothing: a 504 may be carried out.
     """
     change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: deployment.restarted_at}}}}}
     path = f"/apis/apps/v1/namespaces/{deployment.namespace}/deployments/{deployment.name}"
@@ -86,7 +86,7 @@ async def ask_replacement(client: Client, deployment: Deployment, fence: Fence) 
         outcome = outcome_of(error).outcome
         if error.code in (404, 409) or error.is_object_gone:
             outcome = Outcome.NOT_SENT
-        elif outcome is not Outcome.THROTTLED:
+        elif outcome not in (Outcome.THROTTLED, Outcome.FAILED):
             outcome = Outcome.NOT_REPLACED
         return Result(outcome, error.message, error.retry_after)
     except KubeError as error:
