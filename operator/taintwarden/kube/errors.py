@@ -99,6 +99,11 @@ class ApiError(KubeError):
         super().__init__(f"{code} {self.reason}: {self.message}" if self.reason else f"{code}: {self.message}")
 
     @property
+    def is_final(self) -> bool:
+        """True if another attempt meets the same answer: the API server is neither overloaded nor failing."""
+        return self.code != 429 and self.code < 500
+
+    @property
     def is_not_found(self) -> bool:
         """True if the API server says that the object does not exist. A 404 of a load balancer lacks this reason."""
         return self.code == 404 and self.reason == "NotFound"

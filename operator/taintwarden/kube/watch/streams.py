@@ -95,7 +95,7 @@ class Stream(Generic[Object]):
             else:
                 await self._back_off.pause(error.reason, str(error))
         except ApiError as error:
-            await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
+            await self._back_off.pause_after(error, self._resource.why_refused(error))
         except Unreachable as error:
             await self._back_off.pause("unreachable", str(error))
 

@@ -100,6 +100,10 @@ class BackOff:
         self._failures += 1
         await self._sleep(max(delay, min(at_least or 0.0, self._max_retry_after)))
 
+    async def pause_after(self, error: ApiError, detail: str) -> None:
+        """Report an answer of the API server, and pause. An overloaded or failing server has refused nothing."""
+        await self.pause("refused" if error.is_final else "unreachable", detail, error.retry_after)
+
 
 class Watch(Generic[Object]):
     """Follows the changes of one resource through one watch after the other.
@@ -143,7 +147,7 @@ class Watch(Generic[Object]):
             try:
                 await self._watch_once()
             except ApiError as error:
-                await self._back_off.pause("refused", self._resource.why_refused(error), error.retry_after)
+                await self._back_off.pause_after(error, self._resource.why_refused(error))
             except Unreachable as error:
                 await self._back_off.pause("unreachable", str(error))
 
