@@ -270,6 +270,8 @@ class App:
                 self.following.list_again(resource, is_stale=True)
         if ask_replacements(policies):
             self.following.follow(DEPLOYMENTS)
+        else:
+            self.following.stop(DEPLOYMENTS)
         self._feed(events.PoliciesChanged(policies))
         if self._source is not None:
             self._source.policies_changed(policies)
@@ -287,7 +289,7 @@ class App:
             try:
                 return await check_definition(self.client, resource)
             except (ApiError, Unreachable, CredentialsError) as error:
-                is_refusal = isinstance(error, ApiError) and error.code != 429 and error.code < 500
+                is_refusal = isinstance(error, ApiError) and error.is_final
                 if is_refusal or isinstance(error, Untrusted) or self._clock().monotonic >= ends_at:
                     raise
                 name = "credentials-not-ready" if isinstance(error, CredentialsError) else "api-server-not-ready"

@@ -14,8 +14,10 @@ from taintwarden.controller.handlers.keyed_handlers import NamespaceHandler
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.handlers.stream_handlers import NodeHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
+from taintwarden.engine.machine import events
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.watch.watching import StreamTimings
+from taintwarden.kube.wire.kinds import Metadata, NamespaceObject
 from taintwarden.kube.wire.resources import NAMESPACES, NODES
 from taintwarden.telemetry.metrics import Metrics
 
@@ -161,3 +163,19 @@ async def test_streams_have_the_timings_that_they_are_given(stage):
     await asyncio.sleep(0.1)
     watches = [call.params for call in stage.client.calls if "watch" in call.params]
     assert [one["timeoutSeconds"] for one in watches] == [str(WATCH_SECONDS)] * 3
+
+
+async def test_a_kind_that_is_stopped_has_no_objects_left_and_may_be_followed_again(stage):
+    following, handler = stage.following, stage.handlers[NAMESPACES]
+    following.follow(NAMESPACES)
+    await stage.until(lambda: stage.lists() == [NAMESPACES.path] and handler.is_live)
+    handler.seen(NamespaceObject(Metadata("shop")))
+    stage.events.clear()
+    following.stop(NAMESPACES)
+    following.stop(NAMESPACES)
+    await asyncio.sleep(0)
+    assert stage.events[0] == events.NamespaceSeen("shop", None)
+    await stage.until(lambda: not handler.is_live)
+    following.follow(NAMESPACES)
+    await stage.until(lambda: handler.is_live)
+    assert stage.lists() == [NAMESPACES.path] * 2

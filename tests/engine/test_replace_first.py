@@ -37,8 +37,11 @@ def deployment(restarted_at: str = "", *, can_replace: bool = True, version: str
 def rig(*policies: Policy, listed: bool = True, restarted_at: str = "", **more) -> Rig:
     made = Rig(*(policies or (policy(),)), **more)
     made.process(events.WorkloadSeen(("shop", "rs"), 1, revision=Revision("web", restarted_at)))
+    made.process(events.DeploymentsKnown(is_known=True))
     if listed:
-        made.process(events.DeploymentSeen(deployment(restarted_at)), events.DeploymentsKnown(is_known=True))
+        made.process(events.DeploymentSeen(deployment(restarted_at)))
+    else:
+        made.process(events.DeploymentsKnown(is_known=False))
     return made
 
 
@@ -132,6 +135,26 @@ def test_the_guard_counts_a_pod_whatever_its_budget_allows():
     assert made.report()[0].guard.record.tripped_at is not None
 
 
+GUARDED = {"guard": GuardSettings(min_pods=0, max_percent=50, settle_seconds=0)}
+
+
+def guarded() -> Rig:
+    """A guard that trips when it counts both pods. A budget that never allows keeps the pod of Deployment web."""
+    made = rig(policy(limits=GUARDED), listed=False)
+    made.budget("pdb", 0, app="web")
+    made.pod("a", owner=WEB, ready=True, labels={"app": "web"})
+    made.pod("b")
+    return made
+
+
+def test_the_guard_counts_a_pod_when_its_deployment_is_known():
+    made = guarded()
+    made.node("n1", "sla=940")
+    made.process(events.DeploymentSeen(deployment()), events.DeploymentsKnown(is_known=True))
+    made.save()
+    assert made.report()[0].guard.record.tripped_at is not None
+
+
 def test_a_deployment_that_cannot_replace_has_its_pod_evicted():
     made = rig()
     made.process(events.DeploymentSeen(deployment(can_replace=False)))
@@ -162,6 +185,33 @@ def test_no_pod_is_called_before_deployments_are_listed():
     assert (orders(made), made.claim("a").limit) == ([], "view")
     made.process(events.DeploymentSeen(deployment()), events.DeploymentsKnown(is_known=True))
     assert asked(made)
+
+
+def test_deployments_that_stay_unknown_are_reported_and_keep_a_pod_until_the_timeout():
+    made = due(listed=False)
+    made.advance(299)
+    assert orders(made) == []
+    made.advance(1)
+    assert not asked(made)
+    assert made.report()[0].replacement_problem == "the list of Deployments is not up to date"
+
+
+def test_a_pod_that_a_budget_blocks_is_replaced_when_its_replica_set_is_known():
+    made = rig()
+    made.process(events.WorkloadSeen(("shop", "rs"), 1))
+    made.budget("pdb", 0)
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "sla=940")
+    assert orders(made) == []
+    made.process(events.WorkloadSeen(("shop", "rs"), 1, revision=Revision("web", "")))
+    assert asked(made)
+
+
+def test_a_deployment_that_changes_delays_no_other_pod_of_its_namespace():
+    made = rig()
+    made.pod("other")
+    made.feed(events.DeploymentSeen(deployment(can_replace=False)))
+    assert made.machine._backlog.next_in(made.now) is None
 
 
 def test_without_the_right_to_read_deployments_a_pod_is_evicted_as_any_other():
@@ -314,7 +364,8 @@ def test_what_is_kept_ends_with_the_last_policy_that_asks():
     made = due()
     made.settle("a", Outcome.ASKED)
     made.change(policy(eviction=EvictionSettings()))
-    assert made.world.limiter.replacements._asked == {}
+    kept = made.world.limiter.replacements
+    assert (kept._asked, kept._deployments, kept._revisions) == ({}, {}, {})
 
 
 def test_a_right_that_is_taken_away_later_evicts_pods_as_any_other():

@@ -38,6 +38,7 @@ class Following:
         self._timings = timings
         self._spawn = spawn
         self._streams: dict[Resource[Any], Stream[Any]] = {}
+        self._tasks: dict[Resource[Any], asyncio.Task[None]] = {}
 
     def start(self) -> None:
         """Begin with a list of every kind, but of nodes and Deployments: policies say what is read of these."""
@@ -73,4 +74,12 @@ class Following:
         """Follow a kind from now on, if it is not followed already."""
         if resource not in self._streams:
             self._streams[resource] = Stream(self._client, resource, self.handlers[resource], self._timings)
-            self._spawn(self._streams[resource].run())
+            self._tasks[resource] = self._spawn(self._streams[resource].run())
+
+    def stop(self, resource: Resource[Any]) -> None:
+        """Stop following a kind, and withdraw its objects."""
+        if self._streams.pop(resource, None) is not None:
+            self._tasks.pop(resource).cancel()
+            handler = self.handlers[resource]
+            handler.list_began()
+            handler.list_ended("")

@@ -119,7 +119,8 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
 class DeploymentHandler(KeyedHandler[DeploymentObject]):
     """Receives the stream of Deployments, which is followed while a policy asks them for replacements.
 
-    Without it pods are evicted as any other: it makes no other pod wait, and needs a right that not every operator has.
+    Only pods of such a policy wait for it, and no longer than the timeout of the policy: the stream needs a right that
+    not every operator has.
     """
 
     _is_known = False

@@ -39,7 +39,7 @@ class Limiter:
         self.workloads = Workloads(freed)
         self.departures = Departures(freed)
         self.places = Places(freed)
-        self.replacements = Replacements(freed)
+        self.replacements = Replacements(freed, self.budgets)
         # In the order of evaluation: limits that refuse a policy or a lane come first, since they decide for all its
         # pods; the guard's record comes last, since its places are few. A token is taken only when the call is made.
         self._limits: tuple[Limit, ...] = (

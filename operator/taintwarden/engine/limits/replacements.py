@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
+from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Replacement
 from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import (
@@ -35,7 +36,8 @@ from taintwarden.engine.rfc3339 import at, read_time
 FORGOTTEN_SECONDS = 60.0
 """Time after which a request that was not sent does not count, since its pod did not have to leave meanwhile."""
 UNKNOWN_KEY = "deployments"
-"""The key of the refusal of all pods while Deployments are not listed."""
+"""Key of the refusal of all pods while Deployments are not known."""
+UNKNOWN = "the list of Deployments is not up to date"
 
 
 class Replacements(Limit):
@@ -43,14 +45,18 @@ class Replacements(Limit):
 
     Args:
         freed: receives the key of pods that wait for the list of Deployments.
+        budgets: have the pods retried that they block, if a Deployment may replace them by now.
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, freed: Freed, budgets: Budgets) -> None:
         self._freed = freed
+        self._budgets = budgets
         self._is_used = False
-        self.is_known = False
-        """True if the stream of Deployments has delivered all of them."""
+        self._unknown_since: MonotonicTime | None = None
+        """Time from which on Deployments are not known, since their stream is not up to date. None if they are."""
+        self._changed: set[str] = set()
+        """Namespaces with Deployments or ReplicaSets that changed."""
         self.problem = ""
         """Why Deployments cannot be read, such as a missing right: their pods are evicted as any other."""
         self.last_refusal = ""
@@ -65,12 +71,13 @@ class Replacements(Limit):
         """UIDs of pods -> first and last request in a row that was not sent, or named an old version."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Forget pods that no policy asks for any more."""
-        del now
-        self._is_used = ask_replacements(policies)
+        """Drop all data if no policy asks for replacements any more."""
+        was_used, self._is_used = self._is_used, ask_replacements(policies)
         if not self._is_used:
-            self._asked.clear()
-            self._not_sent.clear()
+            for kept in (self._deployments, self._revisions, self._asked, self._not_sent):
+                kept.clear()
+        elif not was_used:
+            self._unknown_since = now.monotonic
 
     def concerns(self, policy: Policy) -> bool:
         """Return True if the policy asks for replacements."""
@@ -78,22 +85,25 @@ class Replacements(Limit):
 
     def why_not(self) -> str:
         """Why Deployments are not asked; empty if they are."""
-        return self.problem or self.last_refusal
+        return self.problem or self.last_refusal or (UNKNOWN if self._unknown_since is not None else "")
 
     # -- what streams deliver -------------------------------------------------------------------------------------
 
-    def set_known(self, problem: str, *, is_known: bool) -> bool:
-        """Note whether all Deployments are known, or why they cannot be read. Returns True if pods are concerned."""
-        is_other = (is_known, bool(problem)) != (self.is_known, bool(self.problem))
-        self.is_known, self.problem = is_known, problem
+    def set_known(self, problem: str, now: Instant, *, is_known: bool) -> None:
+        """Record whether all Deployments are known, or why they cannot be read."""
+        if is_known:
+            self._unknown_since = None
+        elif self._unknown_since is None:
+            self._unknown_since = now.monotonic
+        self.problem = problem
         self._freed.add(UNKNOWN_KEY)
-        return is_other and self._is_used
 
-    def put(self, deployment: Deployment) -> bool:
-        """Store a Deployment. Returns True if its pods may be treated in another way than before."""
+    def put(self, deployment: Deployment) -> None:
+        """Store a Deployment."""
         key = deployment.namespace, deployment.uid
         before, self._deployments[key] = self._deployments.get(key), deployment
-        return before is None or _essence(before) != _essence(deployment)
+        if before is None or _essence(before) != _essence(deployment):
+            self._changed.add(deployment.namespace)
 
     def drop(self, namespace: str, uid: str) -> None:
         """Forget a Deployment that was deleted."""
@@ -101,10 +111,18 @@ class Replacements(Limit):
 
     def set_revision(self, replica_set: WorkloadKey, revision: Revision | None) -> None:
         """Store which Deployment controls a ReplicaSet; None: none does, or no policy needs it."""
+        if self._revisions.get(replica_set) == revision:
+            return
+        self._changed.add(replica_set[0])
         if revision is not None:
             self._revisions[replica_set] = revision
         else:
             self._revisions.pop(replica_set, None)
+
+    def release_changed(self) -> None:
+        """Retry the pods that a budget blocks in namespaces where a Deployment may replace them by now."""
+        while self._changed:
+            self._budgets.release_namespace(self._changed.pop())
 
     # -- which pods are replaced ----------------------------------------------------------------------------------
 
@@ -121,6 +139,7 @@ class Replacements(Limit):
         if asked_at is None and deployment.restarted_at != revision.restarted_at:
             asked_at = _when_asked(deployment.restarted_at, now)
         if asked_at is not None:
+            self._asked[pod.uid] = asked_at  # the first time that is seen counts: a later annotation prolongs no wait
             until = min(later(asked_at, policy.replacement_seconds), _last_at(grounds, pod, now))
             return Replacement(deployment, asked_at, until) if now.monotonic < until else None
         if now.monotonic >= later(self._not_sent_since(pod, now), policy.replacement_seconds):
@@ -153,16 +172,17 @@ class Replacements(Limit):
     # -- the limit ------------------------------------------------------------------------------------------------
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Refuse a pod for whose replacement its Deployment was asked, until the time for that is over.
+        """Refuse a pod for whose replacement its Deployment was asked, until the timeout has passed.
 
-        The first time that a due pod waits is kept: a later annotation does not prolong it.
+        While Deployments are not known, refuse each pod. After the timeout the newest versions that were seen count.
         """
-        if not self.is_known and not self.problem:
-            return Refusal(VIEW, None, RefusalScope.PODS, UNKNOWN_KEY, "Deployments are not listed yet", is_brief=True)
+        if self._unknown_since is not None and not self.problem:
+            known_at = later(self._unknown_since, request.policy.replacement_seconds)
+            if request.now.monotonic < known_at:
+                return Refusal(VIEW, known_at, RefusalScope.PODS, UNKNOWN_KEY, UNKNOWN)
         found = request.replacement
         if found is None or found.asked_at is None or found.until is None:
             return None
-        self._asked.setdefault(request.pod.uid, found.asked_at)
         asked_at, until = (at(request.now.wall_at(one)) for one in (found.asked_at, found.until))
         detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, waits for it until {until}"
         key = f"replacement/{request.policy.name}/{request.pod.uid}"

@@ -112,6 +112,7 @@ class Dispatcher:
 
     def pull_freed(self) -> None:
         """Release claims whose limits may admit them now."""
+        self._world.limiter.replacements.release_changed()
         while keys := self._world.limiter.freed.take():
             for key in keys:
                 self._world.queues.release(key)
@@ -135,7 +136,7 @@ class Dispatcher:
                 continue
             lane = world.queues.lane_of(claim)
             request = self._request(claim, pod, others_could_go=world.queues.number_of_turns(refused) > 1)
-            if request.replacement is None and self._judging.waits_for_deletion(claim, pod):
+            if self._judging.joins_wave(claim, pod):
                 world.queues.wait(claim)
                 continue
             refusal = world.limiter.admit(request)
@@ -198,6 +199,7 @@ class Dispatcher:
             guard.unreserve(claim.uid)
         if is_budget:
             claim.hold_by_budget(world.now.monotonic)
+            self._judging.expect(claim, pod)
             deleted_at = self._judging.deleted_at(claim, pod)
             if deleted_at is not None:
                 world.queues.ask_at(claim, deleted_at)

@@ -15,7 +15,7 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Deployment, Instant, Node, Pod, Profile, WallTime, labels_of
+from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime, labels_of
 
 NewSource = Callable[[SourceHost], TaintSource]
 
@@ -220,12 +220,6 @@ class Intake:
         for uid, node in departures.uids():
             if event.nodes.get(uid) != node:  # the pod itself was removed when it began to terminate
                 departures.end(uid, node)
-
-    def see_deployment(self, deployment: Deployment) -> None:
-        """Store a Deployment. If its pods may be treated differently, guards have to count its namespace again."""
-        if self._world.limiter.replacements.put(deployment):
-            self._world.limiter.budgets.release_namespace(deployment.namespace)
-            self._backlog.add_namespace(deployment.namespace)
 
     # -- a source of other taints -----------------------------------------------------------------------------------
 

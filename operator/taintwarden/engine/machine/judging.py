@@ -180,8 +180,7 @@ class Judging:
             self._update(claim, grounds, pod, settles_at)
         if policy.reclaim is not None:
             self._hard_deadlines.expect(claim, is_new=is_new)
-        if guard is not None:
-            self._expect(guard, claim, pod)
+        self.expect(claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)
 
@@ -219,13 +218,17 @@ class Judging:
 
     # -- expected evictions ---------------------------------------------------------------------------------------
 
-    def _expect(self, guard: Guard, claim: Claim, pod: Pod) -> None:
-        """Tell the guard of the policy to expect the eviction, unless a call is in progress or was accepted."""
-        if self._is_being_evicted(pod):
+    def expect(self, claim: Claim, pod: Pod) -> None:
+        """Have the guard of the policy count the pod, unless a call is in progress or was accepted."""
+        guard = self._guard(claim.policy)
+        if guard is None or self._is_being_evicted(pod):
             return
-        ends_anyway = self.deletes(claim, pod) or self.replacement(claim, pod) is not None
-        budget = None if ends_anyway else self._world.limiter.budgets.key_of(pod)
+        budget = None if self._ignores_budgets(claim, pod) else self._world.limiter.budgets.key_of(pod)
         guard.expect(Due(pod.uid, claim.due_at, pod.namespace, pod.node, budget), self._world.now)
+
+    def _ignores_budgets(self, claim: Claim, pod: Pod) -> bool:
+        """Return True if no budget keeps the pod, since it is deleted or its Deployment replaces it."""
+        return self.deletes(claim, pod) or self.replacement(claim, pod) is not None
 
     def replacement(self, claim: Claim, pod: Pod) -> Replacement | None:
         """Deployment that is or was asked for a replacement of the pod; None if the pod is evicted."""
@@ -256,17 +259,17 @@ class Judging:
         last = later(now.monotonic_at(hard_at), -claim.grace_seconds(pod))
         return min(at, max(blocked_since, last))
 
-    def waits_for_deletion(self, claim: Claim, pod: Pod) -> bool:
-        """True if the guard counts the pod only from now on, since it is deleted in spite of its budgets.
+    def joins_wave(self, claim: Claim, pod: Pod) -> bool:
+        """Return True if the guard counts the pod only from now on, since no budget keeps it any more.
 
-        The claim then waits until its wave is complete: other pods may be deleted, too.
+        The claim then waits until its wave is complete: this may be the case for other pods, too.
         """
         guard = self._guard(claim.policy)
         known = None if guard is None else guard.wave.near.get(claim.uid)
-        if guard is None or known is None or not known.budget or not self.deletes(claim, pod):
+        if guard is None or known is None or not known.budget or not self._ignores_budgets(claim, pod):
             return False
         claim.settle(later(self._world.now.monotonic, guard.settings.settle_seconds))
-        self._expect(guard, claim, pod)
+        self.expect(claim, pod)
         return True
 
     def _is_being_evicted(self, pod: Pod) -> bool:

@@ -156,12 +156,11 @@ class Machine:
                 limiter.workloads.want(workload, replicas, labels)
                 limiter.replacements.set_revision(workload, revision)
             case events.DeploymentSeen(deployment):
-                intake.see_deployment(deployment)
+                limiter.replacements.put(deployment)
             case events.DeploymentGone(namespace, uid):
                 limiter.replacements.drop(namespace, uid)
             case events.DeploymentsKnown(is_known, problem):
-                if limiter.replacements.set_known(problem, is_known=is_known):
-                    self._backlog.add_all()
+                limiter.replacements.set_known(problem, self._world.now, is_known=is_known)
             case events.BudgetSeen(budget):
                 if limiter.budgets.set(budget, self._world.now.monotonic):
                     self._backlog.add_namespace(budget.namespace)
