@@ -46,7 +46,7 @@ def test_devices_that_are_not_known():
 
 def test_replacements_that_cannot_be_asked_for():
     refused = condition("ReplacesFirst", "False", wording.not_replaced("403"))
-    effect = "pods are evicted without a replacement first"
+    effect = "pods get no replacement first"
     assert problems(conditions=[refused]) == [("403", effect, "taintwarden doctor")]
 
 

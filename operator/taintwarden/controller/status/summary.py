@@ -85,7 +85,7 @@ def _replacements(entry: PolicyReport) -> list[ConditionRow]:
         return []
     if entry.replacement_problem:
         message = wording.not_replaced(entry.replacement_problem)
-        return [("ReplacesFirst", "False", "Refused", message)]
+        return [("ReplacesFirst", "False", "NotAsked", message)]
     return [("ReplacesFirst", "True", "Asks", "")]
 
 

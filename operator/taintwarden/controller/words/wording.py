@@ -151,7 +151,7 @@ def devices_unknown(why: str) -> str:
 
 def not_replaced(why: str) -> str:
     """The effect of a refused request for a replacement, and the reason."""
-    return f"pods are evicted without a replacement first: {why}"
+    return f"pods get no replacement first: {why}"
 
 
 def would_be_due(due: int, later: int) -> str:
