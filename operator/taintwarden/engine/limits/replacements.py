@@ -55,7 +55,7 @@ class Replacements(Limit):
         self._is_used = False
         self._unknown_since: MonotonicTime | None = None
         """Time from which on Deployments are not known, since their stream is not up to date. None if they are."""
-        self._changed: set[str] = set()
+        self.changed: set[str] = set()
         """Namespaces with Deployments or ReplicaSets that changed."""
         self.problem = ""
         """Why Deployments cannot be read, such as a missing right: their pods are evicted as any other."""
@@ -103,7 +103,7 @@ class Replacements(Limit):
         key = deployment.namespace, deployment.uid
         before, self._deployments[key] = self._deployments.get(key), deployment
         if before is None or _essence(before) != _essence(deployment):
-            self._changed.add(deployment.namespace)
+            self.changed.add(deployment.namespace)
 
     def drop(self, namespace: str, uid: str) -> None:
         """Forget a Deployment that was deleted."""
@@ -113,7 +113,7 @@ class Replacements(Limit):
         """Store which Deployment controls a ReplicaSet; None: none does, or no policy needs it."""
         if self._revisions.get(replica_set) == revision:
             return
-        self._changed.add(replica_set[0])
+        self.changed.add(replica_set[0])
         if revision is not None:
             self._revisions[replica_set] = revision
         else:
@@ -121,8 +121,8 @@ class Replacements(Limit):
 
     def release_changed(self) -> None:
         """Retry the pods that a budget blocks in namespaces where a Deployment may replace them by now."""
-        while self._changed:
-            self._budgets.release_namespace(self._changed.pop())
+        while self.changed:
+            self._budgets.release_namespace(self.changed.pop())
 
     # -- which pods are replaced ----------------------------------------------------------------------------------
 

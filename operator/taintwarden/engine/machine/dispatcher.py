@@ -112,7 +112,8 @@ class Dispatcher:
 
     def pull_freed(self) -> None:
         """Release claims whose limits may admit them now."""
-        self._world.limiter.replacements.release_changed()
+        if self._world.limiter.replacements.changed:
+            self._world.limiter.replacements.release_changed()
         while keys := self._world.limiter.freed.take():
             for key in keys:
                 self._world.queues.release(key)
