@@ -1,1 +1,1 @@
-"""Policies, profiles and the records of guards: what is stored, what of it is valid, and the last valid version."""
+"""Stores of policies, profiles and records of guards, which keep the last valid version of an invalid object."""

@@ -1,4 +1,4 @@
-"""The records in the status of a policy, ``guard`` and ``places``: written exactly, read back with distrust."""
+"""Encoding of the records ``guard`` and ``places`` in the status of a policy. Stored records are checked when read."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -26,12 +26,12 @@ from taintwarden.engine.model import WallTime
 from taintwarden.fields.text import shortened
 
 MAX_COUNT = 1_000_000
-"""Maximum count that is believed. Larger ones would hold every wave, and their sums could not be written."""
+"""Maximum count read from a record. A larger one would hold every wave, and sums of such counts cannot be stored."""
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def written(record: GuardRecord) -> dict[str, Any]:
-    """The record as a merge patch of ``status.guard``."""
+    """Return the record as a merge patch of ``status.guard``."""
     status = GuardStatus(
         tripped_at=None if record.tripped_at is None else rfc3339.exactly(record.tripped_at),
         cause=None if record.tripped_at is None else shortened(record.cause, MAX_CAUSE_LENGTH),
@@ -46,10 +46,10 @@ def written(record: GuardRecord) -> dict[str, Any]:
 
 
 def read(stored: object) -> GuardRecord:
-    """What was written.
+    """Return the record of a guard from ``status.guard``.
 
     Raises:
-        ValueError: it is something else; the text says what.
+        ValueError: ``stored`` is no such record; the text names the fault.
 
     """
     status = msgspec.convert(stored, GuardStatus)
@@ -65,17 +65,17 @@ def read(stored: object) -> GuardRecord:
 
 
 def written_places(places: Iterable[Place], term: int) -> dict[str, Any]:
-    """Places as a merge patch of ``status.places``."""
+    """Return places as a merge patch of ``status.places``."""
     nodes = tuple(PlaceStatus(one.node, rfc3339.exactly(one.since)) for one in places)
     patch: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(PlacesStatus(nodes, term)))
     return patch
 
 
 def read_places(stored: object) -> tuple[Place, ...]:
-    """The places that were written.
+    """Return the places from ``status.places``.
 
     Raises:
-        ValueError: it is something else; the text says what.
+        ValueError: ``stored`` is no such record; the text names the fault.
 
     """
     if stored is None:
@@ -88,7 +88,7 @@ def _pairs(counted: Iterable[NamespacePods]) -> tuple[tuple[str, int], ...]:
 
 
 def _bounded(evicted: Evictions) -> Evictions:
-    """No more than can be stored. What is put together counts until the later time: too many, never too few."""
+    """Merge the oldest evictions down to ``MAX_PAST`` entries. They then count until the latest of their times."""
     surplus = len(evicted) - MAX_PAST
     if surplus <= 0:
         return evicted
@@ -99,7 +99,7 @@ def _bounded(evicted: Evictions) -> Evictions:
 
 
 def _largest(counted: Iterable[tuple[str, int]]) -> tuple[NamespacePods, ...]:
-    """The namespaces with the most pods, and those of the others together."""
+    """Return the namespaces with the most pods, and the sum of the others as one entry without a name."""
     ordered = sorted(counted, key=lambda one: (-one[1], one[0]))
     found = [NamespacePods(*one) for one in ordered[:MAX_NAMESPACES]]
     if rest := sum(pods for _, pods in ordered[MAX_NAMESPACES:]):

@@ -1,4 +1,4 @@
-"""Guards in the store: the records that the leader writes, places among them, and requests to reset a guard."""
+"""Stored records of guards and of places, which the leader writes, and stored requests to reset a guard."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 class _Stored(msgspec.Struct):
-    """What was seen of one policy."""
+    """The stored state of one policy, as last seen."""
 
     uid: str
     guard: Any = None
@@ -25,16 +25,16 @@ class _Stored(msgspec.Struct):
     places: Any = None
     """``status.places``."""
     asked: str = ""
-    """The generation, which may be the first that is valid, and the annotation that requests a reset, or nothing."""
+    """Generation and value of the reset annotation; empty without it. A new generation may be the first valid one."""
     handed_on: str = ""
-    """The value that was passed on, since this process leads."""
+    """Value of ``asked`` that was last passed on while this process leads; empty if none was."""
 
 
 class GuardStore:
-    """Stored policies in, events about their guards out.
+    """Turns stored policies into events about their guards and places.
 
     Args:
-        feed: takes the events.
+        feed: receives the events.
 
     """
 
@@ -44,7 +44,7 @@ class GuardStore:
         self._leading = False
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A policy is stored. Called before it is in force, so that its guard starts with its record."""
+        """Read a stored policy. Called before it is in force, so that its guard starts with its record."""
         meta = obj["metadata"]
         name, uid = meta["name"], meta.get("uid", "")
         stored = self._stored.get(name)
@@ -63,18 +63,18 @@ class GuardStore:
             self._restore_places(name)
 
     def gone(self, name: str) -> None:
-        """A policy was deleted."""
+        """Forget a deleted policy."""
         self._stored.pop(name, None)
 
     def apply_resets(self) -> None:
-        """Pass on which resets are requested, while leading. Policies are in force then."""
+        """Pass on new requests for a reset, while leading. Called after policies are in force, which creates guards."""
         for name, stored in list(self._stored.items()) if self._leading else ():
             before, stored.handed_on = stored.handed_on, stored.asked
             if stored.asked not in ("", before):
                 self._feed(events.GuardReset(name))
 
     def restore(self, *names: str) -> None:
-        """Pass on the records of these policies again, or all. A leader ignores those of guards that it has."""
+        """Pass on the records of these policies again, or of all. A leader ignores records of guards that it has."""
         for name in names or self._stored:
             self._restore_guard(name)
             if self._stored[name].places is not None:
@@ -97,7 +97,7 @@ class GuardStore:
         self._feed(events.PlacesRestored(name, places))
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
-        """Leadership changed."""
+        """Note a change of leadership. A new leader passes on all requested resets."""
         self._leading = leading
         for stored in self._stored.values():
             stored.handed_on = ""

@@ -1,4 +1,4 @@
-"""Objects of our kinds: what is stored, what of it is valid, and the last valid version of what is not."""
+"""Store of the objects of one kind of Taintwarden: it keeps the last valid version of an invalid object."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -14,33 +14,33 @@ T = TypeVar("T")
 
 
 class ObservedObject(msgspec.Struct, frozen=True):
-    """An object as it is stored: its generation, and why it is not accepted, if so."""
+    """A stored object: its generation, and the problem for which it is not accepted; empty if it is."""
 
     generation: int
     problem: str = ""
     conditions: dict[str, tuple[str, str]] = {}
-    """What stands in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
+    """Conditions in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
 
 
 class KnownVersion(msgspec.Struct, frozen=True):
-    """Which object bears a name, and which version of its spec came last."""
+    """UID of the object with a key, and generation of its last spec; 0 has the next version read."""
 
     uid: str
     generation: int
 
 
 class Store(ABC, Generic[T]):
-    """Stored objects of one kind in, valid ones out.
+    """Receives the stored objects of one kind in the order of one stream, and passes on the valid ones.
 
-    An invalid object keeps its last valid version in force; a deleted one stops acting at once. Objects are known by
-    their key: the name, after ``namespace/`` where they have one. They come in the order of one stream. The ``spec`` of
-    an object may be encoded still (:class:`msgspec.Raw`): it is decoded when it is read.
+    An invalid object keeps its last valid version in force; a deleted one has no effect any more. The key of an object
+    is its name, after ``namespace/`` if it has one. Its ``spec`` may still be encoded (:class:`msgspec.Raw`): it is
+    decoded when it is read.
 
     The API server counts every change of a spec in ``metadata.generation``, so an object of the same UID and generation
     is not read again.
 
     Args:
-        parse: the value of a stored object; raises InvalidObject.
+        parse: returns the value of a stored object; raises InvalidObject.
         issue: called with key, UID and reason when an object cannot be accepted.
 
     """
@@ -48,29 +48,29 @@ class Store(ABC, Generic[T]):
     def __init__(self, parse: Callable[[Mapping[str, Any]], T], issue: Callable[[str, str, str], None]) -> None:
         self.observed: dict[str, ObservedObject] = {}
         self.valid: dict[str, T] = {}
-        """What is in force, by key."""
+        """Values in force, by key."""
         self._parse = parse
         self._issue = issue
         self._known: dict[str, KnownVersion] = {}
         self._complaints = Complaints()
         self._before: dict[str, T | None] = {}
-        """What was in force before the changes that were not passed on yet."""
+        """Values in force before the changes that are not passed on yet, by key; None for a new key."""
 
     # -- a list ---------------------------------------------------------------------------------------------------
 
     def listed(self, stored: Iterable[Mapping[str, Any]]) -> None:
-        """One page of it."""
+        """Take the objects of one page of a list."""
         for obj in stored:
             self._take(obj)
 
     def list_ended(self, listed: Container[str]) -> None:
-        """It is complete, and names these keys: what else is stored is gone. Reports once if anything changed."""
+        """Drop all objects but those with the keys of the complete list, and pass on all changes together."""
         for key in [key for key in self._known if key not in listed]:
             self._forget(key)
         self._publish()
 
     def load(self, stored: Iterable[Mapping[str, Any]]) -> None:
-        """Replace the content by a complete list."""
+        """Replace the content by the objects of a complete list."""
         listed = {key_of(obj): obj for obj in stored}
         self.listed(listed.values())
         self.list_ended(listed)
@@ -78,35 +78,35 @@ class Store(ABC, Generic[T]):
     # -- changes --------------------------------------------------------------------------------------------------
 
     def knows(self, key: str, uid: str, generation: int) -> bool:
-        """Whether this is the version of the spec that came last."""
+        """Return True if the last spec of the object is that of this UID and generation."""
         known = self._known.get(key)
         return known is not None and (known.uid, known.generation) == (uid, generation) and generation > 0
 
     def seen(self, *objects: Mapping[str, Any]) -> None:
-        """Objects were added or modified. Reports once if anything changed."""
+        """Take objects that were added or modified, and pass on all changes together."""
         for obj in objects:
             self._take(obj)
         self._publish()
 
     def gone(self, key: str, uid: str) -> None:
-        """An object was deleted."""
-        if key not in self._known and "/" not in key:  # its namespace could not be read, perhaps
+        """Drop a deleted object."""
+        if key not in self._known and "/" not in key:  # perhaps its namespace could not be read
             key = next((key for key, known in self._known.items() if known.uid == uid), "")
         if key in self._known:
             self._forget(key)
             self._publish()
 
-    # -- what kinds differ in -------------------------------------------------------------------------------------
+    # -- hooks of each kind ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def _apply(self, changes: Mapping[str, T | None]) -> None:
-        """These are in force now, None for what is not any more."""
+        """Pass on the values that are now in force, by key; None for a key that has none any more."""
 
     def _met(self, obj: Mapping[str, Any]) -> None:
-        """An object is stored like this, valid or not. Comes before it is in force."""
+        """Read other fields of a stored object, valid or not, before it is in force."""
 
     def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
-        """An object is new, or its spec is another one."""
+        """Put an object into force that is new or has a new spec, if it is valid."""
         if (value := self._read(key, obj)) is not None:
             self._put(key, value)
 
@@ -116,7 +116,7 @@ class Store(ABC, Generic[T]):
         self._complaints.settle(key)
         self._put(key, None)
 
-    # -- what they share ------------------------------------------------------------------------------------------
+    # -- shared by all kinds --------------------------------------------------------------------------------------
 
     def _take(self, obj: Mapping[str, Any]) -> None:
         meta, key = obj["metadata"], key_of(obj)
@@ -137,7 +137,7 @@ class Store(ABC, Generic[T]):
         self.observed[key] = msgspec.structs.replace(before, **what)
 
     def _read(self, key: str, obj: Mapping[str, Any]) -> T | None:
-        """The value of an object; None if it is invalid, which is reported once for each of its versions."""
+        """Return the value of an object; None if it is invalid, which is reported once for each of its versions."""
         try:
             value = self._parse(_decoded(obj))
         except InvalidObject as error:
@@ -148,7 +148,7 @@ class Store(ABC, Generic[T]):
         return value
 
     def _refuse(self, key: str, reason: str) -> None:
-        """An object is not accepted."""
+        """Report that an object is not accepted, once for each generation and reason."""
         known = self._known[key]
         if self._complaints.is_new(key, (known.generation, reason)):
             self._issue(key, known.uid, reason)
@@ -169,17 +169,17 @@ class Store(ABC, Generic[T]):
 
 
 def key_of(obj: Mapping[str, Any]) -> str:
-    """The name of an object, after its namespace if it has one."""
+    """Return the key of an object: its name, after ``namespace/`` if it has one."""
     meta = obj["metadata"]
     name: str = meta["name"]
     return f"{meta['namespace']}/{name}" if meta.get("namespace") else name
 
 
 def _decoded(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object with its spec.
+    """Return the object with its spec decoded.
 
     Raises:
-        InvalidObject: it is no JSON.
+        InvalidObject: the spec is no JSON.
 
     """
     spec = obj.get("spec")
@@ -192,7 +192,7 @@ def _decoded(obj: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    status = obj.get("status")  # also read from files, so of any shape
+    status = obj.get("status")  # may come from a file, so its shape is not known
     listed = status.get("conditions") if isinstance(status, Mapping) else None
     stored = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     fields = ("type", "status", "lastTransitionTime")

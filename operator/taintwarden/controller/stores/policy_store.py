@@ -1,4 +1,4 @@
-"""The policies in force, and what is stored of their guards."""
+"""Store of policies, which also follows the stored records of their guards."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,14 +14,14 @@ from taintwarden.engine.model import Mode, Policy
 
 
 class PolicyStore(Store[Policy]):
-    """Stored policies in, valid ones out.
+    """Receives stored policies, and passes on the valid ones.
 
     Args:
         changed: receives all policies in force whenever they change.
         issue: called with name, UID and reason when a policy cannot be accepted.
-        guards: follows what is stored of guards, if given.
-        changes: follows what edits change, if given.
-        dry_run: policies that enforce only rehearse.
+        guards: reads the stored records of guards, if given.
+        changes: reports the changes of specs, if given.
+        dry_run: True if policies that enforce only rehearse.
 
     """
 
@@ -38,7 +38,7 @@ class PolicyStore(Store[Policy]):
         self._dry_run = dry_run
         self._changed = changed
         self._rivals: dict[str, str] = {}
-        """The policies that name another source for a key than an older one does, with the reason."""
+        """Policies that read a key from another source than an older policy does: name -> why they are refused."""
         self._guards = guards
         self._changes = changes
 
@@ -47,7 +47,7 @@ class PolicyStore(Store[Policy]):
             self._guards.seen(obj)
 
     def _parsed(self, obj: Mapping[str, Any]) -> Policy:
-        """A policy whose spec is new. With ``dry_run`` one that enforces has mode DryRun; a paused one stays paused."""
+        """Parse a policy whose spec is new. With ``dry_run``, Enforce becomes DryRun; a paused one stays paused."""
         if self._changes is not None:
             self._changes.seen(obj)
         policy = parse_policy(obj)
@@ -67,13 +67,13 @@ class PolicyStore(Store[Policy]):
         before, self._rivals = self._rivals, rivals(self.valid.values())
         for name in self.valid:
             if self.observed[name].problem not in ("", before.get(name)):
-                continue  # its newest version is invalid, and the one before it is meant
+                continue  # its newest version is invalid, and `valid` has an earlier one
             if name in self._rivals:
                 self._refuse(name, self._rivals[name])
             elif name in before:
                 self._complaints.settle(name)
                 self._observe(name, problem="")
-                if self._guards is not None:  # it has a guard again, which has to know what was stored of it
+                if self._guards is not None:  # its guard was created again, and needs its stored record
                     self._guards.restore(name)
         self._changed(tuple(one for name, one in self.valid.items() if name not in self._rivals))
 

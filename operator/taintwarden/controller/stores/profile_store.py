@@ -1,4 +1,4 @@
-"""The profiles of tolerations in force."""
+"""Store of toleration profiles, of which the oldest of each namespace count."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
@@ -13,23 +13,23 @@ from taintwarden.engine.machine import events
 from taintwarden.engine.model import Profile
 
 MAX_WAITING_BYTES = 2 * 2**20
-"""Of the profiles of a namespace that do not count, the oldest are kept, up to this size: they count as soon as others
-do not any more. What may count is shorter: an entry has at most 750 bytes.
-"""
+"""Maximum size of the unread profiles kept of one namespace. Beyond it, the youngest are dropped.
+
+Profiles that count always fit: they have at most 1,000 entries of 750 bytes. Others count once these are deleted."""
 OBJECT_BYTES = 500
-"""What an object without its spec takes."""
+"""Approximate bytes of memory of an object without its spec."""
 
 
 class _Stored(msgspec.Struct):
-    """One profile as it is stored.
+    """A stored profile.
 
     Attributes:
-        age: when it was created, and its key: the order of those of one second.
-        unread: the object, until it may count.
-        size: of that, in bytes.
-        profile: its last valid version that was read.
-        entries: of that; what is not valid has as many as the smallest.
-        fault: why the version that was read last is not valid.
+        age: its creation time, and its key, which orders profiles of the same second.
+        unread: its object, kept until the profile may count and is read.
+        size: bytes of the unread object.
+        profile: the last valid version that was read.
+        entries: number of entries of that version; 1 without one.
+        fault: why the last version that was read is invalid, or why an unread one was dropped.
 
     """
 
@@ -42,19 +42,19 @@ class _Stored(msgspec.Struct):
 
 
 class _Namespace:
-    """The profiles of one namespace."""
+    """The stored profiles of one namespace."""
 
     def __init__(self, name: str) -> None:
         self.stored: dict[str, _Stored] = {}
         self.order: list[tuple[str, str]] = []
-        """The ages of all of them."""
+        """Ages of all stored profiles, in order."""
         self.unread: list[tuple[str, str]] = []
-        """The ages of those that are kept until they are read."""
+        """Ages of the profiles with an unread object, in order."""
         self.counting: dict[str, None] = {}
         self.first_waiting: tuple[str, str] | None = None
-        """The age of the oldest that does not count; None: not known, or all count."""
+        """Age of the oldest profile that does not count; None if it is not known or all count."""
         self.touched: dict[str, None] = {}
-        """Those whose changes were not passed on yet."""
+        """Keys of profiles whose changes are not passed on yet."""
         self.too_many = (
             f"the profiles of namespace {name} may have {MAX_ENTRIES_IN_NAMESPACE} entries together, and the oldest "
             "count (tolerations, labels and values of podSelector and nodeAffinity): delete profiles that are not "
@@ -63,7 +63,7 @@ class _Namespace:
         self.bytes = 0
 
     def keep(self, one: _Stored, obj: Mapping[str, Any]) -> None:
-        """Keep an object until it is read."""
+        """Keep an object unread instead of an earlier version."""
         self.drop(one)
         spec = obj.get("spec")
         one.unread = obj
@@ -72,29 +72,29 @@ class _Namespace:
         insort(self.unread, one.age)
 
     def drop(self, one: _Stored) -> None:
-        """It was read, or is not kept any longer."""
+        """Drop the unread object of a profile, if any."""
         if one.unread is not None:
             self.bytes -= one.size
             one.unread = None
             del self.unread[bisect_left(self.unread, one.age)]
 
     def changed(self, one: _Stored) -> None:
-        """It is new, gone, or another one. What is younger than one that does not count changes nothing."""
+        """Have profiles counted again after a change of one, unless it is younger than one that does not count."""
         if self.first_waiting is not None and one.age <= self.first_waiting:
             self.first_waiting = None
 
 
 class ProfileStore(Store[Profile]):
-    """Stored profiles in, events about valid ones out.
+    """Receives stored profiles, and feeds events about the valid ones to the machine.
 
-    In a namespace the oldest profiles count until they have ``MAX_ENTRIES_IN_NAMESPACE`` entries together. No other one
-    is read: a change of one among 20,000 costs as much as one among a thousand.
+    In a namespace the oldest profiles count, up to ``MAX_ENTRIES_IN_NAMESPACE`` entries together. Only these are read,
+    so that a change of one profile among 20,000 costs as much as one among a thousand.
 
     Args:
-        feed: takes the events.
-        issue: called with ``namespace/name``, UID and reason when a profile cannot be accepted. Of those that are too
-            many in a namespace, only with the oldest.
-        max_waiting_bytes: the size of what is kept of profiles of a namespace that do not count.
+        feed: receives the events.
+        issue: called with ``namespace/name``, UID and reason when a profile cannot be accepted. If a namespace has too
+            many, only the oldest of the surplus is reported.
+        max_waiting_bytes: maximum size of the unread profiles kept of one namespace.
 
     """
 
@@ -108,7 +108,7 @@ class ProfileStore(Store[Profile]):
         self._touched: dict[str, _Namespace] = {}
 
     def listed(self, stored: Iterable[Mapping[str, Any]]) -> None:
-        """One page of a list."""
+        """Take the profiles of one page of a list."""
         super().listed(stored)
         for space in self._touched.values():
             self._trim(space)
@@ -161,7 +161,7 @@ class ProfileStore(Store[Profile]):
             self._refuse(space.first_waiting[1], space.too_many)
 
     def _count(self, space: _Namespace) -> dict[str, None]:
-        """The oldest with so many entries together. Reads those of them, and the next, that were not read yet."""
+        """Return the keys of the oldest profiles within the limit of entries. Reads them and the next one if unread."""
         left, counting = MAX_ENTRIES_IN_NAMESPACE, dict[str, None]()
         for age in space.order:
             one = space.stored[age[1]]
@@ -179,11 +179,11 @@ class ProfileStore(Store[Profile]):
         return counting
 
     def _trim(self, space: _Namespace) -> None:
-        """Drop the youngest until the others are small enough."""
+        """Drop the youngest unread objects until the others are within the maximum size."""
         while space.bytes > self._max_waiting_bytes:
             key = space.unread[-1][1]
             space.drop(space.stored[key])
-            # What comes next of it is read, whatever its generation is.
+            # Generation 0 has the next version read even if its spec is unchanged.
             self._known[key] = KnownVersion(self._known[key].uid, 0)
             fault = "it may count now, but was not kept while it did not: change its labels to have it read"
             space.stored[key].fault = fault
@@ -195,7 +195,7 @@ class ProfileStore(Store[Profile]):
 
 
 def _parse(obj: Mapping[str, Any]) -> Profile:
-    """A profile that is no larger than all of a namespace may be."""
+    """Parse a profile, whose entries must be within the limit of its namespace."""
     profile = parse_profile(obj)
     check_size(profile, 0)
     return profile
