@@ -1,1 +1,1 @@
-"""What streams deliver becomes events of the machine."""
+"""Handlers that turn the changes of streams into events of the machine."""

@@ -1,4 +1,4 @@
-"""Changes of the objects of one namespace, together and not too often: a tenant may write as often as it wants."""
+"""Batches of changes of the objects of one namespace, which limit their rate: a tenant may write at any rate."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,12 +10,12 @@ Change = TypeVar("Change")
 
 
 class Coalescer(Generic[Change]):
-    """Passes on the newest change of each object: the first at once, those within a pause after it at its end.
+    """Passes on a change of a namespace at once, and at the end of the pause after it the newest one of each object.
 
     Args:
-        pass_on: takes changes in the order in which they came.
-        seconds: how long the pause after changes of one namespace is.
-        at_once: how many objects are passed on in one step of the event loop.
+        pass_on: receives changes in the order in which they came.
+        seconds: duration of the pause after changes of one namespace.
+        at_once: maximum number of objects passed on in one step of the event loop.
 
     """
 
@@ -24,12 +24,12 @@ class Coalescer(Generic[Change]):
         self._seconds = seconds
         self._at_once = at_once
         self._waiting: dict[str, dict[str, Change]] = {}
-        """Namespace -> key -> change, of each namespace that pauses."""
+        """Namespace -> key -> newest change, for each namespace that pauses."""
         self._begun: asyncio.Queue[str] = asyncio.Queue()
-        """Namespaces whose pause begins."""
+        """Namespaces whose pauses begin."""
 
     def put(self, namespace: str, key: str, change: Change) -> None:
-        """An object of the namespace changed."""
+        """Pass on a change of an object of the namespace, or keep it until the pause ends."""
         waiting = self._waiting.get(namespace)
         if waiting is None:
             self._pass_on([change])
@@ -40,20 +40,20 @@ class Coalescer(Generic[Change]):
             waiting[key] = change
 
     def flush(self) -> None:
-        """Pass on everything that waits."""
+        """Pass on all changes that wait."""
         for waiting in self._waiting.values():
             if changes := list(waiting.values()):
                 waiting.clear()
                 self._pass_on(changes)
 
     async def run(self) -> NoReturn:
-        """Pass on what waits when its pause is over, forever."""
+        """Pass on the changes that wait at the end of each pause, forever."""
         async with asyncio.TaskGroup() as pauses:
             while True:
                 pauses.create_task(self._pause(await self._begun.get()))
 
     async def _pause(self, namespace: str) -> None:
-        """Pause until nothing more has come."""
+        """Pause until no change has come in a whole pause. Pass on the changes of each pause at its end."""
         waiting = self._waiting[namespace]
         while True:
             await asyncio.sleep(self._seconds)
@@ -62,6 +62,6 @@ class Coalescer(Generic[Change]):
                 return
             keys = list(waiting)
             for first in range(0, len(keys), self._at_once):
-                # What was passed on by a flush meanwhile, or changed once more, is not there any more, or is newer.
+                # While other tasks run, a flush may pass on a change, and a newer change may replace it.
                 self._pass_on([waiting.pop(key) for key in keys[first : first + self._at_once] if key in waiting])
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Passes the stream of policies or profiles to their store."""
+"""Handler that passes the stream of policies or profiles to their store."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,18 +13,18 @@ from taintwarden.kube.wire.kinds import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 
 PAUSE_SECONDS = 1.0
-"""Changes of the objects of one namespace are passed on together, once in this time."""
+"""Seconds between two batches of changes of one namespace. A tenant may write its profiles at any rate."""
 
 
 class StoreHandler(StreamHandler[CustomObject]):
     """Receives the stream of policies or of profiles.
 
-    Policies are those of administrators, and have no namespace: every change counts at once. What belongs to a
-    namespace waits for the changes before it, unless its spec is the same.
+    Policies have no namespace, and only administrators write them: each change is passed on at once. A change of the
+    spec of a profile waits for the pause of its namespace.
 
     Args:
-        resource: whose stream it receives.
-        feed: takes the events about whether the stream is up to date. What is stored, its store tells.
+        resource: name of the resource whose stream is received.
+        feed: receives events about whether the stream is up to date. The store feeds those about objects.
         metrics: counts restarts and faults.
         store: keeps the objects.
 
@@ -36,15 +36,15 @@ class StoreHandler(StreamHandler[CustomObject]):
         self._coalescer = Coalescer(self._pass_on, PAUSE_SECONDS)
 
     async def run(self) -> None:
-        """Pass on what waits."""
+        """Pass on changes at the end of each pause, forever."""
         await self._coalescer.run()
 
     def key_of(self, what: Identity) -> Identity | None:
-        """The store knows objects by name and UID."""
+        """Return the identity, whose key or UID the store looks up; None if its name or UID is unknown."""
         return what if what.name and what.uid else None
 
     def see(self, key: str, obj: CustomObject) -> None:
-        """An object, which may be new."""
+        """Pass on an object that was added or modified."""
         meta = obj.metadata
         if self._store.knows(key, meta.uid, meta.generation):
             self._store.seen(_stored(obj))
@@ -52,21 +52,21 @@ class StoreHandler(StreamHandler[CustomObject]):
             self._take(meta.namespace, key, obj)
 
     def lose(self, key: Identity) -> None:
-        """An object is gone."""
+        """Pass on that an object was deleted."""
         self._take(key.namespace, str(key), key)
 
     def list_began(self) -> None:
-        """What waits is older than the list."""
+        """Pass on the changes that wait, because they are older than the list."""
         self._coalescer.flush()
         super().list_began()
 
     def listed(self, objects: Sequence[CustomObject]) -> None:
-        """One page of objects, which do not wait."""
+        """Pass on the objects of one page at once."""
         self._listed |= dict.fromkeys(map(self.key, objects))
         self._store.listed(map(_stored, objects))
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
-        """The store now contains exactly the objects of the list."""
+        """Have the store drop all objects that the list does not contain."""
         self._store.list_ended(listed)
 
     def _take(self, namespace: str, key: str, change: CustomObject | Identity) -> None:
@@ -83,7 +83,7 @@ class StoreHandler(StreamHandler[CustomObject]):
 
 
 def _stored(obj: CustomObject) -> dict[str, Any]:
-    """As the store wants it. The spec stays encoded, in bytes of its own: those that it came in are a whole page."""
+    """Return the object as its store reads it. The encoded spec is copied, since its bytes are part of a whole page."""
     return {
         "apiVersion": obj.api_version,
         "kind": obj.kind,

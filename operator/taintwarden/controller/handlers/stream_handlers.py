@@ -1,6 +1,6 @@
-"""What streams deliver becomes events for the machine, whose state is the cache.
+"""Handlers of the streams of pods and nodes, which feed events to the machine. Its state is the cache.
 
-Pods and nodes, whose complete lists the machine itself compares with what it knows; others are in ``keyed_handlers``.
+The machine itself compares complete lists of pods and nodes with its state. ``keyed_handlers`` has the other kinds.
 """
 
 from abc import ABC, abstractmethod
@@ -23,13 +23,13 @@ log = structlog.get_logger()
 
 
 class StreamHandler(ABC, Generic[Object]):
-    """What all handlers share: lists, restarts, and objects that do not decode.
+    """Base of all handlers: lists, restarts, and objects that cannot be decoded.
 
-    Objects are known by a key. What a list names is collected until its end.
+    Each object has a key. The keys of a list are collected until the list ends.
 
     Args:
-        resource: whose stream it receives.
-        feed: takes the events.
+        resource: name of the resource whose stream is received.
+        feed: receives the events.
         metrics: counts restarts and faults.
 
     """
@@ -39,87 +39,87 @@ class StreamHandler(ABC, Generic[Object]):
         self.feed = feed
         self.metrics = metrics
         self.is_live = True
-        """Whether what was delivered is up to date. Not known before the stream begins."""
+        """True if the delivered objects are up to date. Also True until the stream begins."""
         self._listed: dict[Any, Any] = {}
-        """Keys of the objects that a list names, while it is read."""
+        """Keys of the objects of a list, while it is read."""
         self._is_listing = False
-        """Whether a list has begun and did not end. Until then no change is delivered."""
+        """True if a list has begun and did not end. Until its end no change is delivered."""
         self._complaints = Complaints()
         metrics.undecodable.labels(resource)
         for reason in WATCH_ENDS:
             metrics.watch_restarts.labels(resource, reason)
 
     async def run(self) -> None:
-        """Do what is to be done later, if anything."""
+        """Do the deferred work of the handler; nothing by default."""
 
     def key(self, obj: Object) -> Any:
-        """What identifies the object: its name, after that of its namespace if it has one."""
+        """Return the key of an object: its name, after ``namespace/`` if it has one."""
         return str(Identity(obj.metadata.name, obj.metadata.namespace))
 
     def key_of(self, what: Identity) -> Any:
-        """The same key, of an object that was deleted or does not decode; None if too little of it is known."""
+        """Return the key of an object that was deleted or cannot be decoded; None if too little of it is known."""
         return str(what) if what.name else None
 
     @abstractmethod
     def see(self, key: Any, obj: Object) -> None:
-        """An object was listed, added or modified: pass it on."""
+        """Pass on an object that was listed, added or modified."""
 
     @abstractmethod
     def lose(self, key: Any) -> None:
-        """An object is gone: withdraw what was passed on, if anything."""
+        """Withdraw a deleted object, if it was passed on."""
 
     @abstractmethod
     def compare(self, listed: Mapping[Any, Any], version: int) -> None:
-        """A list of this version is complete: what it does not name is gone."""
+        """Withdraw all objects that the complete list of this version does not contain."""
 
     def list_began(self) -> None:
-        """Remember from here what the list names."""
+        """Begin to collect the keys of a list."""
         self._listed, self._is_listing = {}, True
 
     def listed(self, objects: Sequence[Object]) -> None:
-        """One page of a list."""
+        """Pass on the objects of one page of a list."""
         for obj in objects:
             key = self.key(obj)
             self._listed[key] = None
             self.see(key, obj)
 
     def list_ended(self, resource_version: str) -> None:
-        """What the list did not name is gone."""
+        """Withdraw all objects that the list did not contain."""
         listed, self._listed, self._is_listing = self._listed, {}, False
         self.compare(listed, version_number(resource_version, unreadable=-1))
 
     def seen(self, obj: Object) -> None:
-        """An object was added or modified."""
+        """Pass on an object that was added or modified."""
         self.see(self.key(obj), obj)
 
     def lost(self, what: Identity) -> bool:
-        """An object was deleted. False: too little of it is known, and nothing was done."""
+        """Withdraw a deleted object. Return False if too little of it is known to do so."""
         key = self.key_of(what)
         if key is not None:
             self.lose(key)
         return key is not None
 
     def reached(self, resource_version: str) -> None:
-        """Only the node stream's progress matters."""
+        """Ignore the progress of the stream, which is used only for nodes."""
 
     def live(self, *, live: bool) -> None:
-        """No pod is evicted because of data from before a disconnection."""
+        """Pass on whether the objects are up to date: no pod is evicted because of data from before a disconnection."""
         if live != self.is_live:
             self.is_live = live
             self.feed(events.ViewChanged(self.resource, live))
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """Report it."""
+        """Report an object that cannot be decoded."""
         self.complain(str(what), reason)
 
     def restarted(self, reason: str, detail: str) -> None:
-        """Count why a watch ended; log it unless it simply ran out."""
+        """Count why a watch ended, and log it unless its time was over."""
         self.metrics.watch_restarts.labels(self.resource, reason).inc()
         if reason != "ended":
             log.warning("watch-restarted", resource=self.resource, reason=reason, detail=detail)
 
     def complain(self, name: str, reason: str) -> None:
-        """Count it always, log it once."""
+        """Count a fault of an object, and log it once while it does not change."""
         self.metrics.undecodable.labels(self.resource).inc()
         if self._complaints.is_new(name, reason):
             log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
@@ -133,25 +133,25 @@ class PodHandler(StreamHandler[PodObject]):
         self._decoder = decoder
 
     def key(self, obj: PodObject) -> str:
-        """The UID."""
+        """Return the UID of the pod."""
         return obj.metadata.uid
 
     def key_of(self, what: Identity) -> tuple[str, str] | None:
-        """UID and node, by which the machine knows pods: none that is not bound."""
+        """Return UID and node of a pod, with an empty node if it is not bound; None if one of them is unknown."""
         return None if not what.uid or what.node_name is None else (what.uid, what.node_name)
 
     def see(self, key: str, obj: PodObject) -> None:
-        """A pod, which may terminate."""
+        """Pass on a pod. One that does not run counts as gone."""
         if (pod := self._running(obj)) is not None:
             self.feed(events.PodSeen(pod))
 
     def lose(self, key: tuple[str, str]) -> None:
-        """A pod that was bound."""
+        """Withdraw a pod that was bound, since the machine knows no other."""
         if key[1]:
             self.feed(events.PodGone(*key))
 
     def listed(self, objects: Sequence[PodObject]) -> None:
-        """One page of pods: one event for those that run."""
+        """Pass on the running pods of one page in one event."""
         running = []
         for obj in objects:
             self._listed[obj.metadata.uid] = intern(obj.spec.node_name)
@@ -161,17 +161,17 @@ class PodHandler(StreamHandler[PodObject]):
             self.feed(events.PodsSeen(tuple(running)))
 
     def compare(self, listed: Mapping[str, str], version: int) -> None:
-        """The machine does it: which pods are on which nodes."""
+        """Pass on the nodes of all pods by UID. The machine compares them with its state."""
         self.feed(events.PodsListed(listed, version))
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """The pod is still there, also if a list says so."""
+        """Report the pod. It still exists, so it is not withdrawn at the end of a list that contains it."""
         super().undecodable(what, reason)
         if self._is_listing and what.uid and what.node_name:
             self._listed[what.uid] = what.node_name
 
     def _running(self, obj: PodObject) -> Pod | None:
-        """The pod if it runs; one that does not is gone for the machine, and one that cannot be read is reported."""
+        """Return the pod if it runs. Another one is passed on as gone, and one that cannot be decoded is reported."""
         terminates_at = readable(obj.metadata.deletion_timestamp, moment)
         try:
             pod = self._decoder.pod(obj)
@@ -192,26 +192,26 @@ class NodeHandler(StreamHandler[NodeObject]):
         self._decoder = decoder
 
     def see(self, key: str, obj: NodeObject) -> None:
-        """A node, which may be new."""
+        """Pass on a node with its first ``MAX_TAINTS`` taints."""
         if len(obj.spec.taints) > MAX_TAINTS:
             self.complain(key, f"has more than {MAX_TAINTS} taints, and only the first {MAX_TAINTS} count")
         self.feed(events.NodeSeen(self._decoder.node(obj), listed=self._is_listing))
 
     def lose(self, key: str) -> None:
-        """A node is gone."""
+        """Withdraw a deleted node."""
         self.feed(events.NodeGone(key))
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
-        """The machine does it."""
+        """Pass on the names of all nodes. The machine compares them with its state."""
         self.feed(events.NodesListed(frozenset(listed), version))
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """What is known of the node is out of date: no pod of it is evicted until it can be read again."""
+        """Report the node. Its last known state is out of date, so no pod of it is evicted until it can be decoded."""
         super().undecodable(what, reason)
         if what.name:
-            self._listed[what.name] = None  # a list that says so names it
+            self._listed[what.name] = None  # it still exists if a list contains it
             self.feed(events.NodeUnreadable(what.name))
 
     def reached(self, resource_version: str) -> None:
-        """How fresh our knowledge of nodes is."""
+        """Pass on the version up to which all changes of nodes were delivered."""
         self.feed(events.NodesReached(version_number(resource_version, unreadable=-1)))
