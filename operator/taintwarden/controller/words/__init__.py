@@ -1,1 +1,1 @@
-"""What the machine reports becomes Events, log lines and sentences: each fact has one function."""
+"""Texts of Events, log lines and statuses about what the machine reports: each fact has one function."""

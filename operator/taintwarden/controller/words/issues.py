@@ -1,4 +1,4 @@
-"""What is wrong with users' objects, reported once and by the leader, also what was found before it led."""
+"""Faults in users' objects, each reported once by the leader, even if found before this replica led."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from taintwarden.kube.calls.recorder import NORMAL, WARNING, EventSubject
 
 MAX_WAITING = 1_000
 MAX_FAULTS_CHARACTERS = 1_000
-"""Of the errors of one pod: about the limit of an Event's note. Tenants must not fill the log."""
+"""Maximum characters of the errors of one pod, about the limit of an Event's note. Tenants must not fill the log."""
 EVENTS = {
     "toleration-invalid": ("InvalidToleration", "Evaluate"),
     "pod-value-ignored": ("IgnoredValue", "Evaluate"),
@@ -22,19 +22,19 @@ EVENTS = {
 }
 """Log line of an issue -> reason and action of its Event."""
 COUNTED = ("toleration-invalid", "profile-invalid")
-"""As tolerations that are invalid."""
+"""Log lines of issues that the metric of invalid tolerations counts."""
 CHANGES = {ChangeKind.PAUSED: "PolicyPaused", ChangeKind.RESUMED: "PolicyResumed", ChangeKind.EDITED: "PolicyChanged"}
-"""Reasons of Events."""
+"""Kind of a change -> reason of its Event."""
 
 log = structlog.get_logger()
 
 
 class Issues:
-    """Keeps issues while another replica leads, because that replica reports them.
+    """Reports issues while this replica leads, and keeps them until then, because the leader reports them.
 
     Args:
         notifier: records their Events.
-        max_waiting: how many issues are kept, the newest.
+        max_waiting: maximum number of issues kept. Beyond it, the oldest are dropped.
 
     """
 
@@ -45,7 +45,7 @@ class Issues:
         self._waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = OrderedDict()
 
     def pod(self, issue: PodIssue) -> None:
-        """A pod has values which cannot be used."""
+        """Report a pod with values that cannot be used."""
         subject = EventSubject("Pod", issue.name, issue.uid, issue.namespace)
         for line, faults, effect in (
             ("toleration-invalid", issue.errors, "These tolerations count as absent"),
@@ -57,29 +57,29 @@ class Issues:
                 self._report_or_keep(line, subject, f"{effect}: {errors}", pod=pod, errors=errors)
 
     def policy(self, name: str, uid: str, reason: str) -> None:
-        """A policy cannot be accepted."""
+        """Report a policy that cannot be accepted."""
         self._report_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
 
     def policy_change(self, name: str, uid: str, kind: ChangeKind, note: str) -> None:
-        """A policy was paused, resumed or edited, which is no issue. The leader of that time reports it."""
+        """Report that a policy was paused, resumed or edited. That is no issue, so it is not kept for later."""
         if self._leading:
             log.info("policy-changed", policy=name, kind=kind.value, change=note)
             self._notifier.record(policy_subject(name, uid), NORMAL, CHANGES[kind], "Change", printable(note))
 
     def profile(self, key: str, uid: str, reason: str) -> None:
-        """The profile ``namespace/name`` cannot be accepted."""
+        """Report the profile ``namespace/name``, which cannot be accepted."""
         namespace, _, name = key.partition("/")
         subject = EventSubject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
         self._report_or_keep("profile-invalid", subject, reason, profile=key, reason=reason)
 
     def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
-        """Leadership changed: a replica that gains it reports what it kept."""
+        """Note a change of leadership. A replica that gains it reports the issues that it kept."""
         self._leading = leading
         while leading and self._waiting:
             self._waiting.popitem(last=False)[1]()
 
     def _report_or_keep(self, line: str, subject: EventSubject, note: str, **facts: object) -> None:
-        """Report an issue, or keep it. Of one object the newest of each kind is kept."""
+        """Report an issue, or keep it. The newest issue of each kind and object is kept."""
 
         def report() -> None:
             if line in COUNTED:

@@ -1,4 +1,4 @@
-"""From notices to what people see: each is a row with its log line, its Event, its metric and its sentence."""
+"""Reports of notices: a row for each type of notice has its log line, Event, metric and text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,16 +18,16 @@ from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, Eve
 from taintwarden.telemetry.metrics import Metrics
 
 MAX_PODS_IN_LINE = 100
-"""Of one log line: container runtimes split lines of more than 16 KiB."""
+"""Maximum number of pods in one log line. Container runtimes split lines of more than 16 KiB."""
 
 Note = str | Callable[[], str]
-"""Of an Event. A function makes it when the Event is written: most Events of a wave are dropped before that."""
+"""Text of an Event, or a function called for it when the Event is written: most Events of a wave are dropped before."""
 
 log = structlog.get_logger()
 
 
 class Report(NamedTuple):
-    """The words for a notice: facts of its log line beside its subject, note of its Event, and which of its names."""
+    """Text about a notice: further facts of its log line, note of its Event, and index of its names in the row."""
 
     facts: Mapping[str, object]
     note: Note = ""
@@ -35,7 +35,7 @@ class Report(NamedTuple):
 
 
 class Notifier:
-    """Reports what happened. The only place that does."""
+    """Reports notices as log lines, Events and metrics."""
 
     def __init__(self, recorder: Recorder, metrics: Metrics, gates: Gates) -> None:
         self.metrics = metrics
@@ -43,7 +43,7 @@ class Notifier:
         self._gates = gates
 
     def report(self, notices: Sequence[object]) -> None:
-        """Report notices, for example those of one step of the machine: each has a row."""
+        """Report notices, for example those of one step of the machine. Scheduled evictions are grouped."""
         scheduled: dict[tuple[str, Taint, str, float], list[commands.Scheduled]] = {}
         for notice in notices:
             if isinstance(notice, commands.Scheduled):
@@ -56,15 +56,15 @@ class Notifier:
                 self._scheduled(alike[first : first + MAX_PODS_IN_LINE])
 
     def why(self, verdict: TaintVerdict) -> str:
-        """Why a verdict is what it is."""
+        """Return the reason of a verdict, in one clause."""
         return wording.why(verdict, self._gates)
 
     def late(self, note: str, verdict: TaintVerdict, *values: str) -> Note:
-        """A note of values, reason and policy that is made late: until then it holds no tolerations of pods."""
+        """Return a function that formats a note. It keeps the reason of the verdict as text, and no toleration."""
         return partial(note.format, *values, shortened(self.why(verdict), MAX_NOTE_BYTES), _named(verdict.policy))
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
-        """Pods of a node with the same deadline, by the same taint and policy: one line, since a node has many."""
+        """Report pods with equal node, deadline, taint and policy in one log line, since a node has many pods."""
         node, verdict, due = notices[0].pod.node, notices[0].verdict, rfc3339.at(notices[0].due_at)
         policy, pods = verdict.policy, [str(notice.pod) for notice in notices]
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
@@ -82,7 +82,7 @@ class Notifier:
             self.record(row.about.subject(notice), row.kind, row.reasons[name], row.action, note, policy)
 
     def record(self, subject: EventSubject, kind: str, reason: str, action: str, note: Note, policy: str = "") -> None:
-        """Queue an Event. With a note that is made late, the policy that it is about."""
+        """Queue an Event. ``policy``: the policy that the note is about, if the note is a function."""
         self._recorder.record(Message(subject, kind, reason, action, note, policy))
 
 
@@ -90,14 +90,14 @@ class Notifier:
 
 
 class About(NamedTuple):
-    """What a notice is about: the subject of its Event, and what its log line begins with."""
+    """The object that a notice is about: the subject of its Event, and the first facts of its log line."""
 
     subject: Callable[[Any], EventSubject]
     facts: Callable[[Any], dict[str, str]]
 
 
 class NoticeRow(NamedTuple):
-    """How a notice is reported: its log line, and the type, reason and action of its Event, if it has one."""
+    """Report of a type of notice: its log line, and the type, reason and action of its Event, if it has one."""
 
     about: About
     level: str
@@ -106,17 +106,17 @@ class NoticeRow(NamedTuple):
     reasons: Sequence[str]
     action: str
     say: Callable[[Notifier, Any], Report]
-    """Counts the notice, and finds the words."""
+    """Counts the notice, and returns its text."""
 
 
 ROWS: dict[type, NoticeRow] = {}
-"""By the type of the notice."""
+"""Type of a notice -> its row."""
 
 
 def row(
     notice: type, about: About, level: str, lines: str, kind: str = "", reasons: str = "", action: str = ""
 ) -> Callable[[Callable[[Notifier, Any], Report]], None]:
-    """Add a row. Where it has several names, they are separated by spaces."""
+    """Add a row. Several log lines or reasons are separated by spaces."""
 
     def add(say: Callable[[Notifier, Any], Report]) -> None:
         ROWS[notice] = NoticeRow(about, level, lines.split(), kind, reasons.split(), action, say)
@@ -152,7 +152,7 @@ def _cancelled(to: Notifier, n: commands.Cancelled) -> Report:
     policy, taint = n.verdict.policy, n.verdict.taint
     if policy.mode is Mode.PAUSED:
         return Report({}, f"Stays on {n.pod.node}: policy {policy.name} is paused, so taint {taint} evicts no pod")
-    # With the deadline, so that each cancellation is an Event of its own: a flapping taint is seen by their number.
+    # The deadline makes each cancellation an Event of its own, so that their number shows a flapping taint.
     due_at = n.verdict.due_at(n.pod.bound_at)
     deadline = "" if due_at is None else f", its deadline was {rfc3339.at(due_at)}"
     return Report({}, f"Stays on {n.pod.node}: taint {taint} no longer evicts it{deadline}")
@@ -242,7 +242,7 @@ def _ends_with_node(_: Notifier, n: commands.EndsWithNode) -> Report:
 @row(commands.GuardTripped, POLICY, "warning", "guard-tripped", WARNING, "GuardTripped", "Guard")
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Report:
     policy, guard, cause = n.policy, n.guard, n.guard.record.cause
-    text = wording.tripped(policy, guard, "one namespace" if guard.scope else "")  # its name is not public
+    text = wording.tripped(policy, guard, "one namespace" if guard.scope else "")  # not its name: see _public
     advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
     note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(cause)}. {advice}"
     counts = {"due": guard.due, "evicted": guard.evicted, "allowance": guard.allowance}
@@ -276,25 +276,25 @@ def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Report:
 
 
 def _public(cause: str) -> str:
-    """A cause without the name of an object in a namespace: many may read the Events of the namespace default.
+    """Return a cause without the name of an object or namespace: many clients may read Events of namespace default.
 
-    The status of the policy has the whole cause, and the log also some of the pods.
+    The status of the policy has the whole cause, and the log also names some of the pods.
     """
     return "a TolerationProfile was changed" if cause.startswith(PROFILE_KIND) else cause
 
 
 def _named(policy: Policy) -> str:
-    """The policy, and its mode where that means that nothing is evicted."""
+    """Return the name of a policy, with its mode if nothing is evicted in that mode."""
     return f"policy {policy.name}" + ("" if policy.mode is Mode.ENFORCE else f": {policy.mode}")
 
 
 def _mode(policy: Policy) -> str:
-    """What a note on a policy or node begins with where nothing is evicted in its mode."""
+    """Return the beginning of a note on a policy or node; empty unless nothing is evicted in the mode of the policy."""
     if policy.mode is Mode.PAUSED:
         return f"Policy {policy.name} is paused: "
     return "" if policy.mode is Mode.ENFORCE else "Dry run: "
 
 
 def policy_subject(policy: str, uid: str) -> EventSubject:
-    """Of Events about a policy."""
+    """Return the subject of Events about a policy."""
     return EventSubject("TaintEvictionPolicy", policy, uid, api_version="taintwarden.io/v1alpha1")

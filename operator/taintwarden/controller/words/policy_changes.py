@@ -1,4 +1,4 @@
-"""What a change of a stored policy changed: who paused it, which fields an edit changed. ``history`` shows it later."""
+"""Changes of stored policies: pauses with their author, and edited fields. The command ``history`` shows them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -9,15 +9,15 @@ from typing import Any
 from taintwarden.api.types import GROUP
 
 PAUSED_BY_ANNOTATION = f"{GROUP}/paused-by"
-"""Who paused the policy, when and why, as text."""
+"""Annotation with the user who paused the policy, the time and the reason, as text."""
 MAX_FIELDS = 8
-"""So many fields are named."""
+"""Maximum number of edited fields named."""
 MAX_VALUE = 80
-"""So many characters of a value are shown."""
+"""Maximum number of characters shown of a value."""
 
 
 class ChangeKind(StrEnum):
-    """What was done to a policy."""
+    """A kind of change to a policy."""
 
     PAUSED = "paused"
     RESUMED = "resumed"
@@ -28,7 +28,7 @@ class PolicyChanges:
     """Compares each version of a policy with the one before.
 
     Args:
-        report: receives name, UID, kind and, in one line, what changed of policies that were known before.
+        report: receives name, UID, kind and a note of one line for each change of a policy that was known before.
 
     """
 
@@ -37,7 +37,7 @@ class PolicyChanges:
         self._specs: dict[str, dict[str, Any]] = {}
 
     def seen(self, obj: Mapping[str, Any]) -> None:
-        """A policy is new, or its spec is another one, valid or not."""
+        """Compare a policy that is new or has a new spec, valid or not, with its version before."""
         meta = obj["metadata"]
         before = self._specs.get(meta["name"])
         spec = obj.get("spec")
@@ -47,7 +47,7 @@ class PolicyChanges:
                 self._report(meta["name"], meta.get("uid", ""), kind, note)
 
     def gone(self, name: str) -> None:
-        """It was deleted."""
+        """Forget a deleted policy."""
         self._specs.pop(name, None)
 
 
@@ -67,7 +67,7 @@ def _differences(
 
 
 def _fields(path: str, before: Any, now: Any) -> Iterator[str]:
-    """Each field that differs, with both values; of a list, each item that differs."""
+    """Yield a text for each field that differs, with both values; in a list, for each item that differs."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in sorted(before.keys() | now.keys()):
             yield from _fields(f"{path}.{name}", before.get(name), now.get(name))

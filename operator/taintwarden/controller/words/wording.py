@@ -19,16 +19,16 @@ MISSED = {
     NOT_EVICTED: "It was not evicted in time and ends with its node",
     "grace-cut": "It had less time to stop than its terminationGracePeriodSeconds",
 }
-"""Reason of a missed deadline -> what happened."""
+"""Reason of a missed deadline -> sentence about the pod."""
 HAS_TRIPPED = "it has tripped"
-"""Why a guard holds pods. Those that it holds still may be few."""
+"""Reason why a guard holds pods, even if fewer pods are left than it allows."""
 PUBLISHER = "taintwarden-publisher"
-"""The name under which the publisher writes taints."""
+"""Field manager of the taints that the publisher writes."""
 DAY_SECONDS = 86_400
 
 
 def relative(at: float, now: float) -> str:
-    """How far ``at`` is from ``now``, in the two largest units: ``in 4m30s``, ``2d3h ago``."""
+    """Return the time from ``now`` to ``at`` in its two largest units: ``in 4m30s``, ``2d3h ago`` or ``now``."""
     distance = duration(abs(at - now))
     if distance == "0s":
         return "now"
@@ -36,12 +36,12 @@ def relative(at: float, now: float) -> str:
 
 
 def ago(at: float, now: float) -> str:
-    """How long ago something happened: ``2d3h ago``, ``0s ago``, which it also is if the clock of ``at`` is ahead."""
+    """Return the time since ``at`` in its two largest units: ``2d3h ago``; ``0s ago`` if its clock is ahead."""
     return f"{duration(max(now - at, 0.0))} ago"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them, in the two largest units."""
+    """Return a duration in its two largest units, such as ``4m30s``."""
     rest = round(seconds)
     parts: list[str] = []
     for unit, size in (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
@@ -54,28 +54,28 @@ def duration(seconds: float) -> str:
 
 
 def pods(number: int) -> str:
-    """So many pods."""
+    """Return a number of pods, such as ``1 pod`` or ``3 pods``."""
     return several(number, "pod")
 
 
 def several(number: int, what: str) -> str:
-    """So many of something."""
+    """Return a number with its noun, which gets an ``s`` unless the number is 1."""
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
 def in_spite_of(budgets: Sequence[str]) -> str:
-    """What says of deleted pods that these PodDisruptionBudgets did not allow it."""
+    """Return the phrase for a deletion that these PodDisruptionBudgets did not allow."""
     return f"in spite of PodDisruptionBudget{'s' * (len(budgets) > 1)} {', '.join(budgets)}"
 
 
 def leaving(number: int, stuck: Sequence[StuckPod]) -> str:
-    """How many pods terminate, and which of them should have ended."""
+    """Return the number of pods that terminate, and which of them should have ended."""
     terminate = f"{pods(number)} {'terminates' if number == 1 else 'terminate'}"
     return "; ".join(filter(None, (terminate, not_ended(stuck))))
 
 
 def not_ended(stuck: Sequence[StuckPod]) -> str:
-    """Which pod should have ended, and what keeps pods from that; empty: none."""
+    """Return which pod should have ended, and what may keep it; empty if there is none."""
     if not stuck:
         return ""
     least = "at least " * (len(stuck) == MAX_STUCK)  # the status lists no more
@@ -84,7 +84,7 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
 
 
 def what_keeps(finalizers: Sequence[str] | None = None, *, is_finished: bool = False) -> str:
-    """What keeps a pod that should have ended. ``finalizers``: those that it has, if that is known."""
+    """Return what may keep a pod that should have ended. ``finalizers``: those of the pod; None if unknown."""
     named = ["a finalizer"] if finalizers is None else [f"finalizer {one}" for one in finalizers]
     if is_finished:
         return f"{' or '.join(named) or 'a volume'} keeps it"
@@ -92,14 +92,14 @@ def what_keeps(finalizers: Sequence[str] | None = None, *, is_finished: bool = F
 
 
 def held(one: LimitStatus, detail: str = "") -> str:
-    """Which limit delays how many pods, since when, why, and when the next may be evicted, if that is known."""
+    """Return the limit, the number of pods that it delays, since when, why, and the end of the delay if it is known."""
     why = detail or HAS_TRIPPED if one.limit == refusal.GUARD else why_held(one.limit, detail)
     text = f"{one.limit} delays {one.pods} since {one.since}: {why}"
     return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"
 
 
 def next_one(limit: str, when: str) -> str:
-    """The end of a wait for a limit, or after a failed call. Pods that stop or are replaced end some waits earlier."""
+    """Return the end of a wait for a limit or after a failed call. Pods that stop or are replaced may end it early."""
     if limit in (refusal.FAILING, refusal.CALLS):
         return f"the next call is made {when}"
     is_bound = limit in (refusal.NODE, refusal.WORKLOAD, refusal.BUDGET)
@@ -107,7 +107,7 @@ def next_one(limit: str, when: str) -> str:
 
 
 def waiting(limit: str, policy: str, detail: str) -> str:
-    """What due pods wait for, in one clause."""
+    """Return the reason why due pods wait, in one clause."""
     why = why_held(limit, detail)
     if limit == refusal.GUARD:
         return why.replace("the guard", f"the guard of policy {policy}", 1)
@@ -115,10 +115,10 @@ def waiting(limit: str, policy: str, detail: str) -> str:
 
 
 def why_held(limit: str, detail: str) -> str:
-    """Why a limit delays pods. ``detail``: what it says of one of them.
+    """Return why a limit delays pods. ``detail``: its message about one of them.
 
-    A guard without a detail has tripped. What a budget says names it, and needs no other words; so does an armed guard,
-    and a server that fails.
+    A guard without a detail has tripped. The details of budgets, places, failed calls and armed guards need no further
+    words.
     """
     if (limit in (refusal.BUDGET, refusal.CALLS, refusal.PLACE) and detail) or detail.startswith("the guard "):
         return detail
@@ -129,61 +129,61 @@ def why_held(limit: str, detail: str) -> str:
 
 
 def blind(streams: Iterable[str]) -> str:
-    """An operator that is cut off from some streams evicts nothing, and does not know which pods have to leave."""
+    """Return that nothing is evicted, because the operator is cut off from these streams."""
     return f"nothing is evicted: {no_changes(streams)}, so it cannot know which pods have to leave"
 
 
 def no_changes(streams: Iterable[str]) -> str:
-    """The operator is cut off from these streams."""
+    """Return that the operator is cut off from these streams."""
     return f"the operator receives no changes of {', '.join(streams)}"
 
 
 def devices_unserved(missing: Iterable[str]) -> str:
-    """The API server does not have these resources."""
+    """Return that the API server does not serve these resources, and which Kubernetes version does."""
     text = " and ".join(sorted(missing))
     return f"the API server does not serve {text} of resource.k8s.io/v1, which it does from Kubernetes 1.34"
 
 
 def devices_unknown(why: str) -> str:
-    """Without knowledge of devices none of their taints evicts."""
+    """Return that no taint of a device evicts a pod, and why devices are unknown."""
     return f"no taint of a device evicts a pod: {why}"
 
 
 def not_replaced(why: str) -> str:
-    """The effect of a refused request for a replacement, and the reason."""
+    """Return the effect of a refused request for a replacement, and the reason."""
     return f"pods get no replacement first: {why}"
 
 
 def would_be_due(due: int, later: int) -> str:
-    """What would follow without a pause: so many pods whose deadline has passed, and so many with one ahead."""
+    """Return the effect of a pause: the numbers of pods that would be due now, and later, without it."""
     return f"paused, {pods(due)} would be due" + (f", {later} more later" if later else "")
 
 
 def paused(due: int, later: int, first: str | None) -> str:
-    """The same in a message that is read later: while no deadline has passed, it counts no pods as due."""
+    """Return the effect of a pause for a later reader. The first deadline is named until it has passed."""
     if due or first is None:
         return would_be_due(due, later)
     return f"paused, {pods(later)} would have to leave, the first at {first}"
 
 
 def zone_health(nodes: int, unhealthy: int, state: str) -> str:
-    """The health of a zone."""
+    """Return the state of a zone, and the number of its unhealthy nodes."""
     text = f"{state}, {unhealthy} of {several(nodes, 'node')} {'is' if unhealthy == 1 else 'are'} unhealthy"
     few = state == ZoneState.NORMAL and 0 < nodes == unhealthy
     return text + (" (too few nodes for another state)" if few else "")
 
 
 def due(text: str, seconds_left: float) -> str:
-    """A deadline as people read it: ``at 22:58:31Z, in 36s``, or ``overdue since 22:58:31Z (36s)``."""
+    """Return a deadline with the time left: ``at 22:58:31Z, in 36s``, or ``overdue since 22:58:31Z (36s)``."""
     if seconds_left < 0:
         return f"overdue since {text} ({duration(-seconds_left)})"
     return f"at {text}, {relative(seconds_left, 0)}"
 
 
 def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
-    """What a tripped guard holds, what it counts now, and which nodes still make pods leave.
+    """Return the effect of a tripped guard, its current counts, and the nodes that still make pods leave.
 
-    ``scope``: what it holds only, a namespace; empty: all pods.
+    ``scope``: text that names the namespace which it holds; empty if it holds all pods.
     """
     holds, window = guard.halts and policy.mode is not Mode.DRY_RUN, duration(guard.window_seconds)
     effect = f"it holds {scope} only" if scope else "no pod is evicted"
@@ -202,13 +202,13 @@ def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
 
 
 def written_by(manager: str, operation: str, at: str, key: str) -> str:
-    """Who wrote the taints of a node last; of our publisher, what to correct."""
+    """Return the client that last wrote the taints of a node. For the publisher, also name the object to correct."""
     text = f"last written by {manager or 'an unnamed client'} ({operation}, {at})"
     return f"{text}: correct the TaintPublisher with key {key}" if manager == PUBLISHER else text
 
 
 def paced(guard: GuardReport) -> str:
-    """Say how a tripped guard with ``action: Pace`` lets evictions continue; empty: it does not."""
+    """Return how a tripped guard with ``action: Pace`` lets evictions continue; empty if it does not."""
     if guard.pace is None:
         return ""
     pods, ends_at = guard.pace
@@ -221,7 +221,7 @@ def paced(guard: GuardReport) -> str:
 
 
 def still_bad(bad: BadNodes) -> str:
-    """Which nodes make pods leave, as a sentence behind another; some of them are named."""
+    """Return a sentence, to follow another, that names some of the nodes that make pods leave; empty without any."""
     if not bad.named:
         return ""
     named = ", ".join(
@@ -233,25 +233,25 @@ def still_bad(bad: BadNodes) -> str:
 
 
 def _short(taint: Taint) -> str:
-    """A taint without its effect."""
+    """Return a taint without its effect."""
     return f"{taint.key}={taint.value}" if taint.value else taint.key
 
 
 def without_advice(message: str, policy: str) -> str:
-    """What a tripped guard counts and which nodes are bad: its condition without the advice."""
+    """Return the message of the condition GuardTripped without its advice: the effect, counts and bad nodes."""
     for paused in (False, True):
         message = message.removesuffix(guard_advice(policy, paused=paused))
     return message.strip().removesuffix(".")
 
 
 def pruned(fields: Sequence[str]) -> str:
-    """What a guard forgets in a restart, since the API server has an older definition; empty: nothing."""
+    """Return the guard's fields that an older CustomResourceDefinition drops; empty if none. A restart loses them."""
     named = " and ".join(f"status.guard.{field}" for field in fields)
     return f"The installed CustomResourceDefinition drops {named}: kubectl apply -f crds/" if fields else ""
 
 
 def guard_advice(policy: str, *, paused: bool = False) -> str:
-    """What to do about a tripped guard, the cautious first; of a paused policy, before it is resumed."""
+    """Return the advice about a tripped guard, the cautious step first. ``paused``: True if the policy is paused."""
     check = f"check with taintwarden plan --enforce {policy} what would be evicted"
     if paused:
         return f"Correct the cause, and {check}, before you resume it (taintwarden resume {policy})"
@@ -262,7 +262,7 @@ def guard_advice(policy: str, *, paused: bool = False) -> str:
 
 
 def all_nodes_unhealthy(policy: Policy, waiting: int, nodes: int) -> str:
-    """Why nothing is evicted while all nodes are unhealthy, and what to do about it."""
+    """Return why nothing is evicted while all nodes are unhealthy, and what to do about it."""
     wait = f"{pods(waiting)} {'waits' if waiting == 1 else 'wait'}"
     advice = "Check the monitoring, and check with taintwarden plan what would be evicted"
     if policy.limits.guard.is_limit:
@@ -273,7 +273,7 @@ def all_nodes_unhealthy(policy: Policy, waiting: int, nodes: int) -> str:
 
 
 def comes_back(pod: Pod) -> str:
-    """What to do about a workload that comes back to a node that it has to leave."""
+    """Return the advice about a workload that comes back to a node that it has to leave."""
     owner = pod.shared.owner
     if owner is not None and owner.kind == "DaemonSet":
         return "A DaemonSet has no other node: see exclude.daemonSets, or keep it off by its node affinity"
@@ -285,12 +285,12 @@ def comes_back(pod: Pod) -> str:
 
 
 def invalid_value(verdict: TaintVerdict) -> str:
-    """Why a taint's value cannot be compared."""
+    """Return why a taint's value cannot be compared."""
     return invalid_taint(verdict.taint, verdict.policy, verdict.tolerations.relevant_to(verdict.taint.key))
 
 
 def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
-    """What a value that cannot be compared means for pods. ``held``: it evicts none, or its last valid one decides."""
+    """Return the effect of an invalid value on pods. ``held``: True if it evicts none or its last valid one decides."""
     if not held:
         fate = "are" if verdict.policy.mode is Mode.ENFORCE else "would be"
         return f"pods with a comparison toleration {fate} evicted (onInvalidValue: Evict)"
@@ -300,7 +300,7 @@ def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
 
 
 def not_comparable(one: InvalidTaint, mode: str, on_invalid_value: str) -> str:
-    """A taint whose value cannot be compared, and what that means for pods. Without one there, for those that come."""
+    """Return that a taint cannot be compared, and the effect on its pods, or on later pods if it concerns none now."""
     who, is_one = pods(one.pods) if one.pods else "pods that compare it", one.pods == 1
     effect = f"{who} {'is' if is_one else 'are'} judged by its last valid value, or {'stays' if is_one else 'stay'}"
     if on_invalid_value == OnInvalidValue.EVICT:
@@ -310,7 +310,7 @@ def not_comparable(one: InvalidTaint, mode: str, on_invalid_value: str) -> str:
 
 
 def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:
-    """The same for a taint: as what the policy says, and as what the tolerations compare.
+    """Return why the value of a taint is invalid for the type in the policy, or for the operators of the tolerations.
 
     Empty if it can be compared.
     """
@@ -320,13 +320,13 @@ def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Tol
     families = [one for one in asked if wanted in (None, one.value_type)]
     if wanted is not None:
         families.insert(0, TYPED[wanted])
-    # Without either, a version.
+    # Without a type and a comparison, the value is read as a semantic version.
     return next((fault for one in families or [SEMVER] if (fault := one.explain(taint.value))), "")
 
 
-@lru_cache(maxsize=256)  # of the pods of some nodes; a verdict holds all tolerations of a pod
+@lru_cache(maxsize=256)  # enough for the pods of some nodes; each verdict holds all tolerations of a pod
 def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
-    """Why a verdict is what it is, in one clause."""
+    """Return the reason of a verdict, in one clause."""
     taint = verdict.taint
     judged = f", judged by its last valid value {verdict.judged_value}," if verdict.judged_value is not None else ""
     match verdict.kind:
@@ -342,7 +342,7 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
         case Kind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
             reasons = why_not(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
-            # Without its seconds, which are shown as the grace: "for 30s does not hold" would mean that it then holds.
+            # Omit its seconds, shown as the grace: "for 30s does not hold" would mean that it holds after them.
             text = "; ".join(
                 f"{replace(toleration, toleration_seconds=None)} {answer}" for toleration, answer in reasons
             )
@@ -356,5 +356,5 @@ def _protected(verdict: TaintVerdict) -> str:
 
 
 def no_value(source: str, key: str, nodes: int) -> str:
-    """That no node has what a policy derives a taint from. ``nodes``: how many the policy selects."""
+    """Return that no node has the source of a derived taint. ``nodes``: number of nodes that the policy selects."""
     return f"none of {several(nodes, 'node')} has {source}, so none has the taint {key} and no pod is evicted by it"
