@@ -1,1 +1,1 @@
-"""What the machine reports becomes the status of policies and gauges."""
+"""Status of policies and profiles, and gauges, written from the reports of the machine."""

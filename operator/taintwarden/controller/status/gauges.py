@@ -1,4 +1,4 @@
-"""The metrics that show a state. Every round of reports sets all of them, so no series of a deleted object remains."""
+"""Gauges that show a state. Every round of reports sets all of them, so no series of a deleted object remains."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class Gauges:
-    """Sets the gauges of ``metrics`` to what ``view`` and its reports say."""
+    """Sets the gauges of ``metrics`` from ``view`` and its reports."""
 
     def __init__(self, metrics: Metrics, view: View) -> None:
         self._metrics = metrics
@@ -27,8 +27,8 @@ class Gauges:
     ) -> None:
         """Set the gauges from one round of reports.
 
-        ``refused``: whether the newest version of each stored policy is refused, and ``refused_profiles`` of each
-        profile.
+        ``refused``: name of each stored policy, with True if its newest version is refused. ``refused_profiles``: True
+        for each stored profile whose newest version is refused, False for the others.
         """
         view, metrics = self._view, self._metrics
         metrics.nodes.set(len(view.nodes))
@@ -44,7 +44,7 @@ class Gauges:
         metrics.profiles.labels("false").set(counts[True])
 
     def _begin(self, policy: str) -> None:
-        """Have the counters of a policy from 0 on: a rate over a series that begins with 1 misses that one."""
+        """Create the counters of a policy at 0: a rate over a series that begins with 1 misses that event."""
         self._begun.add(policy)
         metrics = self._metrics
         for outcome in ("evicted", *(one for one in Outcome if one is not Outcome.ACCEPTED), "dry-run"):

@@ -1,4 +1,4 @@
-"""The statuses of the objects of one kind: each written when it changes, with conditions that keep their times."""
+"""Statuses of the objects of one kind, each written when it changes. Conditions keep their transition times."""
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ log = structlog.get_logger()
 
 
 class StatusPatcher:
-    """Keeps what was written, so that only changes are written.
+    """Writes statuses, and remembers them, so that only changes are written.
 
     Args:
-        kind: what the objects are called in logs.
-        write: merges what it is given into the status of the object of this key; raises KubeError.
+        kind: name of the kind in log lines.
+        write: merges fields into the status of the object with this key; raises KubeError.
         observed: the stored objects by key.
-        clock: for transition times.
-        report_seconds: how often a status is written that has not changed, so that readers see who still reports.
+        clock: gives transition times.
+        report_seconds: seconds until an unchanged status is written again, so that readers see that it is current.
 
     """
 
@@ -45,7 +45,7 @@ class StatusPatcher:
         self._clock = clock
         self._report_seconds = report_seconds
         self._written: dict[str, tuple[dict[str, Any], float]] = {}
-        """What was written, and when. The one that was written longest ago comes first."""
+        """Key -> status that was last written, and its monotonic time. The oldest comes first."""
         self._since: dict[str, dict[str, tuple[str, str]]] = {}
 
     def prune(self) -> None:
@@ -55,15 +55,15 @@ class StatusPatcher:
                 del known[key]
 
     def clear(self) -> None:
-        """Another replica writes now, and its conditions have times of their own."""
+        """Forget all statuses, because another replica writes now, with its own transition times."""
         self._written.clear()
         self._since.clear()
 
     def oldest_first(self) -> list[str]:
-        """The keys of all stored objects: those never written first, then the oldest ones."""
+        """Return the keys of all stored objects: those never written first, then those written longest ago."""
         return [key for key in self._observed if key not in self._written] + list(self._written)
 
-    async def tell(
+    async def write_status(
         self,
         key: str,
         reported: Status,
@@ -73,7 +73,7 @@ class StatusPatcher:
     ) -> bool:
         """Write ``reported`` with the conditions in ``rows``, and with fields that are not compared (``more``).
 
-        Returns whether it was time to: it had changed, or was not reported for ``report_seconds``.
+        Return True if a write was due: the status had changed, or was not written for ``report_seconds``.
         """
         status = msgspec.to_builtins(reported) | {
             "observedGeneration": observed.generation,
@@ -88,7 +88,7 @@ class StatusPatcher:
         except Fenced:  # another replica may write by now
             pass
         except KubeError as error:
-            # If it was deleted meanwhile, its watch reports that.
+            # The watch reports it if the object was deleted meanwhile.
             if not (isinstance(error, ApiError) and error.is_not_found):
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:

@@ -1,4 +1,4 @@
-"""What policies and profiles say of themselves, written: ``status`` and the gauges, at most every few seconds."""
+"""Writer of the status of policies and profiles, and of the gauges, at most every few seconds."""
 
 import asyncio
 import contextlib
@@ -30,25 +30,25 @@ from taintwarden.telemetry.metrics import Metrics
 
 REFRESH_SECONDS = 3.0
 PAUSE = 4.0
-"""How many times as long as a part of a report took, in CPU time, evictions have until the next part."""
+"""Pause after each part of a report, for evictions, as a multiple of the CPU time of the part."""
 REST = 60.0
-"""How many times as long as a report took, in CPU time, the next one waits (0.2 to 0.4 s for 100,000 claims)."""
+"""Minimum time between reports, as a multiple of the CPU time of one, which is 0.2 to 0.4 s for 100,000 claims."""
 REPORT_SECONDS = 20.0
-"""How often the status of a policy is written at least. Readers take a minute without one for a dead operator."""
+"""Maximum seconds between two writes of a policy's status. After a minute without one, the operator counts as dead."""
 PROFILES_PER_TURN = 50
-"""Profiles may be many, and pods come and go: their numbers must not keep the API server busy."""
+"""Maximum statuses of profiles written in one round. The numbers of their pods change often, as pods come and go."""
 PROFILES_AT_ONCE = 200
-"""So many are compared with what was written in one step of the event loop."""
+"""Maximum statuses of profiles compared in one step of the event loop."""
 
 
 T = TypeVar("T")
 
 
 class _Round(msgspec.Struct, frozen=True):
-    """The reports of all policies by name, as of a time, and after how many seconds the next ones are made.
+    """The reports of all policies by name, as of the time ``at``. The next round begins after ``lasts_seconds``.
 
-    ``changes``: how many the loop had seen. ``holds_until``: the monotonic time until which the reports hold if it sees
-    no other.
+    ``changes``: ``Loop.changes`` when they were made. ``holds_until``: monotonic time until which the reports hold if
+    that number stays.
     """
 
     reports: Mapping[str, PolicyReport]
@@ -59,20 +59,20 @@ class _Round(msgspec.Struct, frozen=True):
 
 
 class StatusWriter:
-    """Writes what changed.
+    """Writes the statuses that have changed, and sets the gauges.
 
     Args:
         client: the session to use.
         view: the state to report.
-        metrics: gauges to set.
-        clock: for transition times.
+        metrics: contains the gauges to set.
+        clock: gives transition times.
         observed: the stored policies by name, kept by the handlers.
         profiles: the stored profiles by ``namespace/name``, kept by the handlers.
-        may_write: whether this replica leads.
-        loop: counts changes, and has the machine that knows when it changes without an event.
-        dry_run: no policy may enforce.
-        refresh_seconds: between two reports at least.
-        cpu: seconds of CPU time of this thread; replaced in tests.
+        may_write: returns True if this replica leads.
+        loop: counts changes, and has the machine, which knows when its state changes without an event.
+        dry_run: True if no policy may enforce.
+        refresh_seconds: minimum seconds between two reports.
+        cpu: reads the CPU time of this thread in seconds; replaced in tests.
 
     """
 
@@ -119,7 +119,7 @@ class StatusWriter:
                 status_patcher.prune()
             if self._may_write() and self._view.is_synced:
                 for name, observed in list(self._observed.items()):
-                    if self._clock().monotonic - latest.at.monotonic >= latest.lasts_seconds:  # the writes take long
+                    if self._clock().monotonic - latest.at.monotonic >= latest.lasts_seconds:  # the writes took long
                         latest = await self._report(latest)
                     await self._write(name, observed, latest)
                 await self._write_profiles()
@@ -132,7 +132,7 @@ class StatusWriter:
             self._wanted.clear()
 
     async def _report(self, latest: _Round | None) -> _Round:
-        """Report every policy, and set the gauges."""
+        """Set the gauges from the latest reports. Make new reports first if these do not hold any more."""
         at = self._clock()
         if latest is None or self._loop.changes != latest.changes or at.monotonic >= latest.holds_until:
             latest = await self._count_claims(at)
@@ -142,7 +142,7 @@ class StatusWriter:
         return msgspec.structs.replace(latest, at=at)
 
     async def _count_claims(self, at: Instant) -> _Round:
-        """Count all claims. Evictions do not wait until they are counted."""
+        """Report every policy, which counts all claims. Evictions continue meanwhile."""
         changes, wake_after = self._loop.changes, self._loop.machine.wake_after(at)
         reports, cost = await self._made(self._view.report_in_slices(at))
         lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
@@ -150,7 +150,7 @@ class StatusWriter:
         return _Round({report.policy.name: report for report in reports}, at, lasts_seconds, changes, holds_until)
 
     async def _made(self, slices: Generator[None, None, T]) -> tuple[T, float]:
-        """What is made in slices, and the CPU time that it took."""
+        """Return the result of a generator that works in slices, and the CPU time of all slices in seconds."""
         cost = took = 0.0
         while True:
             await asyncio.sleep(PAUSE * took)
@@ -164,7 +164,7 @@ class StatusWriter:
             cost += took
 
     def refresh(self) -> None:
-        """Write soon, without waiting for the next turn."""
+        """Begin the next round without a pause."""
         self._wanted.set()
 
     async def _write(self, name: str, observed: ObservedObject, latest: _Round) -> None:
@@ -175,7 +175,7 @@ class StatusWriter:
         if entry is not None:  # no other writer removes a guard, or places, that no longer exist
             of_view = {"guard": self._view.guard(name), "places": self._view.places(name)}
             more |= {field: None for field, found in of_view.items() if found is None}
-        await self._of_policies.tell(name, reported, observed, rows, more)
+        await self._of_policies.write_status(name, reported, observed, rows, more)
 
     async def _write_profiles(self) -> None:
         matched, _ = await self._made(self._view.matched_pods())
@@ -186,15 +186,15 @@ class StatusWriter:
             observed = self._profiles.get(key)
             if written >= PROFILES_PER_TURN:
                 break
-            if observed is None:  # deleted while others were written
+            if observed is None:  # the profile was deleted while others were written
                 continue
             reported = ProfileStatus(matched_pods=matched.get(key, 0))
             rows = of_profile(observed.problem, in_force=key in matched)
-            written += await self._of_profiles.tell(key, reported, observed, rows)
+            written += await self._of_profiles.write_status(key, reported, observed, rows)
 
 
 def holds_seconds(reports: Sequence[PolicyReport], now: float, wake_after: float | None) -> float:
-    """Seconds for which reports hold without a change. Pods that leave or bounce, and a tripped guard, need none."""
+    """Return seconds for which reports hold without an event; 0 while pods leave or bounce or a guard is tripped."""
     if any(one.status.leaving or one.bouncing or (one.guard and one.guard.record.tripped_at) for one in reports):
         return 0.0
     deadlines = [moment(one.status.next_deadline) - now for one in reports if one.status.next_deadline]
@@ -202,6 +202,6 @@ def holds_seconds(reports: Sequence[PolicyReport], now: float, wake_after: float
 
 
 def in_turns(keys: Iterable[str]) -> list[str]:
-    """One of each namespace, then the next of each: those of a namespace that has thousands delay no other's."""
+    """Order keys so that namespaces take turns. A namespace with thousands of keys delays no other."""
     turns: defaultdict[str, Iterator[int]] = defaultdict(count)
     return sorted(keys, key=lambda key: next(turns[key.partition("/")[0]]))

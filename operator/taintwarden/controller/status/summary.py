@@ -1,4 +1,4 @@
-"""The conditions of policies and profiles, which answer "why is nothing happening?"."""
+"""Conditions in the status of policies and profiles, which explain why pods are not evicted."""
 
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
@@ -14,9 +14,9 @@ ConditionRow = tuple[str, str, str, str]
 def conditions(
     entry: PolicyReport | None, problem: str, generation: int = 1, *, dry_run: bool = False
 ) -> list[ConditionRow]:
-    """What holds of a policy. ``problem``: why its newest version, ``generation``, is not accepted, if so.
+    """Return the conditions of a policy. ``problem``: why its newest version, ``generation``, is refused; empty if not.
 
-    ``dry_run``: the operator lets no policy enforce.
+    ``dry_run``: True if no policy may enforce.
     """
     is_newest = entry is not None and entry.policy.generation == generation
     rows = [_accepted(problem), *_ready(problem, in_force=is_newest)]
@@ -35,7 +35,7 @@ def conditions(
 
 
 def of_profile(problem: str, *, in_force: bool) -> list[ConditionRow]:
-    """What holds of a profile. ``problem`` is as above; ``in_force``: a version of it counts."""
+    """Return the conditions of a profile. ``problem``: why it is refused. ``in_force``: True if a version counts."""
     still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
     return [_accepted(f"{problem}; {still}" if problem else ""), *_ready(problem, in_force=in_force)]
 
@@ -45,9 +45,9 @@ def _accepted(problem: str) -> ConditionRow:
 
 
 def _ready(problem: str, *, in_force: bool) -> list[ConditionRow]:
-    """Whether the newest version is in force, for tools that wait for any kind of object, as kstatus defines it.
+    """Return the condition Ready, which is True if the newest version is in force. Generic tools (kstatus) wait for it.
 
-    Stalled is there only while it is True.
+    Stalled is present only while it is True.
     """
     if problem:
         return [("Ready", "False", "Invalid", problem), ("Stalled", "True", "Invalid", problem)]
@@ -57,7 +57,7 @@ def _ready(problem: str, *, in_force: bool) -> list[ConditionRow]:
 
 
 def _sources(entry: PolicyReport) -> list[ConditionRow]:
-    """Whether what the policy reads from nodes is there; nothing for one that reads only taints."""
+    """Return the condition SourcesFound: True if each source of a derived taint is on a node; none without sources."""
     if not entry.sources:
         return []
     if missing := [one for one in entry.sources if not one.nodes]:
@@ -68,7 +68,7 @@ def _sources(entry: PolicyReport) -> list[ConditionRow]:
 
 
 def _devices(entry: PolicyReport) -> list[ConditionRow]:
-    """Whether devices are known; nothing for a policy that selects no taints of devices."""
+    """Return the condition DevicesKnown; none for a policy that selects no taints of devices."""
     devices = entry.devices
     if devices is None:
         return []
@@ -80,7 +80,7 @@ def _devices(entry: PolicyReport) -> list[ConditionRow]:
 
 
 def _replacements(entry: PolicyReport) -> list[ConditionRow]:
-    """Whether Deployments are asked for replacements; nothing for a policy that asks for none."""
+    """Return the condition ReplacesFirst; none for a policy that asks no Deployment for a replacement."""
     if entry.replacement_problem is None:
         return []
     if entry.replacement_problem:
@@ -121,9 +121,9 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
         reason = "Failing" if main.limit == FAILING else "Limited"
-        # Calls that fail are named although a limit holds more pods: perhaps it does because of them.
+        # Failing calls are named even if another limit holds more pods, since they may be the reason for that.
         failing = (one for one in status.limits if one is not main and one.limit in (FAILING, CALLS))
-        # Of the others, the message is of one pod, and changes often.
+        # The messages of other limits are about one pod each, and change often.
         held = (wording.held(one, one.message if one.limit in (GUARD, CALLS) else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])
     return "True", "Pending", have
