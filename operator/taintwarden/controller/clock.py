@@ -103,7 +103,7 @@ class CheckedClock:
                 reason="it is not the time of the API server, which counts from now on",
                 remedy="check NTP on the node",
             )
-            # Date lacks fractions of a second. Add one: graces that begin by a clock that is behind end early once it
-            # is corrected.
+            # Date lacks fractions of a second. Add one: a clock that is behind makes graces begin too early, and they
+            # would end early once it is corrected.
             self._offset, self._agreed_at = self._server_offset + STEP_SECONDS, now.monotonic
             self._ignored_at = now.wall - now.monotonic

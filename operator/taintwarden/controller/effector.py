@@ -158,7 +158,7 @@ class Effector:
         self._feed(written)
 
     async def _store(self, order: commands.Write) -> events.Written:
-        """Make the write.
+        """Carry out the write of an order, and return its result.
 
         Raises:
             KubeError: the write failed, or its result is unknown.

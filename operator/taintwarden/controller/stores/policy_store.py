@@ -73,7 +73,7 @@ class PolicyStore(Store[Policy]):
             elif name in before:
                 self._complaints.settle(name)
                 self._observe(name, problem="")
-                if self._guards is not None:  # its guard was created again, and needs its stored record
+                if self._guards is not None:  # its guard is created again, and needs its stored record
                     self._guards.restore(name)
         self._changed(tuple(one for name, one in self.valid.items() if name not in self._rivals))
 
