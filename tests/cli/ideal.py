@@ -37,7 +37,7 @@ class IdealCluster:
         self.chance = chance = Random(seed)
         self.stop, self.replacement = stop, replacement
         self.stored = [draw_policy(chance, name) for name in ("one", "two")[: chance.choice([1, 1, 2])]]
-        rate, speaking = chance.choice([None, 5.0, 50.0]), Timings(silence=math.inf)
+        rate, speaking = chance.choice([None, 5.0, 50.0]), Timings(max_silence=math.inf)
         self.sim = Simulation([parse_policy(one) for one in self.stored], overall_rate=rate, timings=speaking)
         self.overall_rate = rate
         self.wanted: dict[str, int] = {}

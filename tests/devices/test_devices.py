@@ -530,7 +530,7 @@ def test_a_kubelet_may_write_any_number_of_names():
     for number in range(10):
         names = {f"k:NoExecute@forged-{number}-{index}": TaintHistory.begin("1", START) for index in range(100)}
         rig.feed(events.NodeSeen(rig.make_node(history=encode_histories(names)), listed=True))
-    assert len(rig.world.cluster.nodes["n1"].beside.absent) == MAX_ABSENT
+    assert len(rig.world.cluster.nodes["n1"].source_taints.absent) == MAX_ABSENT
 
 
 def test_histories_of_devices_do_not_push_out_those_of_the_node():

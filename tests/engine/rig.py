@@ -57,7 +57,7 @@ class Rig:
     def __init__(
         self, *policies: Policy, synced: bool = True, leading: bool = True, reached: int = REACHED, **options: Any
     ) -> None:
-        options.setdefault("timings", Timings(silence=math.inf, profile_rest=0.0))
+        options.setdefault("timings", Timings(max_silence=math.inf, namespace_pause=0.0))
         self.machine = Machine(**options)
         self.wall = START
         self.monotonic = 0.0

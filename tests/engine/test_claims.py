@@ -14,7 +14,7 @@ from taintwarden.engine.machine import Outcome, Phase
 from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, retry_delay
 from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
-from taintwarden.engine.machine.waiting import Waiting
+from taintwarden.engine.machine.refusals import Refusals
 from taintwarden.engine.model import EvictionSettings, Instant, Pod, Policy, Taint, Tolerations
 from taintwarden.engine.spread import Spread
 
@@ -56,7 +56,7 @@ class Bench:
     """One claim in a phase that it has reached by moves that there are."""
 
     def __init__(self, phase: Phase) -> None:
-        self.queues = Queues(Waiting(), Spread(lambda _: {}), lambda _: False)
+        self.queues = Queues(Refusals(), Spread(lambda _: {}), lambda _: False)
         self.claim = claim()
         self.queues.wait(self.claim)
         for name in filter(None, PATHS[phase].split(", ")):
@@ -71,7 +71,7 @@ class Bench:
             "back off": lambda: queues.back_off(one),
             "ready": lambda: queues.make_ready(one, POD, NOW, is_released=False),
             "pause": lambda: self.rest(limited(spec={"paused": True})),
-            "ask again": lambda: queues.ask_again(one),
+            "ask again": lambda: queues.requeue(one),
             "block": lambda: queues.block(one, Refusal("limit", 150.0, RefusalScope.PODS, "k")),
             "evict": lambda: queues.move(one, Phase.IN_FLIGHT),
             "leave": lambda: queues.expect_leaving(one, 180.0),
@@ -170,8 +170,8 @@ def test_each_outcome_has_its_delays(outcome):
 
 def test_it_is_postponed_and_never_brought_forward():
     one = claim()
-    one.settle(120.0)
-    one.settle(110.0)
+    one.delay_until(120.0)
+    one.delay_until(110.0)
     assert one.not_before == 120.0
 
 
@@ -181,7 +181,7 @@ def test_it_is_postponed_and_never_brought_forward():
 @pytest.mark.parametrize(("due_at", "waits"), [(400.0, 130.0), (500.0, 0.0), (600.0, 0.0)])
 def test_one_that_is_due_earlier_is_part_of_a_new_wave(due_at, waits):
     one = claim()
-    one.decide(grounds(POLICY, due_at=due_at), POD, 130.0)
+    one.update_grounds(grounds(POLICY, due_at=due_at), POD, 130.0)
     assert one.not_before == waits
 
 
@@ -189,7 +189,7 @@ def test_the_lowest_version_of_its_pod_counts():
     """Each report of a pod would ask for a read of its node; after a restore of etcd versions are lower."""
     one, versions = Claim.of(msgspec.structs.replace(POD, resource_version=5), grounds(POLICY), 0.0), []
     for version in (9, 3):
-        one.decide(grounds(POLICY), msgspec.structs.replace(POD, resource_version=version), 0.0)
+        one.update_grounds(grounds(POLICY), msgspec.structs.replace(POD, resource_version=version), 0.0)
         versions.append(one.version)
     assert versions == [5, 3]
 
@@ -198,7 +198,7 @@ def test_the_lowest_version_of_its_pod_counts():
 def test_another_deadline_is_not_announced_yet(due_at, announced):
     one = claim()
     one.announced_in = 1
-    one.decide(grounds(POLICY, due_at=due_at), POD, 0.0)
+    one.update_grounds(grounds(POLICY, due_at=due_at), POD, 0.0)
     assert one.announced_in == (1 if announced else None)
 
 
@@ -208,40 +208,40 @@ def test_another_deadline_is_not_announced_yet(due_at, announced):
 )
 def test_where_it_begins(mode, rests):
     one = claim(limited(spec={"paused": True} if mode == "Paused" else {"mode": mode}))
-    assert one.rests is rests
+    assert one.initial_phase is rests
 
 
 @pytest.mark.parametrize(("limits", "waited_for"), [(["a", "brief"], "a"), (["brief"], "brief")])
 def test_what_is_over_in_a_moment_is_what_it_waited_for_only_if_nothing_else_was(limits, waited_for):
     one = claim()
     for limit in limits:
-        one.hold(Refusal(limit, is_brief=limit == "brief"), is_reported=False)
+        one.note_refusal(Refusal(limit, is_brief=limit == "brief"), is_reported=False)
     assert one.waited_for == waited_for
 
 
 def test_ready_again_it_waits_since_it_was_due():
     one = claim()
-    one.become_ready(60.0)
-    one.hold(Refusal("a"), is_reported=True)
-    one.become_ready(120.0)
-    assert (one.waited_for, one.ready_since, one.was_expected) == ("a", 60.0, True)
+    one.note_due(60.0)
+    one.note_refusal(Refusal("a"), is_reported=True)
+    one.note_due(120.0)
+    assert (one.waited_for, one.ready_since, one.was_announced) == ("a", 60.0, True)
 
 
 def test_with_another_deadline_it_has_waited_for_nothing_yet():
     one = claim()
-    one.become_ready(60.0)
-    one.hold(Refusal("a"), is_reported=True)
+    one.note_due(60.0)
+    one.note_refusal(Refusal("a"), is_reported=True)
     one.fail(Outcome.FAILED, "", 70.0, 80.0)
-    one.decide(grounds(POLICY, due_at=501.0), POD, 0.0)
+    one.update_grounds(grounds(POLICY, due_at=501.0), POD, 0.0)
     assert (one.waited_for, one.ready_since, one.failing_since) == ("", None, None)
-    one.become_ready(120.0)
+    one.note_due(120.0)
     assert one.waits_since("b", 130.0) == 120.0
 
 
 def test_a_policy_that_does_not_act_makes_it_wait_for_nothing():
     one = claim()
-    one.become_ready(60.0)
-    one.rest()
+    one.note_due(60.0)
+    one.pause()
     assert one.waits_since("a", 130.0) == 130.0
 
 
@@ -256,7 +256,7 @@ def test_a_policy_that_does_not_act_makes_it_wait_for_nothing():
 def test_calls_fail_since_the_first_that_did(outcomes, since):
     """A budget that allows none is an answer; whichever other way calls end, they fail."""
     one = claim()
-    one.become_ready(60.0)
+    one.note_due(60.0)
     for number, outcome in enumerate(outcomes):
         one.fail(outcome, "", 100.0 + number, 200.0)
     assert one.waits_since("failing", 130.0) == since

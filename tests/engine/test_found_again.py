@@ -328,10 +328,10 @@ def unwoken(rig: Rig) -> list[str]:
             found += [
                 f"{one.key} by {key}"
                 for one in heads
-                if one.key not in rig.world.queues._asks._current and not _refused(rig, one)
+                if one.key not in rig.world.queues._requeues._current and not _refused(rig, one)
             ]
     for lane, line in world.queues._lanes.items():
-        refusal = world.waiting.of_policy(lane.group) or world.waiting.lanes.get(lane)
+        refusal = world.refusals.of_policy(lane.group) or world.refusals.lanes.get(lane)
         if refusal is not None and refusal.until is None:
             claim = world.queues._positions[line.first()].claim
             if not _refused(rig, claim):
@@ -341,9 +341,9 @@ def unwoken(rig: Rig) -> list[str]:
 
 def _refused(rig: Rig, claim: Claim) -> Refusal | None:
     if (
-        unsure := rig.machine._dispatcher._unsure(claim, rig.world.cluster.nodes[claim.node].pods[claim.uid])
+        uncertain := rig.machine._dispatcher._why_uncertain(claim, rig.world.cluster.nodes[claim.node].pods[claim.uid])
     ) is not None:
-        return unsure
+        return uncertain
     pod = rig.world.cluster.nodes[claim.node].pods[claim.uid]
     return rig.world.limiter.admit(rig.machine._dispatcher._request(claim, pod, others_could_go=True))
 
@@ -356,7 +356,7 @@ def decided(rig: Rig) -> dict[str, object]:
     return {
         "zones": {name: table for name in zones._zones if (table := zones.table(name))},
         "claims": {
-            one.key: (one.due_at, one.verdict, one.policy, one.rests)
+            one.key: (one.due_at, one.verdict, one.policy, one.initial_phase)
             for evictee in world.claims.evictees.values()
             for one in evictee.claims
             if one.phase not in not_by_it
@@ -374,7 +374,7 @@ def is_judged_again(rig: Rig) -> None:
     """All of it, and nothing changes."""
     before = decided(rig)
     rig.machine._backlog.add_all()
-    rig.machine._judging.advance(1_000_000)
+    rig.machine._judging.evaluate_backlog(1_000_000)
     after = decided(rig)
     assert {what: after[what] for what in before if before[what] != after[what]} == {}
 

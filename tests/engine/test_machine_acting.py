@@ -525,7 +525,7 @@ def test_a_node_is_read_once_for_all_of_its_pods():
 
 
 def test_a_list_after_a_silence_is_believed_at_once():
-    rig = Rig(timings=Timings(silence=15.0, profile_rest=0.0))
+    rig = Rig(timings=Timings(max_silence=15.0, namespace_pause=0.0))
     rig.node("n1", "sla=940")
     rig.monotonic += 60
     rig.node("n1", "sla=940", listed=True)
@@ -535,7 +535,7 @@ def test_a_list_after_a_silence_is_believed_at_once():
 
 
 def test_while_the_stream_has_to_deliver_a_version_that_was_read_no_other_event_of_it_will_do():
-    rig = Rig(timings=Timings(silence=15.0, profile_rest=0.0))
+    rig = Rig(timings=Timings(max_silence=15.0, namespace_pause=0.0))
     node = rig.node("n1", "sla=940")
     rig.monotonic += 60
     rig.pod("a", gt())

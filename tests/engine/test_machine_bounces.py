@@ -125,4 +125,4 @@ def test_a_budget_comes_first():
 def test_a_pod_that_bounces_waits_for_no_deletion():
     rig = bouncing(limited(bounce=BounceSettings(2), spec={"eviction": {"method": "EvictThenDelete"}}))
     rig.pod("next", **WEB)
-    assert rig.world.queues._asks.next_at() is None
+    assert rig.world.queues._requeues.next_at() is None

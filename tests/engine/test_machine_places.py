@@ -23,7 +23,7 @@ class Bench(Rig):
     """Bad nodes. Calls are answered, and pods that are called stop when a test says so."""
 
     def __init__(self, most: int | str = 1, nodes: int = 3, pods: int = 2, **more: Any) -> None:
-        timings = Timings(silence=math.inf, profile_rest=0.0, place_idle=IDLE_SECONDS)
+        timings = Timings(max_silence=math.inf, namespace_pause=0.0, place_idle=IDLE_SECONDS)
         super().__init__(limited(concurrent_nodes=most, **more), timings=timings)
         self.names = [f"n{number}" for number in range(nodes)]
         self.pods: dict[str, str] = {}

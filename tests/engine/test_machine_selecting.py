@@ -9,7 +9,7 @@ from engine.rig import START, Rig, exists, gt
 from simulated import policy
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import Outcome, Phase, commands, events
-from taintwarden.engine.machine.verdicts import MAX_ALIKE
+from taintwarden.engine.machine.verdicts import MAX_CACHED_VERDICTS
 from taintwarden.engine.model import OnInvalidValue, Owner, Reclaim, Toleration
 from taintwarden.engine.rfc3339 import at
 
@@ -317,7 +317,7 @@ def test_what_a_list_does_not_name_is_gone():
 
 
 def verdicts_on(rig: Rig, node: str) -> list[TaintVerdict]:
-    return [verdict for [verdict], _ in rig.world.cluster.nodes[node].judged.values()]
+    return [verdict for [verdict], _ in rig.world.cluster.nodes[node].class_verdicts.values()]
 
 
 def test_classes_with_equal_tolerations_share_their_verdicts():
@@ -349,10 +349,10 @@ def test_classes_with_another_grace_share_no_verdicts_if_the_node_is_reclaimed()
 def test_what_classes_share_is_bounded():
     rig = Rig(policy())
     rig.node("n1", "sla=980")
-    for number in range(MAX_ALIKE + 20):
+    for number in range(MAX_CACHED_VERDICTS + 20):
         rig.pod(f"p{number}", gt(str(900 + number)))
-        assert len(rig.world.cluster.nodes["n1"].alike) <= MAX_ALIKE
-    assert len(verdicts_on(rig, "n1")) == MAX_ALIKE + 20
+        assert len(rig.world.cluster.nodes["n1"].shared_verdicts) <= MAX_CACHED_VERDICTS
+    assert len(verdicts_on(rig, "n1")) == MAX_CACHED_VERDICTS + 20
 
 
 def listed_on(rig: Rig, uid: str, node: str) -> None:

@@ -50,11 +50,11 @@ class Bench:
         """What is under way ends."""
         order = self.outbox._entries[key].sent
         assert order is not None
-        return self.outbox.answered(Written(order, outcome, version))
+        return self.outbox.write_ended(Written(order, outcome, version))
 
     def ordered(self) -> list[Any]:
         """What was ordered since the last time."""
-        out, self.world.out = self.world.out, []
+        out, self.world.commands = self.world.commands, []
         return out
 
     def wait(self) -> float:
@@ -120,8 +120,8 @@ def test_other_keys_do_not_wait(other):
 def test_an_answer_to_another_order_of_the_same_content_does_not_count():
     bench = Bench()
     bench.put(history("a"))
-    assert not bench.outbox.answered(Written(history("a"), WriteOutcome.DONE))
-    assert bench.outbox.believed(KEY, 0) == history("a")
+    assert not bench.outbox.write_ended(Written(history("a"), WriteOutcome.DONE))
+    assert bench.outbox.assumed_stored(KEY, 0) == history("a")
 
 
 @pytest.mark.parametrize("wanted", [[], [history("b")]], ids=["alone", "followed"])
@@ -231,8 +231,8 @@ def test_losing_leadership_forgets_every_write():
     bench.put(order, history("b"), history("a", "n2"))
     bench.answer(WriteOutcome.FAILED, history_key("n2"))
     bench.outbox.clear()
-    assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
-    assert (bench.outbox.next_at(), bench.outbox.believed(KEY, 0)) == (None, None)
+    assert not bench.outbox.write_ended(Written(order, WriteOutcome.DONE))
+    assert (bench.outbox.next_at(), bench.outbox.assumed_stored(KEY, 0)) == (None, None)
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -243,7 +243,7 @@ def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
     if failed:
         bench.answer(WriteOutcome.FAILED)
     bench.outbox.forget(KEY)
-    assert not bench.outbox.answered(Written(order, WriteOutcome.DONE))
+    assert not bench.outbox.write_ended(Written(order, WriteOutcome.DONE))
     assert bench.outbox.next_at() is None
 
 
@@ -271,8 +271,8 @@ def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
     bench = Bench()
     bench.put(history("a"))
     bench.answer(version=50)
-    assert bench.outbox.believed(KEY, 49) == history("a")
-    assert bench.outbox.believed(KEY, 50) is None
+    assert bench.outbox.assumed_stored(KEY, 49) == history("a")
+    assert bench.outbox.assumed_stored(KEY, 50) is None
 
 
 def test_what_was_written_is_not_written_again_meanwhile():
@@ -300,5 +300,5 @@ def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
     bench.put(history("a"))
     bench.answer(version=50)
     bench.ordered()
-    assert not bench.outbox.lost(Node("n1", "uid-n1", {}, (), 50, "a"))
+    assert not bench.outbox.is_overwritten(Node("n1", "uid-n1", {}, (), 50, "a"))
     assert kept(bench.outbox, "n1", KEY) == []

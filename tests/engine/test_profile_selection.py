@@ -63,7 +63,9 @@ def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
 
 @pytest.mark.parametrize(("value", "leaves"), [("900", ["other"]), ("980", ["web", "other"])])
 def test_a_pod_that_is_due_waits_until_its_namespace_is_evaluated_again(value, leaves):
-    stage = Stage(policy(timing={"violationGraceSeconds": 30}), timings=Timings(silence=math.inf, profile_rest=10.0))
+    stage = Stage(
+        policy(timing={"violationGraceSeconds": 30}), timings=Timings(max_silence=math.inf, namespace_pause=10.0)
+    )
     stage.node("n1", "sla=940", added=START)
     stage.pod("web", labels={"app": "web"})
     stage.pod("other")
@@ -388,7 +390,7 @@ def test_deadlines_are_those_of_the_naive_model(world, pod_comes):
 
 
 def test_nothing_is_kept_of_a_namespace_that_was_evaluated():
-    stage = Stage(timings=Timings(silence=math.inf, profile_rest=10.0))
+    stage = Stage(timings=Timings(max_silence=math.inf, namespace_pause=10.0))
     stage.node("n1", "sla=940")
     stage.pod("a", gt("900"), namespace="brief")
     stage.give("fast", gt("930"), namespace="brief")
@@ -396,4 +398,4 @@ def test_nothing_is_kept_of_a_namespace_that_was_evaluated():
     stage.gone("a")
     stage.advance(21)
     stage.feed(events.Tick())
-    assert stage.machine._backlog._rests_until == {}
+    assert stage.machine._backlog._next_at == {}

@@ -15,7 +15,7 @@ from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, POLICY_RAT
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.queues import LANES_AT_ONCE, MAX_TURNS, OTHERS_AFTER_SECONDS, Queues
-from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
+from taintwarden.engine.machine.refusals import Lane, LaneGroup, Refusals
 from taintwarden.engine.model import Instant, OrderBy, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.engine.spread import Spread
@@ -30,7 +30,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.failing: set[tuple[str, str]] = set()
-        self.waiting = Waiting()
+        self.waiting = Refusals()
         self.queues = Queues(self.waiting, Spread(lambda _: {}), lambda lane: lane in self.failing)
         self.interner = Interner()
         self.pods: dict[str, Pod] = {}
@@ -77,7 +77,7 @@ class Bench:
         self.queues.release(key)
 
     def ask_again(self, name: str) -> None:
-        self.queues.ask_again(self.claims[name])
+        self.queues.requeue(self.claims[name])
 
     def end(self, name: str) -> None:
         self.queues.move(self.claims[name], Phase.ENDED)
@@ -145,7 +145,7 @@ def test_released_pods_have_a_lane_of_their_own():
     bench.ready("a")
     bench.wait("b")
     bench.queues.make_ready(bench.claims["b"], bench.pods["b"], NOW, is_released=True)
-    assert bench.queues.first_ready(besides={OF_X: None}) is bench.claims["b"]
+    assert bench.queues.first_ready(excluded={OF_X: None}) is bench.claims["b"]
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def turns(bench: Bench, number: int) -> str:
             break
         lane = bench.queues.lane_of(claim)
         bench.go(claim.uid)
-        bench.queues.had_turn(lane, failing=lane.key in bench.failing)
+        bench.queues.note_turn(lane, failing=lane.key in bench.failing)
         gone += lane.namespace
     return gone
 
@@ -215,7 +215,7 @@ def test_a_lane_that_begins_to_fail_moves_behind_the_others():
     bench.ready(*"12", namespace="a")
     bench.ready(*"34", namespace="b")
     bench.failing = {("x", "a")}
-    bench.queues.failing_changed(("x", "a"))
+    bench.queues.update_turns(("x", "a"))
     assert turns(bench, 2) == "bb"
 
 
@@ -223,7 +223,7 @@ def test_a_parked_lane_has_no_turn_until_it_is_released():
     bench = Bench()
     bench.ready(*"12", namespace="a")
     bench.ready("3", namespace="b")
-    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", None, RefusalScope.LANE, "k"))
+    bench.queues.park_lane(Lane(OF_X, "a"), Refusal("limit", None, RefusalScope.LANE, "k"))
     assert turns(bench, 3) == "b"
     bench.queues.release("k")
     assert turns(bench, 3) == "aa"
@@ -232,7 +232,7 @@ def test_a_parked_lane_has_no_turn_until_it_is_released():
 def test_nothing_is_kept_of_a_parked_lane_whose_pods_are_gone():
     bench = Bench()
     bench.ready("1", namespace="a")
-    bench.queues.park(Lane(OF_X, "a"), Refusal("limit", 150.0, RefusalScope.LANE, "k"))
+    bench.queues.park_lane(Lane(OF_X, "a"), Refusal("limit", 150.0, RefusalScope.LANE, "k"))
     bench.end("1")
     queues = bench.queues
     assert (bench.waiting.lanes, queues._turns, queues.next_release_in(NOW)) == ({}, {}, None)
@@ -243,7 +243,7 @@ def test_a_lane_whose_pods_are_gone_does_not_take_the_time_of_others_with_it():
     bench = Bench()
     for name in "ab":
         bench.ready(name, namespace=name)
-        bench.queues.park(Lane(OF_X, name), Refusal("limit", 150.0, RefusalScope.LANE, "k"))
+        bench.queues.park_lane(Lane(OF_X, name), Refusal("limit", 150.0, RefusalScope.LANE, "k"))
     bench.end("a")
     assert bench.queues.next_release_in(NOW) == 50.0
     bench.queues.release_due(150.0)
@@ -306,7 +306,7 @@ def test_which_refusal_is_the_cause_to_name(own, others, named):
     bench.ready("a")
     lane = bench.queues.lane_of(bench.claims["a"])
     bench.queues.block(bench.claims["a"], refused := own or Refusal(BUDGET))
-    bench.claims["a"].hold(refused, is_reported=False)
+    bench.claims["a"].note_refusal(refused, is_reported=False)
     if own is None:
         bench.ask_again("a")
     if "lane" in others:
@@ -355,9 +355,9 @@ def test_time_releases_lanes_that_may_have_a_turn_before_parked_ones():
     for namespace in parked:
         bench.ready(f"{namespace}-a", f"{namespace}-b", namespace=namespace)
         bench.block(f"{namespace}-a", until=150.0)
-        bench.queues.park(Lane(OF_X, namespace), Refusal("limit", None, RefusalScope.LANE, "other"))
+        bench.queues.park_lane(Lane(OF_X, namespace), Refusal("limit", None, RefusalScope.LANE, "other"))
     bench.ready("last", namespace="able")
-    bench.queues.had_turn(Lane(OF_X, "able"), failing=False)
+    bench.queues.note_turn(Lane(OF_X, "able"), failing=False)
     bench.block("last", until=150.0)
     bench.queues.release_due(150.0)
     assert bench.next() == "last"
@@ -379,7 +379,7 @@ def test_time_releases_sixteen_lanes_at_once_and_the_others_a_second_later():
 def test_of_more_lanes_than_are_tracked_the_oldest_turns_are_forgotten():
     bench = Bench()
     for number in range(MAX_TURNS + 1):
-        bench.queues.had_turn(Lane(OF_X, f"{number}"), failing=False)
+        bench.queues.note_turn(Lane(OF_X, f"{number}"), failing=False)
     bench.ready("newest", namespace=f"{MAX_TURNS}")
     bench.ready("oldest", namespace="0")
     assert bench.next() == "oldest"
@@ -399,7 +399,7 @@ def test_of_more_lanes_than_are_tracked_the_oldest_turns_are_forgotten():
 def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revision(revisions, order, first):
     bench = Bench()
     spread = (SpreadConstraint("kubernetes.io/hostname", LabelSelector()),)
-    bench.queues = Queues(Waiting(), counted := Spread(lambda node: {"kubernetes.io/hostname": node}), lambda _: False)
+    bench.queues = Queues(Refusals(), counted := Spread(lambda node: {"kubernetes.io/hostname": node}), lambda _: False)
     for name, revision in zip("abc", (revisions[0], revisions[1], revisions[1]), strict=True):
         labels = {"pod-template-hash": revision}
         shared = bench.interner.pod_class("shop", labels, Tolerations(), spread=spread, owner=owner())

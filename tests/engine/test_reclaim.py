@@ -303,7 +303,7 @@ def test_pods_that_were_named_are_forgotten_when_their_node_counts_as_removed():
     warn(rig)
     rig.advance(SECONDS, step=1.0)
     rig.process(events.Tick())
-    assert len(rig.machine._judging._hard_deadlines._told) == 0
+    assert len(rig.machine._judging._hard_deadlines._reported) == 0
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_since_when_is_the_oldest_pods():
 
 
 def test_pods_whose_node_is_read_again_wait_since_they_were_due():
-    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd", timings=Timings(silence=5.0))
+    rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd", timings=Timings(max_silence=5.0))
     node = rig.node("n1", "sla=940")
     rig.advance(10)
     rig.pod("e", owner=owner(), ready=True)
@@ -125,7 +125,7 @@ def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
 
 
 def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
-    rig = crowd(limited(per_workload=ONE), "a", "b", timings=Timings(silence=5.0))
+    rig = crowd(limited(per_workload=ONE), "a", "b", timings=Timings(max_silence=5.0))
     node = rig.node("n1", "sla=940")
     rig.settle("a")
     rig.gone("a")

@@ -76,7 +76,7 @@ def test_an_eviction_that_was_issued_again_stands_and_the_one_before_does_not():
 
 
 def test_an_eviction_does_not_stand_while_the_node_stream_is_silent():
-    rig, order = evicting(timings=Timings(silence=15.0, profile_rest=0.0))
+    rig, order = evicting(timings=Timings(max_silence=15.0, namespace_pause=0.0))
     rig.monotonic += 15
     assert asked(rig, order)
     rig.monotonic += 1
@@ -88,7 +88,7 @@ def test_an_eviction_does_not_stand_while_the_node_stream_is_silent():
 
 
 def test_a_read_is_proof_from_its_request_on_while_the_node_stream_is_silent():
-    rig = Rig(limited(), timings=Timings(silence=15.0, profile_rest=0.0))
+    rig = Rig(limited(), timings=Timings(max_silence=15.0, namespace_pause=0.0))
     node = rig.node("n1", "sla=940")
     rig.monotonic += 60
     rig.pod("a")

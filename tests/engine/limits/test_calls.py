@@ -75,7 +75,7 @@ class Bench:
     def advance(self, seconds: float = SLOW_SECONDS) -> list[tuple[str, str]]:
         """Returns the lanes of the calls that become slow."""
         self.seconds += seconds
-        return list(self.calls.let_time_pass(self.now.monotonic))
+        return list(self.calls.process_time(self.now.monotonic))
 
     def hang(self, number: int = 1, namespace: str = "shop") -> list[str]:
         """Calls that have no answer for a second. Returns their UIDs."""

@@ -156,8 +156,8 @@ class Guard:
             may_arm: True if all pods that have to leave are known. Before that, the absence of such pods arms nothing.
 
         """
-        self.wave.let_time_pass(self._window_end(now), most)
-        if self.ledger.let_time_pass(now.monotonic, self.settings.window_seconds, self.wave.near):
+        self.wave.process_time(self._window_end(now), most)
+        if self.ledger.process_time(now.monotonic, self.settings.window_seconds, self.wave.near):
             self._freed(ALL)
         if now.monotonic >= self._tidy_at:
             self._unsaved, self._tidy_at = True, MonotonicTime(math.inf)
@@ -369,7 +369,7 @@ class Guard:
         for at, pods in sorted(record.evicted):
             for namespace, number in pods:
                 past.note(min(now.monotonic_at(at), latest), namespace, RESTORED, number)
-        past.let_time_pass(later(now.monotonic, -self.settings.window_seconds))
+        past.process_time(later(now.monotonic, -self.settings.window_seconds))
         self.ledger.restore(past, dict(record.reserved), record.population, now.monotonic)
         tripped_at = None if record.tripped_at is None else WallTime(min(record.tripped_at, now.wall))
         before, self._passing = self.latch.scope, []

@@ -160,9 +160,9 @@ class Ledger:
 
     # -- time -----------------------------------------------------------------------------------------------------
 
-    def let_time_pass(self, now: MonotonicTime, window_seconds: float, due: Container[str]) -> bool:
+    def process_time(self, now: MonotonicTime, window_seconds: float, due: Container[str]) -> bool:
         """End reservations, and drop calls that are over without a departure. Returns True if more may be reserved."""
-        is_free = self.past.let_time_pass(later(now, -window_seconds))
+        is_free = self.past.process_time(later(now, -window_seconds))
         if now < self._ends_at:
             return is_free
         self._ends_at, self._failing = math.inf, None
@@ -268,7 +268,7 @@ class Past:
             self.missing -= pods
             most -= pods
 
-    def let_time_pass(self, until: MonotonicTime) -> bool:
+    def process_time(self, until: MonotonicTime) -> bool:
         """Drop the slots with ends up to ``until``. Returns True if there were any."""
         ended = [end for end in self.slots if end <= until]
         for end in ended:

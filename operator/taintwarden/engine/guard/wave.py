@@ -125,7 +125,7 @@ class Wave:
             self.total += more
         self._recounted(key, more)
 
-    def let_time_pass(self, until: WallTime, most: int) -> None:
+    def process_time(self, until: WallTime, most: int) -> None:
         """Move up to ``most`` pods into the window, which ends ``until`` then."""
         for _ in range(most):
             head = self._far.head()

@@ -114,7 +114,7 @@ class Calls(Limit):
                 self._freed.add(lane_key(key))
         self._answers = succeeded
 
-    def let_time_pass(self, now: MonotonicTime) -> Iterator[LaneKey]:
+    def process_time(self, now: MonotonicTime) -> Iterator[LaneKey]:
         """Mark calls as slow whose time has come. Yields their lanes."""
         while (call := self._oldest_quick()) is not None and now >= later(call.since, SLOW_SECONDS):
             call.is_slow = True

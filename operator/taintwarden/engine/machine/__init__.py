@@ -7,7 +7,7 @@ in the engine, and evictions outside ``Tick``.
 from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase, retry_delay
-from taintwarden.engine.machine.cluster import NodeState, TimedTaints, are_alike, history_name
+from taintwarden.engine.machine.cluster import NodeState, TimedTaints, have_same_taints, history_name
 from taintwarden.engine.machine.commands import BadNode, BadNodes, Command, GuardReport
 from taintwarden.engine.machine.conditions import StoredPod
 from taintwarden.engine.machine.events import Event, WriteOutcome
@@ -46,9 +46,9 @@ __all__ = [
     "Timings",
     "View",
     "WriteOutcome",
-    "are_alike",
     "commands",
     "events",
+    "have_same_taints",
     "history_name",
     "key_of",
     "named_taints",

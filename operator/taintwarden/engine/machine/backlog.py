@@ -24,7 +24,7 @@ class Backlog:
         """Nodes to be evaluated as a whole, in order."""
         self.shares: dict[str, dict[str, None]] = {}
         """Namespace -> nodes where its pods are to be evaluated again."""
-        self._rests_until: dict[str, MonotonicTime] = {}
+        self._next_at: dict[str, MonotonicTime] = {}
         """Namespace -> earliest time of its next evaluation."""
         self.relabelled: set[str] = set()
         """Namespaces with shares whose label change may change which policies select their pods."""
@@ -41,10 +41,10 @@ class Backlog:
         source = self._world.source
         if self.nodes or (source is not None and source.is_busy):
             return 0.0
-        return min((self._rest_of(namespace, now) for namespace in self.shares), default=None)
+        return min((self._seconds_until_next(namespace, now) for namespace in self.shares), default=None)
 
-    def _rest_of(self, namespace: str, now: Instant) -> float:
-        return max(0.0, self._rests_until.get(namespace, now.monotonic) - now.monotonic)
+    def _seconds_until_next(self, namespace: str, now: Instant) -> float:
+        return max(0.0, self._next_at.get(namespace, now.monotonic) - now.monotonic)
 
     def add_all(self) -> None:
         """Queue all nodes, since verdicts may have changed."""
@@ -67,20 +67,20 @@ class Backlog:
         """Yield the namespaces whose shares may be evaluated now, in turn."""
         now = self._world.now
         for namespace in list(self.shares):
-            if not self._rest_of(namespace, now):
+            if not self._seconds_until_next(namespace, now):
                 yield namespace
-        for namespace in [one for one, until in self._rests_until.items() if until <= now.monotonic]:
+        for namespace in [one for one, until in self._next_at.items() if until <= now.monotonic]:
             if namespace not in self.shares:
-                del self._rests_until[namespace]
+                del self._next_at[namespace]
 
     def put_back(self, namespace: str, nodes: dict[str, None]) -> None:
-        """Put back the rest of a share, behind others. If it is empty, the namespace waits for ``profile_rest``."""
+        """Put back the rest of a share, behind others. If it is empty, the namespace waits for ``namespace_pause``."""
         world = self._world
         if nodes:
             self.shares[namespace] = nodes
             return
         self.relabelled.discard(namespace)
-        self._rests_until[namespace] = later(world.now.monotonic, world.timings.profile_rest)
+        self._next_at[namespace] = later(world.now.monotonic, world.timings.namespace_pause)
         world.limiter.freed.add(share_key(namespace))
 
 

@@ -63,11 +63,11 @@ class ClaimViews:
 
     def of(self, evictee: Evictee) -> tuple[ClaimView, ...]:
         """Views of all claims on a pod: enforced ones first, then the earliest deadline."""
-        standing = [claim for claim in evictee.claims if self.is_standing(claim)]
+        standing = [claim for claim in evictee.claims if self.has_to_leave(claim)]
         ordered = sorted(standing, key=lambda one: (not one.is_enforced, one.due_at, one.key))
         return tuple(view for claim in ordered if (view := self.view(claim)) is not None)
 
-    def is_standing(self, claim: Claim) -> bool:
+    def has_to_leave(self, claim: Claim) -> bool:
         """True if the pod still has to leave. A call may have lost its reason since it was issued."""
         if claim.phase in (Phase.IN_FLIGHT, Phase.ACCEPTED):
             return self._world.grounds_of(claim) is not None
@@ -78,7 +78,7 @@ class ClaimViews:
         pod = self._world.cluster.pod(claim.node, claim.uid)
         if pod is None:
             return None
-        holding = self.holding(claim)
+        holding = self.current_refusal(claim)
         return ClaimView(
             pod,
             claim.verdict,
@@ -100,7 +100,7 @@ class ClaimViews:
         found = self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
         return "" if found is None else found.deployment.name
 
-    def holding(self, claim: Claim) -> Refusal | None:
+    def current_refusal(self, claim: Claim) -> Refusal | None:
         """Refusal of a due claim; None if nothing refuses it. A call in its first second has an empty limit."""
         phase = claim.phase
         if phase is Phase.IN_FLIGHT:
@@ -115,7 +115,7 @@ class ClaimViews:
             return None
         if self._world.blind:
             return Refusal(VIEW, detail=BLIND)
-        found = self._world.waiting.of_claim(claim, self._world.queues.lane_of(claim))
+        found = self._world.refusals.of_claim(claim, self._world.queues.lane_of(claim))
         if found is None or found.limit != PLACE or found.is_brief:
             return found
         nodes = self._world.limiter.places.by_policy.get(claim.policy.name)

@@ -50,20 +50,20 @@ class Phase(IntEnum):
     ENDED = auto()
 
 
-_RESTS = (Phase.WAITING, Phase.PAUSED)
+_INITIAL = (Phase.WAITING, Phase.PAUSED)
 """Phases in which a claim begins or restarts: until its deadline, or while its policy is paused."""
 QUEUED = (Phase.WAITING, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.BLOCKED)
 """Phases without a call in progress. A claim in them may restart or end at any moment."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
-    Phase.WAITING: (*_RESTS, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.ENDED),
-    Phase.SETTLING: (*_RESTS, Phase.READY, Phase.ENDED),
-    Phase.RETRYING: (*_RESTS, Phase.READY, Phase.ENDED),
-    Phase.READY: (*_RESTS, Phase.BLOCKED, Phase.IN_FLIGHT, Phase.REHEARSED, Phase.ENDED),
-    Phase.BLOCKED: (*_RESTS, Phase.READY, Phase.ENDED),
+    Phase.WAITING: (*_INITIAL, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.ENDED),
+    Phase.SETTLING: (*_INITIAL, Phase.READY, Phase.ENDED),
+    Phase.RETRYING: (*_INITIAL, Phase.READY, Phase.ENDED),
+    Phase.READY: (*_INITIAL, Phase.BLOCKED, Phase.IN_FLIGHT, Phase.REHEARSED, Phase.ENDED),
+    Phase.BLOCKED: (*_INITIAL, Phase.READY, Phase.ENDED),
     Phase.IN_FLIGHT: (Phase.ACCEPTED, Phase.RETRYING, Phase.ENDED),
     Phase.ACCEPTED: (Phase.ACCEPTED, Phase.RETRYING, Phase.ENDED),
-    Phase.REHEARSED: (*_RESTS, Phase.ENDED),
-    Phase.PAUSED: (*_RESTS, Phase.ENDED),
+    Phase.REHEARSED: (*_INITIAL, Phase.ENDED),
+    Phase.PAUSED: (*_INITIAL, Phase.ENDED),
     Phase.ENDED: (),
 }
 
@@ -123,7 +123,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         return self.grounds.policy
 
     @property
-    def rests(self) -> Phase:
+    def initial_phase(self) -> Phase:
         """Phase in which it begins or restarts."""
         return Phase.PAUSED if self.grounds.policy.mode is Mode.PAUSED else Phase.WAITING
 
@@ -133,7 +133,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         return self.grounds.policy.mode is Mode.ENFORCE
 
     @property
-    def was_expected(self) -> bool:
+    def was_announced(self) -> bool:
         """True if it was reported that the pod is to be evicted."""
         return self.announced_in is not None or self.is_reported or self.phase is Phase.REHEARSED
 
@@ -153,7 +153,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         given = self.policy.eviction.grace_period_seconds
         return pod.shared.grace_seconds if given is None else given
 
-    def decide(self, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> bool:
+    def update_grounds(self, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> bool:
         """Store the result of a new evaluation. Returns True if its deadline or its policy changed.
 
         A claim that becomes due earlier than before is part of a new wave, which has to be complete first.
@@ -162,9 +162,9 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         before = self.grounds
         changed = due_at != self.due_at or not (before.policy is grounds.policy or before.policy == grounds.policy)
         if due_at < self.due_at:
-            self.settle(settles_at)
+            self.delay_until(settles_at)
         if due_at != self.due_at:
-            self._begin_again()
+            self._reset_waits()
             self.announced_in = None
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
         self.version = min(self.version, pod.resource_version)  # lower after a restore of etcd
@@ -174,35 +174,35 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """Move to another node, after a restore of etcd."""
         self.node = node
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Expect no eviction any more, since the policy is paused."""
-        self._begin_again()
+        self._reset_waits()
         self.announced_in, self.is_reported = None, False
 
-    def settle(self, until: MonotonicTime) -> None:
+    def delay_until(self, until: MonotonicTime) -> None:
         """Allow no call before ``until``, when its wave is complete."""
         self.settles_at = max(self.settles_at, until)
 
-    def become_ready(self, now: MonotonicTime) -> None:
+    def note_due(self, now: MonotonicTime) -> None:
         """Record that it is due, or may be called again."""
         if self.ready_since is None:
             self.ready_since = now
 
-    def _begin_again(self) -> None:
+    def _reset_waits(self) -> None:
         """Reset since when, and for what, it waits."""
         self.ready_since, self.failing_since, self.waited_for = None, None, ""
 
-    def hold_by_budget(self, now: MonotonicTime) -> None:
+    def note_budget_refusal(self, now: MonotonicTime) -> None:
         """Record that a budget refuses it."""
         if self.budget_refused_at is None:
             self.budget_refused_at = now
 
-    def change_pod(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
+    def pod_changed(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
         """Record that the pod changed. Budgets refused its old version since ``refused_since``; None: they did not."""
         if self.budget_refused_at is not None:
             self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
 
-    def hold(self, refusal: Refusal, *, is_reported: bool) -> None:
+    def note_refusal(self, refusal: Refusal, *, is_reported: bool) -> None:
         """Record that a limit refuses it."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
@@ -218,7 +218,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """Record a call that did not evict the pod."""
         self.attempts += 1
         self.retry(outcome, message, retry_at)
-        self.become_ready(now)  # its deadline may have changed during the call
+        self.note_due(now)  # its deadline may have changed during the call
         if outcome.row.by_budget:
             self.failing_since = None
         elif self.failing_since is None:

@@ -10,10 +10,10 @@ from taintwarden.engine.history import TaintHistory, encode_histories, joined, o
 from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
 from taintwarden.engine.tally import Tally
 
-Alike = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
+VerdictKey = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
 """Key of verdicts on a node: tolerations, policies, grace (0 if no policy needs it), protected seconds, devices."""
 
-Judged = tuple[tuple[TaintVerdict, ...], tuple[Grounds, ...]]
+ClassVerdicts = tuple[tuple[TaintVerdict, ...], tuple[Grounds, ...]]
 """Verdicts on a class of pods, and why policies evict such pods, now or later."""
 
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -23,7 +23,7 @@ _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 TimedTaints = tuple[tuple[Taint, float | None], ...]
 
 
-class TaintsBeside(Protocol):
+class SourceTaints(Protocol):
     """Taints of the pods on a node beside those of the node, from a source of taints."""
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
@@ -32,10 +32,10 @@ class TaintsBeside(Protocol):
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
         """Those that concern pods of a class. A node may have a device for each pod."""
 
-    def awaited(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
+    def unknown_histories(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
         """Histories of taints that are not known yet, as far as these policies may act on them."""
 
-    def lose(self) -> bool:
+    def mark_unknown(self) -> bool:
         """Mark the taints as not known; their histories are kept until they are. Returns True if there were any."""
 
 
@@ -43,20 +43,20 @@ class NodeState:
     """A node, the pods bound to it, and results computed from both. ``node`` is None while only pods refer to it."""
 
     __slots__ = (
-        "alike",
         "awaited_version",
-        "beside",
-        "concerned",
+        "class_verdicts",
         "confirmed_at",
         "confirmed_version",
         "histories",
-        "judged",
+        "history_policies",
         "name",
         "node",
         "pods",
         "policies",
         "population",
         "reported_invalid",
+        "shared_verdicts",
+        "source_taints",
         "staying",
         "unreadable_from",
     )
@@ -66,14 +66,14 @@ class NodeState:
         self.node: Node | None = None
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
-        self.beside: TaintsBeside | None = None
+        self.source_taints: SourceTaints | None = None
         """Taints of its pods beside its own; None if no source has provided any."""
-        self.concerned: tuple[Policy, ...] = ()
+        self.history_policies: tuple[Policy, ...] = ()
         """Policies whose nodeSelector selects the node, even if it opts out. Its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
         """Policies that act on the node; None until they are computed again."""
-        self.judged: dict[PodClass, Judged] = {}
-        self.alike: dict[Alike, Judged] = {}
+        self.class_verdicts: dict[PodClass, ClassVerdicts] = {}
+        self.shared_verdicts: dict[VerdictKey, ClassVerdicts] = {}
         """Verdicts shared by all classes that do not differ in the key."""
         self.population: Tally[str] = Tally()
         """Policy -> number of pods that it may evict here."""
@@ -104,14 +104,16 @@ class NodeState:
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
-            if self.beside is not None:
-                yield from self.beside.taints()
+            if self.source_taints is not None:
+                yield from self.source_taints.taints()
 
     def history(self, name: str) -> TaintHistory | None:
         """History of a taint of the node or of its pods, by its name; None if there is no such taint."""
         found = self.histories.get(name)
-        if found is None and self.beside is not None:
-            found = next((history for taint, history in self.beside.taints() if history_name(taint) == name), None)
+        if found is None and self.source_taints is not None:
+            found = next(
+                (history for taint, history in self.source_taints.taints() if history_name(taint) == name), None
+            )
         return found
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
@@ -119,13 +121,13 @@ class NodeState:
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield Concern(taint, self.histories[history_name(taint)])
-            if self.beside is not None:
-                yield from self.beside.concerns(pod_class)
+            if self.source_taints is not None:
+                yield from self.source_taints.concerns(pod_class)
 
     @property
     def is_tainted(self) -> bool:
         """True if the node or its pods may have taints."""
-        return self.node is not None and bool(self.node.taints or self.beside is not None)
+        return self.node is not None and bool(self.node.taints or self.source_taints is not None)
 
     def is_heartbeat(self, node: Node) -> bool:
         """True if this version of the node differs in no relevant field. Most updates of a node change only its status.
@@ -135,13 +137,13 @@ class NodeState:
         known = self.node
         return (
             known is not None
-            and are_alike(known.taints, node.taints)
+            and have_same_taints(known.taints, node.taints)
             and known.labels == node.labels
             and known.history == node.history
             and known.do_not_evict == node.do_not_evict
         )
 
-    def beat(self, node: Node, now: float) -> None:
+    def store_heartbeat(self, node: Node, now: float) -> None:
         """Store a version that differs in no relevant field, and the newest times of its taints."""
         if self.node is not None and self.node.taints != node.taints:
             for taint, stamp in node.taints:
@@ -188,17 +190,17 @@ class NodeState:
 
     def forget_verdicts(self) -> None:
         """Drop the verdicts, since taints, policies or tolerations changed."""
-        self.judged.clear()
-        self.alike.clear()
+        self.class_verdicts.clear()
+        self.shared_verdicts.clear()
 
     def history_text(self) -> str:
         """Content that the annotation should have: the histories of taints that a policy acts on."""
         selected = {
             history_name(taint): history
             for taint, history in self.taints()
-            if any(policy.selector_for(taint) for policy in self.concerned)
+            if any(policy.selector_for(taint) for policy in self.history_policies)
         }
-        awaited = {} if self.beside is None else self.beside.awaited(self.concerned)
+        awaited = {} if self.source_taints is None else self.source_taints.unknown_histories(self.history_policies)
         return encode_histories({**awaited, **selected})
 
 
@@ -256,18 +258,18 @@ class Cluster:
         self.namespaces[pod.namespace].take(pod.node)
         if not self.namespaces[pod.namespace]:
             del self.namespaces[pod.namespace]
-        if pod.shared in state.judged and all(one.shared is not pod.shared for one in state.pods.values()):
+        if pod.shared in state.class_verdicts and all(one.shared is not pod.shared for one in state.pods.values()):
             # Every run of a Job is a class of its own. The node would collect classes until its taints change.
-            del state.judged[pod.shared]
-            state.alike.clear()  # its keys hold the tolerations of the class
+            del state.class_verdicts[pod.shared]
+            state.shared_verdicts.clear()  # its keys hold the tolerations of the class
 
-    def replace(self, name: str) -> NodeState:
+    def replace_node(self, name: str) -> NodeState:
         """Create a new state for a node that is gone or has a new UID. Only the pods of the old one remain."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
-        new.pods, new.beside, new.population = old.pods, old.beside, old.population
-        if new.beside is not None:
-            new.beside.lose()
+        new.pods, new.source_taints, new.population = old.pods, old.source_taints, old.population
+        if new.source_taints is not None:
+            new.source_taints.mark_unknown()
         return new
 
 
@@ -282,7 +284,7 @@ def history_name(taint: Taint) -> str:
     return f"{name} from {taint.source}" if taint.source else name
 
 
-def are_alike(one: TimedTaints, other: TimedTaints) -> bool:
+def have_same_taints(one: TimedTaints, other: TimedTaints) -> bool:
     """True if the taints differ only in their times."""
     return one == other or [taint for taint, _ in one] == [taint for taint, _ in other]
 

@@ -133,7 +133,7 @@ class DrainedConditions:
         self._writing[node.name] = order
         self._next_at = later(now.monotonic, SPACING_SECONDS)
         self._rests_until[node.name] = later(now.monotonic, self._timings.condition_rest)
-        self._world.command(order)
+        self._world.issue(order)
 
     # -- while it is written --------------------------------------------------------------------------------------
 

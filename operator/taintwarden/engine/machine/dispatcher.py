@@ -15,8 +15,8 @@ from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.judging import Judging
+from taintwarden.engine.machine.refusals import LaneGroup
 from taintwarden.engine.machine.source import BLIND_KEY
-from taintwarden.engine.machine.waiting import LaneGroup
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Deployment, Instant, Mode, MonotonicTime, Pod, later
 from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
@@ -56,13 +56,13 @@ class Dispatcher:
             if at is not None:
                 yield at - now.monotonic
         for group in self._world.queues.groups():
-            refusal = self._world.waiting.of_policy(group)
+            refusal = self._world.refusals.of_policy(group)
             if refusal is None:
                 yield 0.0
             elif refusal.until is not None:
                 yield refusal.until - now.monotonic
 
-    def make_ready(self, most: int) -> None:
+    def queue_due_claims(self, most: int) -> None:
         """Queue the claims that are due; those that the other clock still delays continue to wait."""
         now, queues, claims = self._world.now, self._world.queues, self._world.claims
         for _ in range(most):
@@ -72,7 +72,7 @@ class Dispatcher:
             claim = claims.get(key)
             assert claim is not None  # noqa: S101 - queues have only such
             if claim.phase is Phase.ACCEPTED:
-                self._check(claim)
+                self._read_pod(claim)
             elif claim.due_at > now.wall:
                 queues.wait(claim)
             elif claim.retry_at > max(claim.settles_at, now.monotonic):
@@ -84,11 +84,11 @@ class Dispatcher:
                 pod = self._world.cluster.nodes[claim.node].pods[claim.uid]
                 queues.make_ready(claim, pod, now, is_released=is_released)
 
-    def let_time_pass(self) -> None:
+    def process_time(self) -> None:
         """Process what only time has changed: slow calls, pods that count as missing, old calls."""
         now = self._world.now
-        for lane in self._world.limiter.calls.let_time_pass(now.monotonic):
-            self._world.queues.failing_changed(lane)
+        for lane in self._world.limiter.calls.process_time(now.monotonic):
+            self._world.queues.update_turns(lane)
         while (uid := self._missing.pop_due(now.monotonic)) is not None:
             self._stop_missing(uid)
         self._world.evictions.forget_old(now)
@@ -107,17 +107,17 @@ class Dispatcher:
         if evictee is not None and evictee.missing_until is not None:
             evictee.missing_until = None
             if evictee.call is None:
-                self._judging.stay(evictee.node, uid)
+                self._judging.count_as_staying(evictee.node, uid)
             self._world.claims.drop(uid)
 
-    def pull_freed(self) -> None:
+    def release_freed(self) -> None:
         """Release claims whose limits may admit them now."""
         if self._world.limiter.replacements.changed:
             self._world.limiter.replacements.release_changed()
         while keys := self._world.limiter.freed.take():
             for key in keys:
                 self._world.queues.release(key)
-                self._world.waiting.free_policies(key)
+                self._world.refusals.free_policies(key)
 
     # -- evicting -------------------------------------------------------------------------------------------------
 
@@ -125,39 +125,39 @@ class Dispatcher:
         """Issue evictions, lane by lane. Checks at most ``most`` claims."""
         world, refused = self._world, dict[LaneGroup, Refusal]()
         for _ in range(most):
-            claim = world.queues.first_ready(besides=refused)
+            claim = world.queues.first_ready(excluded=refused)
             if claim is None:
                 break
             if claim.due_at > world.now.wall:  # the clock was fast when it became due, and was set back
                 world.queues.wait(claim)
                 continue
             pod = world.cluster.nodes[claim.node].pods[claim.uid]
-            if (unsure := self._unsure(claim, pod)) is not None:
-                self._refuse(claim, pod, unsure)
+            if (uncertain := self._why_uncertain(claim, pod)) is not None:
+                self._hold_claim(claim, pod, uncertain)
                 continue
             lane = world.queues.lane_of(claim)
-            request = self._request(claim, pod, others_could_go=world.queues.number_of_turns(refused) > 1)
+            request = self._request(claim, pod, others_could_go=world.queues.number_of_lanes(refused) > 1)
             if self._judging.joins_wave(claim, pod):
                 world.queues.wait(claim)
                 continue
             refusal = world.limiter.admit(request)
             if refusal is None:
                 self._evict(claim, pod, request)
-                world.queues.had_turn(lane, failing=world.limiter.calls.is_failing(lane.key))
+                world.queues.note_turn(lane, failing=world.limiter.calls.is_failing(lane.key))
             elif refusal.whom is RefusalScope.PODS:
-                self._refuse(claim, pod, refusal)
+                self._hold_claim(claim, pod, refusal)
             else:
-                claim.hold(refusal, is_reported=False)
+                claim.note_refusal(refusal, is_reported=False)
                 if refusal.whom is RefusalScope.LANE:
-                    world.queues.park(lane, refusal)
+                    world.queues.park_lane(lane, refusal)
                     guard = world.limiter.guards.by_policy.get(claim.policy.name)
                     if guard is not None and refusal.limit == FAILING:  # maybe for hours: others get its reservations
                         guard.unreserve_all(pod.namespace)
                 else:
                     refused[lane.group] = refusal
-        world.waiting.hold_policies(refused)
+        world.refusals.hold_policies(refused)
 
-    def _unsure(self, claim: Claim, pod: Pod) -> Refusal | None:
+    def _why_uncertain(self, claim: Claim, pod: Pod) -> Refusal | None:
         """Why the known state is not certain enough to evict the pod; None if it is."""
         if self._world.claims.evictees[claim.uid].call is not None:
             return Refusal(VIEW, None, RefusalScope.PODS, _call_key(claim.uid), BEING_EVICTED, is_brief=True)
@@ -165,7 +165,7 @@ class Dispatcher:
             return Refusal(VIEW, None, RefusalScope.PODS, pending, NOT_EVALUATED)
         if self._is_blind_to(claim, pod):
             return Refusal(VIEW, None, RefusalScope.PODS, BLIND_KEY, NO_DEVICES)
-        return self._freshness.refuse(claim)
+        return self._freshness.require_fresh_node(claim)
 
     def _is_blind_to(self, claim: Claim, pod: Pod) -> bool:
         """True if the pod is due only because of taints of a source, which may be outdated."""
@@ -188,22 +188,22 @@ class Dispatcher:
             others_could_go=others_could_go,
         )
 
-    def _refuse(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
+    def _hold_claim(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
         """Hold a claim that a limit refuses without refusing all of its lane. Longer waits are reported once."""
         world, before = self._world, claim.refusal
         is_budget, is_bounce = refusal.limit == BUDGET, refusal.limit == BOUNCE
-        claim.hold(refusal, is_reported=is_budget or is_bounce)
+        claim.note_refusal(refusal, is_reported=is_budget or is_bounce)
         world.queues.block(claim, refusal)
         guard = world.limiter.guards.by_policy.get(claim.policy.name)
         is_long = refusal.until is None or refusal.until > later(world.now.monotonic, LONG_SECONDS)
         if guard is not None and is_long and not refusal.is_brief and refusal.limit != GUARD:
             guard.unreserve(claim.uid)
         if is_budget:
-            claim.hold_by_budget(world.now.monotonic)
+            claim.note_budget_refusal(world.now.monotonic)
             self._judging.expect(claim, pod)
             deleted_at = self._judging.deleted_at(claim, pod)
             if deleted_at is not None:
-                world.queues.ask_at(claim, deleted_at)
+                world.queues.requeue_at(claim, deleted_at)
             if before is None or before.limit != BUDGET:
                 until = None if deleted_at is None else world.now.wall_at(deleted_at)
                 world.report(commands.Held(pod, claim.verdict, refusal.detail, until))
@@ -211,14 +211,14 @@ class Dispatcher:
             until = world.now.wall_at(refusal.until)
             world.report(commands.Held(pod, claim.verdict, refusal.detail, until, is_bouncing=True))
         elif refusal.key == BLIND_KEY:
-            self._ask_at_next(claim, pod)
+            self._requeue_at_next_taint(claim, pod)
 
-    def _ask_at_next(self, claim: Claim, pod: Pod) -> None:
+    def _requeue_at_next_taint(self, claim: Claim, pod: Pod) -> None:
         """Check the claim again when another of its taints becomes due, whatever refuses it now."""
         now = self._world.now
         next_at = claim.grounds.next_due_at(pod.bound_at, now.wall)
         if next_at is not None:
-            self._world.queues.ask_at(claim, now.monotonic_at(next_at))
+            self._world.queues.requeue_at(claim, now.monotonic_at(next_at))
 
     def _evict(self, claim: Claim, pod: Pod, request: EvictionRequest) -> None:
         world, verdict = self._world, claim.verdict
@@ -234,21 +234,21 @@ class Dispatcher:
         if not claim.attempts:
             waited = world.now.monotonic - claim.waits_since(claim.waited_for, world.now.monotonic)
             world.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
-        grace = self._grace_of(claim, pod)
-        deployment = self._restarted(request.replacement)
+        grace = self._grace_seconds(claim, pod)
+        deployment = self._deployment_to_ask(request.replacement)
         as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets, deployment)
         world.claims.evictees[claim.uid].call = Call(claim, order)
         world.evictions.begin(order, claim.due_at, world.now)
-        world.command(order)
+        world.issue(order)
 
-    def _restarted(self, replacement: Replacement | None) -> Deployment | None:
+    def _deployment_to_ask(self, replacement: Replacement | None) -> Deployment | None:
         """Deployment to ask, with the annotation that asks it; None if the pod is evicted."""
         if replacement is None:
             return None
         return structs.replace(replacement.deployment, restarted_at=rfc3339.until(self._world.now.wall))
 
-    def _grace_of(self, claim: Claim, pod: Pod) -> int | None:
+    def _grace_seconds(self, claim: Claim, pod: Pod) -> int | None:
         """Seconds that the pod gets to stop, fewer than its own if its node is removed before; None for its own."""
         given, hard_at = claim.policy.eviction.grace_period_seconds, claim.grounds.hard_at
         left = math.inf if hard_at is None else int(hard_at - self._world.now.wall)
@@ -272,7 +272,7 @@ class Dispatcher:
 
     # -- outcomes -------------------------------------------------------------------------------------------------
 
-    def settled(self, event: events.Settled) -> None:
+    def call_ended(self, event: events.Settled) -> None:
         """Process the end of a call.
 
         Raises:
@@ -285,10 +285,10 @@ class Dispatcher:
         if evictee is None or call is None or call.is_answered:
             msg = f"no eviction of {event.uid} is in progress"
             raise ValueError(msg)
-        self._learn(event, call)
+        self._note_answer(event, call)
         self._settle(evictee, call, event.outcome)
         if world.cluster.pod(evictee.node, evictee.uid) is None:
-            self._end(evictee, call)
+            self._end_claims(evictee, call)
         elif event.outcome in (Outcome.ACCEPTED, Outcome.GONE):  # the stream shows the end later
             evictee.checks = 0
             if event.outcome is Outcome.GONE:
@@ -303,7 +303,7 @@ class Dispatcher:
         accepted = Settlement.ACCEPTED if outcome is Outcome.ACCEPTED else Settlement.OPEN
         world.limiter.settle(pod.uid, Settlement.STAYS if row.stays else accepted, world.now)
         world.evictions.settle(pod.uid, stays=row.stays)
-        world.queues.failing_changed((call.claim.policy.name, pod.namespace))
+        world.queues.update_turns((call.claim.policy.name, pod.namespace))
 
     def _note_effect(self, evictee: Evictee, outcome: Outcome, claim: Claim) -> None:
         """Count a pod as missing while it may still leave because of a call that ended.
@@ -319,7 +319,7 @@ class Dispatcher:
         if outcome is Outcome.ASKED:
             until = later(now, claim.policy.replacement_seconds)
         if outcome is Outcome.FAILED:
-            until = max(until or now, later(now, timings.doubt))
+            until = max(until or now, later(now, timings.unanswered))
         if until is not None and until > now:
             self._count_missing(evictee, until)
             if outcome is Outcome.ASKED or (until == evictee.kept_until and outcome is not Outcome.FAILED):
@@ -328,27 +328,27 @@ class Dispatcher:
         else:
             evictee.missing_until = None
             self._missing.cancel(evictee.uid)
-            self._judging.stay(evictee.node, evictee.uid)
+            self._judging.count_as_staying(evictee.node, evictee.uid)
 
-    def _learn(self, event: events.Settled, call: Call) -> None:
+    def _note_answer(self, event: events.Settled, call: Call) -> None:
         """Record the meaning of the answer for calls for other pods."""
         world, pod, now = self._world, call.order.pod, self._world.now.monotonic
         row = OUTCOMES[event.outcome]
         if row.by_budget:
             world.limiter.budgets.refused(pod, now)
         if row.pauses:
-            world.limiter.calls.pause(max(world.timings.shortest_pause, self._asked(event)), now)
+            world.limiter.calls.pause(max(world.timings.min_pause, self._retry_after(event)), now)
         detail = f"the last call, for pod {pod.name}: {row.why}" + (f": {event.message}" if event.message else "")
         world.limiter.calls.answered(event.uid, row.answer, now, detail)
 
-    def _asked(self, event: events.Settled) -> float:
-        return min(event.retry_after or 0.0, self._world.timings.longest_retry_after)
+    def _retry_after(self, event: events.Settled) -> float:
+        return min(event.retry_after or 0.0, self._world.timings.max_retry_after)
 
-    def _end(self, evictee: Evictee, call: Call) -> None:
+    def _end_claims(self, evictee: Evictee, call: Call) -> None:
         """End the claims on a pod that is gone already, or terminates, when its call ends."""
         self._report_end(call)
         evictee.missing_until = None
-        self._judging.end_all(evictee)
+        self._judging.end_claims(evictee)
 
     def _report_end(self, call: Call) -> None:
         """Report a pod that is gone as evicted, or as gone before its eviction."""
@@ -366,8 +366,8 @@ class Dispatcher:
         self._retry_later(claim, pod, event)
         world.queues.back_off(claim)
         # Claims may have lost their reason during the call.
-        self._judging.judge(state, pod)
-        is_retried = claim.phase is not Phase.ENDED and claim.rests is Phase.WAITING
+        self._judging.update_claims(state, pod)
+        is_retried = claim.phase is not Phase.ENDED and claim.initial_phase is Phase.WAITING
         if is_retried and event.outcome not in (Outcome.NOT_SENT, Outcome.ASKED):
             retry_at = world.now.wall_at(claim.not_before)
             details = (event.outcome, event.message, claim.attempts, retry_at)
@@ -394,7 +394,7 @@ class Dispatcher:
 
     # -- accepted evictions ---------------------------------------------------------------------------------------
 
-    def _check(self, claim: Claim) -> None:
+    def _read_pod(self, claim: Claim) -> None:
         """Read a pod whose eviction was accepted but that the stream does not show leaving."""
         world = self._world
         evictee, delay = world.claims.evictees[claim.uid], world.timings.check_accepted
@@ -402,10 +402,10 @@ class Dispatcher:
         if pod is not None and world.leading:  # a follower reads nothing, and does not back off
             evictee.checks += 1
             delay = retry_delay(POD_SECONDS, evictee.checks, claim.uid)
-            world.command(commands.CheckPod(pod))
+            world.issue(commands.CheckPod(pod))
         world.queues.expect_leaving(claim, later(world.now.monotonic, delay))
 
-    def checked(self, uid: str, *, runs: bool | None) -> None:
+    def pod_checked(self, uid: str, *, runs: bool | None) -> None:
         """Process the read of a pod whose eviction was accepted. If the pod runs, it is due again after a while."""
         world = self._world
         evictee = world.claims.evictees.get(uid)
@@ -426,12 +426,12 @@ class Dispatcher:
         back_off = self._world.timings.back_off[event.outcome]
         if back_off[1]:
             delay = retry_delay(back_off, claim.attempts + 1, claim.uid)
-            retry_at = later(now, max(delay, self._asked(event)))
+            retry_at = later(now, max(delay, self._retry_after(event)))
         if event.outcome in (Outcome.NOT_SENT, Outcome.ASKED, Outcome.NOT_REPLACED):
             claim.retry(event.outcome, event.outcome.row.why, retry_at)
             return
         if event.outcome.row.by_budget:
-            claim.hold_by_budget(now)
+            claim.note_budget_refusal(now)
             deleted_at = self._judging.deleted_at(claim, pod)
             if deleted_at is not None and deleted_at > now:
                 retry_at = min(retry_at, deleted_at)

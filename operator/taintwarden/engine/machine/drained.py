@@ -53,7 +53,7 @@ class DrainedStates:
         Taints that policies derive give no node the condition, since all nodes have them. The pods that leave because
         of them count.
         """
-        policies = [one for one in self._world.verdicts.select(state) if one.mode is not Mode.DRY_RUN]
+        policies = [one for one in self._world.verdicts.policies_on(state) if one.mode is not Mode.DRY_RUN]
         selected = (taint for taint, _ in state.taints() if any(one.selector_for(taint) for one in policies))
         taints = list(dict.fromkeys(str(taint) for taint in selected if not taint.source))
         if not taints:
@@ -85,7 +85,7 @@ class DrainedStates:
         return DrainedReason.PODS_LEAVE if DrainedReason.PODS_LEAVE in kinds else DrainedReason.HELD
 
     def _kind_of(self, claim: Claim) -> DrainedReason:
-        holding = self._views.holding(claim)
+        holding = self._views.current_refusal(claim)
         if claim.phase is Phase.PAUSED or (holding and holding.limit in _HOLDING and not holding.is_brief):
             return DrainedReason.HELD
         return DrainedReason.BLOCKED if holding and holding.limit in _BLOCKING else DrainedReason.PODS_LEAVE
@@ -94,7 +94,7 @@ class DrainedStates:
         """True if all pods of the node are evaluated. The write itself checks the version of the node."""
         if state.name in self._backlog.nodes:
             return False
-        if any(one.devices for one in self._world.verdicts.select(state)) and (
+        if any(one.devices for one in self._world.verdicts.policies_on(state)) and (
             self._world.devices_problem or self._world.blind_to_devices
         ):
             return False

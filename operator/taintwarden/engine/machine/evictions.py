@@ -14,7 +14,7 @@ from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.model import Instant, MonotonicTime, Policy, WallTime, later
 
 
-class Called(msgspec.Struct, frozen=True, gc=False):
+class OpenCall(msgspec.Struct, frozen=True, gc=False):
     """A call that may evict a pod, which was due at ``due_at``."""
 
     order: Evict
@@ -36,8 +36,8 @@ class Evictions:
     """Calls of the last window by the UIDs of their pods, and the number of pods that left after them."""
 
     def __init__(self) -> None:
-        self._in_flight: dict[str, Called] = {}
-        self._open: dict[str, Called] = {}
+        self._in_flight: dict[str, OpenCall] = {}
+        self._open: dict[str, OpenCall] = {}
         """Last answered call for each pod, unless its answer shows that it did not evict the pod."""
         self._ends: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """UIDs of the pods in ``_open``, by the time at which the call stops to count."""
@@ -67,7 +67,7 @@ class Evictions:
 
     def begin(self, order: Evict, due_at: WallTime, now: Instant) -> None:
         """Record that a call is issued."""
-        self._in_flight[order.pod.uid] = Called(order, due_at, now.monotonic)
+        self._in_flight[order.pod.uid] = OpenCall(order, due_at, now.monotonic)
 
     def settle(self, uid: str, *, stays: bool) -> None:
         """Record that the call for a pod ended. ``stays``: True if it certainly did not evict the pod."""
@@ -76,7 +76,7 @@ class Evictions:
             self._open[uid] = called
             self._ends.schedule(uid, called.counts_until)
 
-    def note_leaving(self, uid: str, now: Instant) -> Called | None:
+    def note_leaving(self, uid: str, now: Instant) -> OpenCall | None:
         """Count a pod that is seen to leave. Returns the call that evicted it; None while a call is in flight."""
         self.forget_old(now)
         if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:

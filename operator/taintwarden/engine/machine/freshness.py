@@ -34,18 +34,18 @@ class Freshness:
         self._again_at: dict[str, MonotonicTime] = {}
         """Node -> earliest time of its next read after one that proved nothing. All of its pods share the read."""
 
-    def reached(self, resource_version: int) -> None:
+    def stream_reached(self, resource_version: int) -> None:
         """Record that the node stream has delivered everything up to this version."""
         self._reached = max(self._reached, resource_version)
         self._note_event()
 
     def _note_event(self) -> None:
         now, timings = self._world.now.monotonic, self._world.timings
-        if self._last_event_at is not None and now > self._last_event_at + timings.silence:
-            self._trusted_from = later(now, timings.backlog)
+        if self._last_event_at is not None and now > self._last_event_at + timings.max_silence:
+            self._trusted_from = later(now, timings.delayed_events)
         self._last_event_at = now
 
-    def listed(self, resource_version: int) -> None:
+    def nodes_listed(self, resource_version: int) -> None:
         """Record a list, which replaces what is known. After a restore of etcd, versions may be lower than before."""
         self._reached = resource_version
         self._last_event_at = self._trusted_from = self._world.now.monotonic
@@ -61,11 +61,11 @@ class Freshness:
             return False
         if claim.version > self._reached and claim.version > state.confirmed_version:
             return False
-        silence = self._world.timings.silence
+        silence = self._world.timings.max_silence
         is_recent = self._last_event_at is not None and self._trusted_from <= now <= self._last_event_at + silence
         return is_recent or now <= state.confirmed_at + silence
 
-    def refuse(self, claim: Claim) -> Refusal | None:
+    def require_fresh_node(self, claim: Claim) -> Refusal | None:
         """Why the pod of a due claim waits for a read of its node, which is requested; None if it need not wait."""
         if self.is_proven(claim):
             return None
@@ -75,10 +75,10 @@ class Freshness:
             again_at = None
         if again_at is None and node not in self._reading and self._world.cluster.nodes[node].awaited_version < 0:
             self._reading[node] = now
-            self._world.command(CheckNode(node))
+            self._world.issue(CheckNode(node))
         return Refusal(VIEW, again_at, RefusalScope.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
 
-    def answered(self, name: str, version: int | None, pods_version: int) -> None:
+    def read_answered(self, name: str, version: int | None, pods_version: int) -> None:
         """Process the end of a read. ``version``: the version found; None if the node is gone or nothing answered."""
         began = self._reading.pop(name, None)
         state = self._world.cluster.nodes.get(name)
@@ -95,14 +95,14 @@ class Freshness:
             self._again_at[name] = later(self._world.now.monotonic, self._world.timings.write_failed[0])
             self._release(name)
 
-    def seen(self, state: NodeState, version: int) -> None:
+    def node_seen(self, state: NodeState, version: int) -> None:
         """Record that the stream has delivered this version of a node."""
         self._note_event()
         if 0 <= state.awaited_version <= version:
             state.awaited_version = -1
             self._release(state.name)
 
-    def forget(self, name: str) -> None:
+    def forget_node(self, name: str) -> None:
         """Drop the reads of a node that is gone or replaced by one of its name."""
         self._reading.pop(name, None)
         self._again_at.pop(name, None)

@@ -51,7 +51,7 @@ class Guarding:
         for policy in self._world.verdicts.policies:
             known = before.pop(policy.name, None)
             if known is not None and known[0] != policy.uid:  # another policy of this name
-                self._forget(policy.name)
+                self._drop_policy(policy.name)
                 known = None
             since = policy.created_at if known is None else known[2] if known[1] == policy.generation else now.wall
             self._generations[policy.name] = (policy.uid, policy.generation, since)
@@ -61,9 +61,9 @@ class Guarding:
             else:
                 guard.population = partial(self._world.verdicts.population.__getitem__, policy.name)
         for name in before:
-            self._forget(name)
+            self._drop_policy(name)
 
-    def _forget(self, name: str) -> None:
+    def _drop_policy(self, name: str) -> None:
         """Drop the writes and the reset of a policy that is gone."""
         self._outbox.forget(guard_key(name))
         self._outbox.forget(reset_key(name))
@@ -76,7 +76,7 @@ class Guarding:
 
     def profile_changed(self, namespace: str, change: str) -> None:
         """Note a profile change that affected what pods of its namespace tolerate."""
-        recent = {name: known for name, known in self._profile_changes.items() if self._is_new(known[1])}
+        recent = {name: known for name, known in self._profile_changes.items() if self._is_recent(known[1])}
         self._profile_changes = recent | {namespace: (change, self._world.now.wall)}
 
     def leadership_changed(self) -> None:
@@ -93,13 +93,13 @@ class Guarding:
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a guard has to be checked even without an event; None if none has to."""
-        if self.resets or any(self._may_save(policy) for policy in self._world.verdicts.policies):
+        if self.resets or any(self._has_to_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
         guarded = ((policy, self._guard(policy)) for policy in self._world.verdicts.policies)
-        looks = (
+        checks = (
             guard.next_look(now, may_arm=self._knows_causes(policy)) for policy, guard in guarded if guard is not None
         )
-        return min((look for look in looks if look is not None), default=None)
+        return min((check for check in checks if check is not None), default=None)
 
     def check_guards(self, most: int) -> None:
         """Check all guards: trip before the first eviction of a wave that is too large, arm when the cause is gone.
@@ -122,42 +122,42 @@ class Guarding:
             case GuardTransition.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case GuardTransition.TRIPPED:
-                guard.latch.cause, written = self._explain(policy, guard)
+                guard.latch.cause, written = self._cause_of(policy, guard)
                 if written is not None:
-                    self._world.command(commands.FindWriter(policy.name, guard.latch.cause, *written))
+                    self._world.issue(commands.FindWriter(policy.name, guard.latch.cause, *written))
                 report = guard_report(self._world, policy.name)
                 assert report is not None  # noqa: S101 - it was found by this name
                 self._world.report(commands.GuardTripped(policy, report))
             case None:
                 pass
 
-    def name_writer(self, order: commands.FindWriter, writer: str) -> None:
+    def add_writer(self, order: commands.FindWriter, writer: str) -> None:
         """Add the client that wrote the taint to the cause of a trip, and store it."""
         guard = self._world.limiter.guards.by_policy.get(order.policy)
         if self._world.leading and guard is not None and guard.latch.cause == order.cause:
             guard.latch.cause += f", {writer}"
             guard.save_again()
 
-    def save(self) -> None:
+    def save_records(self) -> None:
         """Write the records of guards that differ from the stored ones or reserve more evictions."""
         for policy in self._world.verdicts.policies:
-            guard = self._guard(policy) if self._may_save(policy) else None
+            guard = self._guard(policy) if self._has_to_save(policy) else None
             if guard is not None:
                 self._outbox.put(commands.SaveGuard(policy, guard.to_save(self._world.now, self._world.term)))
 
-    def _may_save(self, policy: Policy) -> bool:
+    def _has_to_save(self, policy: Policy) -> bool:
         """True if the policy's guard has something to store, and no write of it is in progress."""
         guard = self._guard(policy)
         return guard is not None and guard.has_to_save and not self._outbox.is_waiting(guard_key(policy.name))
 
-    def saved(self, order: commands.SaveGuard, event: Written) -> None:
+    def record_saved(self, order: commands.SaveGuard, event: Written) -> None:
         """Process the end of a record's write. After a failure a new record is written, since time has passed."""
         guard = self._guard(order.policy)
         if guard is not None:
             error = "" if event.outcome is WriteOutcome.DONE else event.error or event.outcome.value
             guard.saved(order.record, error=error, pruned=event.pruned)
 
-    def ask_reset(self, name: str) -> None:
+    def remove_reset_request(self, name: str) -> None:
         """Remove the request for a reset. Only the process that removed it grants it, so that it is granted once."""
         for policy in self._world.verdicts.policies:
             if policy.name == name:
@@ -168,7 +168,7 @@ class Guarding:
         if outcome is WriteOutcome.DONE and self._guard(order.policy) is not None:
             self.resets.add(order.policy.name)
 
-    def reset(self) -> None:
+    def release_held(self) -> None:
         """Release the pods that guards or unhealthy zones hold, for all granted resets."""
         resets, self.resets = self.resets, set()
         for policy in self._world.verdicts.policies if resets else ():
@@ -186,7 +186,7 @@ class Guarding:
 
     # -- the cause ----------------------------------------------------------------------------------------------------
 
-    def _explain(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, str] | None]:
+    def _cause_of(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, str] | None]:
         """Cause of a wave in one sentence, for the taint that affects the most pods.
 
         A recent change of the policy, or of a profile of a namespace that it counts, is the cause if the taint has had
@@ -220,10 +220,10 @@ class Guarding:
         how = "was created" if generation == 1 else f"changed to generation {generation}"
         of_profiles = (self._profile_changes[name] for name in guard.latch.counted() if name in self._profile_changes)
         what, at = max([(f"the policy {how}", since), *of_profiles], key=lambda change: change[1])
-        return (what, at) if self._is_new(at) else None
+        return (what, at) if self._is_recent(at) else None
 
-    def _is_new(self, at: float) -> bool:
-        return self._world.now.wall - at < self._world.timings.change_is_new
+    def _is_recent(self, at: float) -> bool:
+        return self._world.now.wall - at < self._world.timings.recent_change
 
 
 def guard_report(world: World, policy: str) -> GuardReport | None:

@@ -26,7 +26,7 @@ class HardDeadlines:
         self._world = world
         self._ends: DeadlineQueue[WallTime] = DeadlineQueue()
         """Keys of claims by the time at which their node counts as removed, until that is reported."""
-        self._told: DeadlineQueue[WallTime] = DeadlineQueue()
+        self._reported: DeadlineQueue[WallTime] = DeadlineQueue()
         """Pods that were reported to end with their node, with policy and end, until that end."""
 
     def next_in(self, now: Instant) -> float | None:
@@ -34,7 +34,7 @@ class HardDeadlines:
         at = self._ends.next_at()
         return None if at is None else at - now.wall
 
-    def expect(self, claim: Claim, *, is_new: bool) -> None:
+    def schedule(self, claim: Claim, *, is_new: bool) -> None:
         """Schedule the hard deadline of a claim. A new pod may be bound even after it."""
         hard_at = claim.grounds.hard_at
         acts = claim.phase not in (Phase.REHEARSED, Phase.PAUSED)
@@ -48,7 +48,7 @@ class HardDeadlines:
     def report_due(self, most: int) -> None:
         """Report at most ``most`` pods that are still there when their node counts as removed."""
         for _ in range(most):
-            if self._told.pop_due(self._world.now.wall) is None:
+            if self._reported.pop_due(self._world.now.wall) is None:
                 break
         for _ in range(most):
             head = self._ends.head()
@@ -57,16 +57,16 @@ class HardDeadlines:
             claim = self._world.claims.get(head.key)
             pod = None if claim is None else self._world.cluster.pod(claim.node, claim.uid)
             if claim is not None and pod is not None:
-                self.miss(claim, pod, NOT_EVICTED)
+                self.report_missed(claim, pod, NOT_EVICTED)
             self._ends.cancel(head.key)
 
-    def warn(self, state: NodeState, pod: Pod, grounds: Iterable[Grounds]) -> None:
+    def report_ending(self, state: NodeState, pod: Pod, grounds: Iterable[Grounds]) -> None:
         """Report a pod that opts out of evictions and therefore ends with its node, once for each notice.
 
         ``grounds``: why other policies evict it; one that does so before the end of the node makes the report needless.
         """
         world = self._world
-        selecting = (policy for policy in world.verdicts.select(state) if policy.reclaim is not None)
+        selecting = (policy for policy in world.verdicts.policies_on(state) if policy.reclaim is not None)
         if not any(policy.selector_for(taint) for policy in selecting for taint, _ in state.taints()):
             return
         evictable = replace(pod.shared, do_not_evict=False, do_not_disrupt=False)
@@ -76,11 +76,11 @@ class HardDeadlines:
                 continue
             leaves = any(own.policy.mode is Mode.ENFORCE and own.first(pod.bound_at)[0] < end for own in grounds)
             why = exclusion(one.policy, pod.shared, world.verdicts.namespace_labels(pod.namespace))
-            if why and not leaves and (key := f"{pod.uid}/{one.policy.name}/{end}") not in self._told:
-                self._told.schedule(key, WallTime(end))
+            if why and not leaves and (key := f"{pod.uid}/{one.policy.name}/{end}") not in self._reported:
+                self._reported.schedule(key, WallTime(end))
                 world.report(commands.EndsWithNode(pod, one.first(pod.bound_at)[1], end, why))
 
-    def miss(self, claim: Claim, pod: Pod, reason: str) -> None:
+    def report_missed(self, claim: Claim, pod: Pod, reason: str) -> None:
         """Report a pod that missed its hard deadline, once. A claim that is not enforced misses nothing."""
         hard_at = claim.grounds.hard_at
         if hard_at is not None and claim.key in self._ends and claim.is_enforced:

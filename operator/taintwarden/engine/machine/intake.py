@@ -54,7 +54,7 @@ class Intake:
 
     # -- nodes --------------------------------------------------------------------------------------------------
 
-    def see_node(self, node: Node, *, listed: bool) -> None:
+    def update_node(self, node: Node, *, listed: bool) -> None:
         """Store a node that was listed, added or modified, and evaluate its pods if that may matter."""
         world = self._world
         state = world.cluster.state(node.name)
@@ -63,21 +63,21 @@ class Intake:
         known = state.node
         if known is not None and known.uid != node.uid:
             self._forget_node(node.name)  # nothing that was known of the old node applies
-            state, known = world.cluster.replace(node.name), None
+            state, known = world.cluster.replace_node(node.name), None
         if known is not None and not listed and node.resource_version < known.resource_version:
             return
-        self._freshness.seen(state, node.resource_version)
+        self._freshness.node_seen(state, node.resource_version)
         was_unreadable, state.unreadable_from = state.unreadable_from, None
         if known is not None and known.history != node.history and self._outbox.wrote_history(node.name, node.history):
             state.node = known = replace(known, history=node.history)
-        is_lost = self._outbox.lost(node)
+        is_lost = self._outbox.is_overwritten(node)
         if state.is_heartbeat(node) and not (listed or was_unreadable or is_lost):
             if known is not None and known.drained != node.drained:
                 world.note_change(node.name)
-            state.beat(node, world.now.wall)
+            state.store_heartbeat(node, world.now.wall)
             return
         is_relabelled = known is None or known.labels != node.labels
-        seen_until = min(was_unreadable or world.now.wall, world.seen_until())
+        seen_until = min(was_unreadable or world.now.wall, world.complete_until())
         is_gap = listed or was_unreadable is not None
         stored, faults = state.update(node, world.now.wall, seen_until=seen_until, gap=is_gap)
         if stored and self._source is not None:
@@ -88,18 +88,18 @@ class Intake:
             world.spread.relabel(node.name)
         for fault in faults:
             world.report(commands.UnreadableHistory(node.name, node.uid, fault))
-        self._judging.judge_node(state)
+        self._judging.evaluate_node(state)
 
-    def lose_node(self, name: str) -> None:
+    def remove_node(self, name: str) -> None:
         """Remove a node that was deleted, and end the claims on its pods."""
         cluster = self._world.cluster
         self._world.note_change(name)
         state = cluster.nodes.get(name)
         if state is None:
             return
-        self._judging.cancel(state.pods.values())
+        self._judging.node_gone(state.pods.values())
         if state.pods:
-            self._world.verdicts.count_again(cluster.replace(name))
+            self._world.verdicts.recount_pods(cluster.replace_node(name))
         else:
             del cluster.nodes[name]
         self._forget_node(name)
@@ -108,14 +108,14 @@ class Intake:
     def _forget_node(self, name: str) -> None:
         self._outbox.forget(history_key(name))
         self._world.limiter.zones.forget(name)
-        self._freshness.forget(name)
+        self._freshness.forget_node(name)
 
     def nodes_listed(self, event: events.NodesListed) -> None:
         """Remove the nodes that a complete list lacks."""
         nodes = self._world.cluster.nodes
         for name in [name for name, state in nodes.items() if state.node and name not in event.names]:
-            self.lose_node(name)
-        self._freshness.listed(event.resource_version)
+            self.remove_node(name)
+        self._freshness.nodes_listed(event.resource_version)
 
     def node_unreadable(self, name: str) -> None:
         """Record that the newest version of a node cannot be decoded. Until one can, no pod of the node is evicted."""
@@ -125,19 +125,19 @@ class Intake:
 
     # -- pods ---------------------------------------------------------------------------------------------------
 
-    def see_pod(self, pod: Pod) -> None:
+    def update_pod(self, pod: Pod) -> None:
         """Store a running pod that was listed, added or modified, and evaluate it."""
-        pod, is_exchanged = self._put(pod)
+        pod, is_exchanged = self._store_pod(pod)
         state = self._world.cluster.nodes[pod.node]
         if is_exchanged:
-            self._judging.judge_node(state)
+            self._judging.evaluate_node(state)
         else:
-            self._judging.judge_pod(state, pod)
+            self._judging.evaluate_pod(state, pod)
 
-    def _put(self, pod: Pod) -> tuple[Pod, bool]:
+    def _store_pod(self, pod: Pod) -> tuple[Pod, bool]:
         """Store a pod. Returns it as stored, and True if the taints that a source adds to its node changed."""
         world = self._world
-        self._leave_other_node(pod)
+        self._remove_from_other_node(pod)
         source = self._source if world.source is not None or pod.shared.devices else None
         if source is not None:
             pod = source.equip(pod)
@@ -148,40 +148,40 @@ class Intake:
         world.cluster.put(pod)
         if known is None:  # after a restore of etcd a pod that terminated may run again
             world.limiter.departures.end(pod.uid, pod.node)
-            if world.verdicts.uses.bounce:
+            if world.verdicts.features.bounce:
                 world.limiter.bounces.came(pod)
             if world.limiter.guards.by_policy:
                 world.limiter.guards.came(pod)
-        self._count(pod, known)
+        self._count_pod(pod, known)
         if known is not None:
-            self._judging.changed(known, pod)
-        return pod, source is not None and source.exchanged(world.cluster.nodes[pod.node], known, pod)
+            self._judging.pod_changed(known, pod)
+        return pod, source is not None and source.replace_pod(world.cluster.nodes[pod.node], known, pod)
 
-    def _leave_other_node(self, pod: Pod) -> None:
+    def _remove_from_other_node(self, pod: Pod) -> None:
         """Remove the pod from the node where its claims are, if it is bound to another one after a restore of etcd.
 
         A call in progress concerns the pod, not its node, so the outcome of the call applies on the new node.
         """
         evictee = self._world.claims.evictees.get(pod.uid)
         if evictee is not None and evictee.node != pod.node:
-            self.lose_pod(pod.uid, evictee.node)
+            self.remove_pod(pod.uid, evictee.node)
             evictee.move(pod.node)
 
-    def _count(self, pod: Pod, known: Pod | None) -> None:
+    def _count_pod(self, pod: Pod, known: Pod | None) -> None:
         """Update the numbers of running pods by policy, workload and topology domain."""
         limiter, spread = self._world.limiter, self._world.spread
         if known is None or known.shared is not pod.shared:
             verdicts, state = self._world.verdicts, self._world.cluster.nodes[pod.node]
-            verdicts.count(state, pod.shared, 1)
+            verdicts.count_pods(state, pod.shared, 1)
             if known is not None:
-                verdicts.count(state, known.shared, -1)
+                verdicts.count_pods(state, known.shared, -1)
         if known is None:
             spread.came(pod)
         elif known.shared is not pod.shared:
             spread.changed(known, pod)
         limiter.workloads.seen(pod, known)
 
-    def lose_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
+    def remove_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
         """Remove a pod that was deleted or finished, or that terminates and should be gone at ``until``."""
         world = self._world
         world.note_change(node)
@@ -191,13 +191,13 @@ class Intake:
         elif (leaving := known or pod) is not None:
             self._begin_departure(leaving, WallTime(until))
         if state is not None and known is not None:
-            world.verdicts.count(state, known.shared, -1)
+            world.verdicts.count_pods(state, known.shared, -1)
             world.limiter.gone(known, world.now)
             world.spread.gone(known)
             source = self._source if world.source is not None or known.shared.devices else None
-            if source is not None and source.exchanged(state, known, None):
+            if source is not None and source.replace_pod(state, known, None):
                 self._backlog.add_nodes([node])
-        self._judging.gone(uid)
+        self._judging.pod_gone(uid)
 
     def _begin_departure(self, pod: Pod, until: WallTime) -> None:
         """Record that a pod terminates, by the policies that give it a deadline. Without claims it is evaluated."""
@@ -205,28 +205,28 @@ class Intake:
         policies = [one.policy.name for one in world.claims.of(pod.uid) if one.is_enforced]
         world.limiter.departures.begin(pod, until, world.now, policies)
         if not policies:
-            self._judging.judge_departures(pod.node)
+            self._judging.evaluate_departures(pod.node)
 
     def pods_listed(self, event: events.PodsListed) -> None:
         """Remove the pods that a complete list lacks or has on another node."""
         cluster, departures = self._world.cluster, self._world.limiter.departures
         for state in list(cluster.nodes.values()):
             for uid in [uid for uid in state.pods if event.nodes.get(uid) != state.name]:
-                self.lose_pod(uid, state.name)
+                self.remove_pod(uid, state.name)
                 moved = cluster.pod(event.nodes.get(uid, ""), uid)
                 if moved is not None:  # claims and limits know pods by UID: remove it, then add it again
-                    self.lose_pod(uid, moved.node)
-                    self.see_pod(moved)
+                    self.remove_pod(uid, moved.node)
+                    self.update_pod(moved)
         for uid, node in departures.uids():
             if event.nodes.get(uid) != node:  # the pod itself was removed when it began to terminate
                 departures.end(uid, node)
 
     # -- a source of other taints -----------------------------------------------------------------------------------
 
-    def of_source(self, event: events.SourceEvent) -> None:
+    def process_source_event(self, event: events.SourceEvent) -> None:
         """Pass an event to the source of taints."""
         if self._source is not None:
-            self._source.take(event)
+            self._source.process_event(event)
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:
@@ -243,19 +243,19 @@ class Intake:
         """True if all pods are known."""
         return self._world.synced
 
-    def put(self, pod: Pod) -> None:
+    def store_pod(self, pod: Pod) -> None:
         """Store a pod again, with the source's newest data."""
-        self._put(pod)
+        self._store_pod(pod)
 
-    def judge(self, state: NodeState) -> None:
+    def evaluate_node(self, state: NodeState) -> None:
         """Evaluate the pods of a node at once."""
-        self._judging.judge_node(state)
+        self._judging.evaluate_node(state)
 
-    def judge_later(self, names: Iterable[str]) -> None:
+    def evaluate_later(self, names: Iterable[str]) -> None:
         """Queue these nodes, to be evaluated before any pod is evicted."""
         self._backlog.add_nodes(names)
 
-    def release(self, key: str) -> None:
+    def retry_refused(self, key: str) -> None:
         """Retry the pods whose refusal has this key."""
         self._world.limiter.freed.add(key)
 
@@ -266,9 +266,9 @@ class Intake:
         world = self._world
         before = world.verdicts.derivations
         world.verdicts.set_policies(event.policies)
-        had_source, world.source = world.source, self._source if world.verdicts.uses.devices else None
+        had_source, world.source = world.source, self._source if world.verdicts.features.devices else None
         if world.source is not None and had_source is None:
-            world.source.look_again()
+            world.source.recheck_all()
         if world.verdicts.derivations != before:
             self._derive_again()
         world.limiter.configure(world.verdicts.policies, world.now)

@@ -34,7 +34,7 @@ class Judging:
 
     # -- backlog --------------------------------------------------------------------------------------------------
 
-    def advance(self, budget: int) -> None:
+    def evaluate_backlog(self, budget: int) -> None:
         """Evaluate about ``budget`` waiting pods: first whole nodes, then pods of a source, then namespaces in turn."""
         self._world.limiter.guards.forget_some(5 * budget)
         source, waiting = self._world.source, self._backlog.nodes
@@ -45,7 +45,7 @@ class Judging:
                 source.catch_up(name)
             state = self._world.cluster.nodes.get(name)
             if state is not None:
-                self.judge_node(state)
+                self.evaluate_node(state)
                 budget -= len(state.pods) + 1
         if source is not None:
             budget = source.advance(budget)
@@ -53,9 +53,9 @@ class Judging:
         for namespace in self._backlog.ready_namespaces():
             if budget <= 0:
                 break
-            budget -= self._judge_share(namespace, each)
+            budget -= self._evaluate_share(namespace, each)
 
-    def _judge_share(self, namespace: str, budget: int) -> int:
+    def _evaluate_share(self, namespace: str, budget: int) -> int:
         """Evaluate waiting pods of a namespace. Returns about how many."""
         world, nodes, done = self._world, self._backlog.shares.pop(namespace), 0
         while nodes and done < budget:
@@ -66,36 +66,36 @@ class Judging:
             done += len(pods) or 1
             if state is not None:
                 for pod in pods:
-                    state.judged.pop(pod.shared, None)
+                    state.class_verdicts.pop(pod.shared, None)
                 state.staying = None
                 for pod in pods:
-                    self.judge(state, pod)
+                    self.update_claims(state, pod)
                 if namespace in self._backlog.relabelled:
-                    world.verdicts.count_again(state)
+                    world.verdicts.recount_pods(state)
                     done += len(state.pods)
-                self._conclude(state)
+                self._finish_node(state)
         self._backlog.put_back(namespace, nodes)
         return done
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
-    def judge_node(self, state: NodeState) -> None:
+    def evaluate_node(self, state: NodeState) -> None:
         """Evaluate all pods of a node, including pods that terminate."""
         if not self._world.synced:
             return
         verdicts = self._world.verdicts
         self._world.note_change(state.name)
-        verdicts.select(state)  # also without pods: its history is kept for the policies that select it
-        if state.node is not None and verdicts.uses.zone_health:
+        verdicts.policies_on(state)  # also without pods: its history is kept for the policies that select it
+        if state.node is not None and verdicts.features.zone_health:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
-        verdicts.count_again(state)
+        verdicts.recount_pods(state)
         state.forget_verdicts()
         for pod in list(state.pods.values()):
-            self.judge(state, pod)
-        self.judge_departures(state.name)
-        self._conclude(state)
+            self.update_claims(state, pod)
+        self.evaluate_departures(state.name)
+        self._finish_node(state)
 
-    def judge_departures(self, node: str) -> None:
+    def evaluate_departures(self, node: str) -> None:
         """Record by which policies the pods leave that terminate on a node.
 
         Taints of devices are kept only for running pods. A pod leaves by them only if it was known while it ran.
@@ -108,24 +108,24 @@ class Judging:
             grounds = world.verdicts.compute(state, departure.pod.shared)[1]
             departures.leave_by(departure, [one.policy.name for one in grounds if one.policy.mode is Mode.ENFORCE])
 
-    def _conclude(self, state: NodeState) -> None:
+    def _finish_node(self, state: NodeState) -> None:
         self._report_invalid(state)
         self._save_history(state)
 
-    def judge_pod(self, state: NodeState, pod: Pod) -> None:
+    def evaluate_pod(self, state: NodeState, pod: Pod) -> None:
         """Evaluate a pod that is new or has changed."""
         if not self._world.synced or pod.node in self._backlog.nodes:
             return
-        is_new_class = pod.shared not in state.judged
-        self.judge(state, pod)
-        if is_new_class and state.judged[pod.shared][0]:
-            self._conclude(state)
+        is_new_class = pod.shared not in state.class_verdicts
+        self.update_claims(state, pod)
+        if is_new_class and state.class_verdicts[pod.shared][0]:
+            self._finish_node(state)
 
     def _report_invalid(self, state: NodeState) -> None:
         node = state.node
         if node is None:
             return
-        invalid = self._world.verdicts.invalid(state)
+        invalid = self._world.verdicts.invalid_values(state)
         for name, verdict in invalid.items():
             if state.reported_invalid.get(name) != verdict.taint.value:
                 held = verdict.policy.timing.on_invalid_value is OnInvalidValue.HOLD
@@ -142,7 +142,7 @@ class Judging:
         if state.node is None or not self._world.leading:
             return
         text, key = state.history_text(), history_key(state.name)
-        believed = self._outbox.believed(key, state.node.resource_version)
+        believed = self._outbox.assumed_stored(key, state.node.resource_version)
         stored = believed.text if isinstance(believed, commands.SaveHistory) else state.node.history
         if text != stored:
             self._outbox.put(commands.SaveHistory(state.name, state.node.uid, text))
@@ -151,9 +151,9 @@ class Judging:
 
     # -- pods -----------------------------------------------------------------------------------------------------
 
-    def judge(self, state: NodeState, pod: Pod) -> None:
+    def update_claims(self, state: NodeState, pod: Pod) -> None:
         """Update the claims on a pod from the verdicts."""
-        _, grounds = state.judged.get(pod.shared) or self._world.verdicts.of(state, pod.shared)
+        _, grounds = state.class_verdicts.get(pod.shared) or self._world.verdicts.of(state, pod.shared)
         claims = self._world.claims
         if pod.uid in claims.evictees:
             names = [one.policy.name for one in grounds]
@@ -161,11 +161,11 @@ class Judging:
                 if claim.policy.name not in names:
                     self._withdraw(claim)
         for one in grounds:
-            self._decide(claims.evictee(pod), pod, one)
-        if self._world.verdicts.uses.reclaim and (pod.shared.do_not_evict or pod.shared.do_not_disrupt):
-            self._hard_deadlines.warn(state, pod, grounds)
+            self._update_claim(claims.evictee(pod), pod, one)
+        if self._world.verdicts.features.reclaim and (pod.shared.do_not_evict or pod.shared.do_not_disrupt):
+            self._hard_deadlines.report_ending(state, pod, grounds)
 
-    def _decide(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> None:
+    def _update_claim(self, evictee: Evictee, pod: Pod, grounds: Grounds) -> None:
         policy, now, guard = grounds.policy, self._world.now, self._guard(grounds.policy)
         # The guard has to count the complete wave before an eviction that is decided now.
         settles_at = now.monotonic if guard is None else later(now.monotonic, guard.settings.settle_seconds)
@@ -177,42 +177,42 @@ class Judging:
             self._world.note_change(claim.node)
             self._world.queues.wait(claim)
         else:
-            self._update(claim, grounds, pod, settles_at)
+            self._apply_grounds(claim, grounds, pod, settles_at)
         if policy.reclaim is not None:
-            self._hard_deadlines.expect(claim, is_new=is_new)
+            self._hard_deadlines.schedule(claim, is_new=is_new)
         self.expect(claim, pod)
         if claim.announced_in != self._world.term and claim.due_at - now.wall > self._world.timings.announced_ahead:
             self._announce(claim, pod)
 
-    def _update(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
-        before, was_expected = claim.grounds, claim.was_expected
-        changed = claim.decide(grounds, pod, settles_at)
+    def _apply_grounds(self, claim: Claim, grounds: Grounds, pod: Pod, settles_at: MonotonicTime) -> None:
+        before, was_announced = claim.grounds, claim.was_announced
+        changed = claim.update_grounds(grounds, pod, settles_at)
         if grounds.policy.reclaim is None and before.policy.reclaim is not None:
             self._hard_deadlines.cancel(claim)
         if claim.phase not in (*QUEUED, Phase.REHEARSED, Phase.PAUSED):
             return
         # The policy may have been paused during a call that failed now.
-        if changed or claim.rests not in (Phase.WAITING, claim.phase):
+        if changed or claim.initial_phase not in (Phase.WAITING, claim.phase):
             self._world.queues.wait(claim)
-            if claim.rests is Phase.PAUSED:
-                claim.rest()
-                if was_expected:
+            if claim.initial_phase is Phase.PAUSED:
+                claim.pause()
+                if was_announced:
                     self._report_cancelled(claim, pod)
         elif claim.phase is Phase.BLOCKED and before.verdicts != grounds.verdicts:
-            self._world.queues.ask_again(claim)
+            self._world.queues.requeue(claim)
 
-    def changed(self, before: Pod, pod: Pod) -> None:
+    def pod_changed(self, before: Pod, pod: Pod) -> None:
         """Update the claims on a pod that has changed: its place in queues, and the answers of limits, may change."""
         world = self._world
         for claim in world.claims.of(pod.uid):
-            claim.change_pod(world.limiter.budgets.refuses_since(before), world.now.monotonic)
+            claim.pod_changed(world.limiter.budgets.refuses_since(before), world.now.monotonic)
             if before.shared is not pod.shared and claim.phase in QUEUED:
                 world.queues.wait(claim)
             elif before.ready != pod.ready and claim.phase is Phase.BLOCKED:
-                world.queues.ask_again(claim)
+                world.queues.requeue(claim)
 
     def _announce(self, claim: Claim, pod: Pod) -> None:
-        if self._world.leading and claim.rests is Phase.WAITING:
+        if self._world.leading and claim.initial_phase is Phase.WAITING:
             claim.announced_in = self._world.term
             self._world.report(commands.Scheduled(pod, claim.verdict, claim.due_at))
 
@@ -268,7 +268,7 @@ class Judging:
         known = None if guard is None else guard.wave.near.get(claim.uid)
         if guard is None or known is None or not known.budget or not self._ignores_budgets(claim, pod):
             return False
-        claim.settle(later(self._world.now.monotonic, guard.settings.settle_seconds))
+        claim.delay_until(later(self._world.now.monotonic, guard.settings.settle_seconds))
         self.expect(claim, pod)
         return True
 
@@ -286,9 +286,9 @@ class Judging:
         """
         if claim.phase in (Phase.ACCEPTED, Phase.IN_FLIGHT):
             return
-        pod, was_expected = self._world.cluster.nodes[claim.node].pods[claim.uid], claim.was_expected
-        self.end(claim)
-        if was_expected:
+        pod, was_announced = self._world.cluster.nodes[claim.node].pods[claim.uid], claim.was_announced
+        self.end_claim(claim)
+        if was_announced:
             self._report_cancelled(claim, pod, node_gone=node_gone)
 
     def _report_cancelled(self, claim: Claim, pod: Pod, *, node_gone: bool = False) -> None:
@@ -296,14 +296,14 @@ class Judging:
         if not any(one.is_enforced for one in self._world.claims.of(claim.uid)):
             self._world.report(commands.Cancelled(pod, claim.verdict, node_gone))
 
-    def cancel(self, pods: Iterable[Pod]) -> None:
+    def node_gone(self, pods: Iterable[Pod]) -> None:
         """End the claims on pods whose node is gone: no taint evicts them."""
         for pod in pods:
             for claim in self._world.claims.of(pod.uid):
-                self._hard_deadlines.miss(claim, pod, NOT_EVICTED)
+                self._hard_deadlines.report_missed(claim, pod, NOT_EVICTED)
                 self._withdraw(claim, node_gone=True)
 
-    def gone(self, uid: str) -> None:
+    def pod_gone(self, uid: str) -> None:
         """End the claims on a pod that is gone. A claim with a call in progress ends with its answer."""
         world = self._world
         self.report_leaving(uid)
@@ -327,37 +327,37 @@ class Judging:
         is_cut = order.grace_period_seconds != order.verdict.policy.eviction.grace_period_seconds
         claim = world.claims.get(f"{uid}/{order.verdict.policy.name}") if is_cut else None
         if claim is not None:
-            self._hard_deadlines.miss(claim, order.pod, GRACE_CUT)
+            self._hard_deadlines.report_missed(claim, order.pod, GRACE_CUT)
         return True
 
-    def end(self, claim: Claim) -> None:
+    def end_claim(self, claim: Claim) -> None:
         """End a claim. Without another one the pod counts as staying on its node, if it still exists."""
         self._close(claim)
         if claim.uid not in self._world.claims.evictees:
-            self.stay(claim.node, claim.uid)
+            self.count_as_staying(claim.node, claim.uid)
 
-    def end_all(self, evictee: Evictee) -> None:
+    def end_claims(self, evictee: Evictee) -> None:
         """End all claims on the pod."""
         for claim in evictee.claims:
-            self.end(claim)
+            self.end_claim(claim)
 
     def _close(self, claim: Claim) -> None:
         world = self._world
         evictee = world.claims.evictees[claim.uid]
         if evictee.call is not None and evictee.call.claim is claim:
             evictee.call = None
-        self.forget(claim)
+        self.drop_expectation(claim)
         world.queues.move(claim, Phase.ENDED)
         world.claims.remove(claim)
 
-    def forget(self, claim: Claim) -> None:
+    def drop_expectation(self, claim: Claim) -> None:
         """Drop a claim from guard and hard deadlines: its eviction is not expected any more."""
         if claim.policy.reclaim is not None:
             self._hard_deadlines.cancel(claim)
         if (guard := self._guard(claim.policy)) is not None:
             guard.forget(claim.uid)
 
-    def stay(self, node: str, uid: str) -> None:
+    def count_as_staying(self, node: str, uid: str) -> None:
         """Count a pod without a call in progress as staying on its node, if it still exists."""
         world = self._world
         pod = world.cluster.pod(node, uid)

@@ -10,7 +10,7 @@ its own pace and in slices, so that a wave never stalls the loop. Its parts, in 
 ``backlog``     pods that wait to be evaluated again
 ``judging``     evaluation: verdicts create, update and withdraw *claims*, each of one policy on one pod
 ``hard_deadlines`` pods whose node is removed at a known time
-``waiting``     reasons why due pods wait
+``refusals``    reasons why due pods wait
 ``queues``      queues of claims, between the deadline and the end of the pod
 ``evictions``   calls until the pods are seen to leave
 ``dispatcher``  dispatch: calls for claims that all limits admit, and their outcomes
@@ -87,11 +87,11 @@ class Machine:
     def step(self, event: Event, now: Instant) -> list[commands.Command]:
         """Process one event at ``now``. The caller carries out the commands in order."""
         self._world.now = now
-        self._world.out = []
-        self._take(event)
+        self._world.commands = []
+        self._process(event)
         if self._world.limiter.freed.keys:
-            self._dispatcher.pull_freed()
-        return self._world.out
+            self._dispatcher.release_freed()
+        return self._world.commands
 
     def is_still_valid(self, order: commands.Order, now: Instant) -> bool:
         """Return True if an issued order should still be carried out. Ask immediately before its bytes are sent.
@@ -113,41 +113,41 @@ class Machine:
         """True if the streams have delivered these pods of the order's node as they were read."""
         return self._drained is not None and self._drained.knows(order, pods)
 
-    def _take(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
+    def _process(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
         limiter, intake = self._world.limiter, self._intake
         match event:
             case events.PodSeen(pod):
-                intake.see_pod(pod)
+                intake.update_pod(pod)
             case events.PodsSeen(pods):
                 for pod in pods:
-                    intake.see_pod(pod)
+                    intake.update_pod(pod)
             case events.PodGone(uid, node, until, pod):
-                intake.lose_pod(uid, node, until, pod)
+                intake.remove_pod(uid, node, until, pod)
             case events.Tick():
                 self._act()
             case events.Settled():
-                self._dispatcher.settled(event)
+                self._dispatcher.call_ended(event)
             case events.NodeSeen(node, listed):
-                intake.see_node(node, listed=listed)
+                intake.update_node(node, listed=listed)
             case events.NodeGone(name):
-                intake.lose_node(name)
+                intake.remove_node(name)
             case events.NodeUnreadable(name):
                 intake.node_unreadable(name)
             case events.NodesListed():
                 intake.nodes_listed(event)
             case events.NodesReached(version):
-                self._freshness.reached(version)
+                self._freshness.stream_reached(version)
             case events.NodeChecked(name, version, pods_version):
-                self._freshness.answered(name, version, pods_version)
+                self._freshness.read_answered(name, version, pods_version)
             case events.PodChecked(uid, runs):
-                self._dispatcher.checked(uid, runs=runs)
+                self._dispatcher.pod_checked(uid, runs=runs)
             case events.ViewChanged(stream, live):
                 if live:
                     self._world.blind.pop(stream, None)
                 else:
                     self._world.blind.setdefault(stream, self._world.now.wall)
             case events.SourceEvent():
-                intake.of_source(event)
+                intake.process_source_event(event)
             case events.PodsListed():
                 intake.pods_listed(event)
             case events.NamespaceSeen(name, labels):
@@ -175,9 +175,9 @@ class Machine:
                     limiter.places.keep(policy, places)
             case events.GuardReset():
                 if self._world.leading:
-                    self._guarding.ask_reset(event.policy)
+                    self._guarding.remove_reset_request(event.policy)
             case events.WriterFound(order, writer):
-                self._guarding.name_writer(order, writer)
+                self._guarding.add_writer(order, writer)
             case events.PoliciesChanged():
                 intake.policies_changed(event)
             case events.ProfileSeen(profile):
@@ -187,7 +187,7 @@ class Machine:
             case events.Synced():
                 self._world.synced = True
                 if self._world.source is not None:
-                    self._world.source.look_again()
+                    self._world.source.recheck_all()
                 self._backlog.add_all()
             case events.LeadershipChanged():
                 self._leadership_changed(event)
@@ -204,7 +204,7 @@ class Machine:
             return None
         waits = [self._backlog.next_in(now), self._world.queues.next_in(now)]
         if self._world.leading:
-            waits.append(self._hard_deadlines.next_in(now) if self._world.verdicts.uses.reclaim else None)
+            waits.append(self._hard_deadlines.next_in(now) if self._world.verdicts.features.reclaim else None)
             retry_at = self._outbox.next_at()
             waits.append(None if retry_at is None else retry_at - now.monotonic)
         if self._world.may_evict:
@@ -223,29 +223,29 @@ class Machine:
         world, most = self._world, self._slice_size
         if not world.synced:
             return
-        self._judging.advance(most)
-        self._dispatcher.make_ready(most)
+        self._judging.evaluate_backlog(most)
+        self._dispatcher.queue_due_claims(most)
         if world.leading:
             self._outbox.retry_due()
-            if world.verdicts.uses.reclaim:
+            if world.verdicts.features.reclaim:
                 self._hard_deadlines.report_due(most)
         if not world.may_evict or self._backlog.nodes:
             return
         if self._is_guarded:
-            self._guarding.reset()
+            self._guarding.release_held()
             self._guarding.check_guards(most)
         if self._has_places:
             self._placing.check_places()
-        self._dispatcher.let_time_pass()
-        self._dispatcher.pull_freed()
+        self._dispatcher.process_time()
+        self._dispatcher.release_freed()
         world.queues.release_due(world.now.monotonic)
         ready_in = world.queues.next_in(world.now)
         if ready_in is None or ready_in > 0:  # all due claims are in their lanes, so that turns are fair
             self._dispatcher.evict_due(most)
         if self._is_guarded:
-            self._guarding.save()
+            self._guarding.save_records()
         if self._has_places:
-            self._placing.save()
+            self._placing.save_places()
         if self._drained is not None:
             self._drained.act()
 
@@ -272,7 +272,7 @@ class Machine:
         world.led_since = world.now.monotonic
         world.limiter.rates.restart(world.now.monotonic)
         for lane in world.limiter.calls.forget_failures():
-            world.queues.failing_changed(lane)
+            world.queues.update_turns(lane)
         world.limiter.guards.restore(world.now)
         world.limiter.places.restart()
         world.evictions.restart()
@@ -283,13 +283,13 @@ class Machine:
     def _written(self, event: events.Written) -> None:
         if isinstance(event.order, commands.SaveCondition) and self._drained is not None:
             self._drained.answered(event.order, event)
-        if not self._outbox.answered(event):
+        if not self._outbox.write_ended(event):
             return
         match event.order:  # a history counts when the stream delivers it
             case commands.SaveGuard():
-                self._guarding.saved(event.order, event)
+                self._guarding.record_saved(event.order, event)
             case commands.SavePlaces():
-                self._placing.saved(event.order, event.outcome)
+                self._placing.places_saved(event.order, event.outcome)
             case commands.ClearGuardReset():
                 self._guarding.reset_cleared(event.order, event.outcome)
             case commands.SaveHistory(node) if event.outcome is events.WriteOutcome.DONE:

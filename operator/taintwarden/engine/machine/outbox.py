@@ -30,16 +30,16 @@ from taintwarden.engine.model import MonotonicTime, Node, later
 class _Entry:
     """Writes under one key. ``wanted`` is None if nothing has to follow the write in progress."""
 
-    __slots__ = ("attempts", "done", "done_version", "retry_at", "sent", "under_way", "wanted")
+    __slots__ = ("attempts", "in_progress", "retry_at", "sent", "wanted", "written", "written_version")
 
     def __init__(self) -> None:
         self.wanted: Write | None = None
-        self.under_way: Write | None = None
+        self.in_progress: Write | None = None
         self.sent: Write | None = None
-        """``under_way`` as it was issued, with the version of its object."""
-        self.done: Write | None = None
+        """``in_progress`` as it was issued, with the version of its object."""
+        self.written: Write | None = None
         """Last write, while the stream may not have delivered it."""
-        self.done_version = -1
+        self.written_version = -1
         self.attempts = 0
         self.retry_at: MonotonicTime | None = None
 
@@ -60,13 +60,13 @@ class Outbox:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
-        if order == (entry.under_way or entry.done):
+        if order == (entry.in_progress or entry.written):
             entry.wanted = None
             return
         if order == entry.wanted:
             return
         entry.wanted = order
-        if entry.under_way is None and entry.retry_at is None:
+        if entry.in_progress is None and entry.retry_at is None:
             self._begin(key, entry)
 
     def withdraw(self, key: str) -> None:
@@ -74,56 +74,56 @@ class Outbox:
         entry = self._entries.get(key)
         if entry is not None:
             entry.wanted = None
-            self._settle(key, entry)
+            self._drop_if_idle(key, entry)
 
-    def believed(self, key: str, version: int) -> Write | None:
+    def assumed_stored(self, key: str, version: int) -> Write | None:
         """Write whose content is or may be stored, although the stream has delivered only this version."""
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if entry.done_version <= version:
-            entry.done = None
-        return entry.under_way or entry.done
+        if entry.written_version <= version:
+            entry.written = None
+        return entry.in_progress or entry.written
 
-    def lost(self, node: Node) -> bool:
+    def is_overwritten(self, node: Node) -> bool:
         """True if this version of a node, after the last write to it, lacks the content. Each write is checked once."""
         key = history_key(node.name)
         entry = self._entries.get(key)
-        if entry is None or entry.done is None or entry.done_version > node.resource_version:
+        if entry is None or entry.written is None or entry.written_version > node.resource_version:
             return False
-        done, entry.done = entry.done, None
-        self._settle(key, entry)
+        done, entry.written = entry.written, None
+        self._drop_if_idle(key, entry)
         return isinstance(done, SaveHistory) and done.text != node.history
 
     def wrote_history(self, node: str, text: str) -> bool:
         """True if this history of a node was written last, or is being written."""
         entry = self._entries.get(history_key(node))
-        written = None if entry is None else entry.under_way or entry.done
+        written = None if entry is None else entry.in_progress or entry.written
         return isinstance(written, SaveHistory) and written.text == text
 
     def is_waiting(self, key: str) -> bool:
         """True if a write is in progress or will be retried."""
         entry = self._entries.get(key)
-        return entry is not None and (entry.under_way is not None or entry.retry_at is not None)
+        return entry is not None and (entry.in_progress is not None or entry.retry_at is not None)
 
     def is_still_valid(self, order: Write) -> bool:
         """True if a write that was issued is still wanted."""
         entry = self._entries.get(key_of(order))
         return entry is not None and entry.sent is order
 
-    def answered(self, event: Written) -> bool:
+    def write_ended(self, event: Written) -> bool:
         """Process the end of a write. Returns False if its entry no longer exists."""
         key = key_of(event.order)
         entry = self._entries.get(key)
         if entry is None or entry.sent is not event.order:
             return False
-        written, timings = entry.under_way, self._world.timings
-        entry.under_way = entry.sent = None
+        written, timings = entry.in_progress, self._world.timings
+        entry.in_progress = entry.sent = None
         match event.outcome:
             case WriteOutcome.DONE:
                 entry.attempts = 0
                 if event.version >= 0:
-                    entry.done, entry.done_version = written, event.version
+                    entry.written, entry.written_version = written, event.version
                 self._begin(key, entry)
             case WriteOutcome.GONE if isinstance(event.order, SaveHistory):
                 self.forget(key)
@@ -164,11 +164,11 @@ class Outbox:
 
     def _begin(self, key: str, entry: _Entry) -> None:
         if entry.wanted is None:
-            self._settle(key, entry)
+            self._drop_if_idle(key, entry)
             return
-        entry.under_way, entry.wanted = entry.wanted, None
-        entry.sent = self._stamped(entry.under_way)
-        self._world.command(entry.sent)
+        entry.in_progress, entry.wanted = entry.wanted, None
+        entry.sent = self._stamped(entry.in_progress)
+        self._world.issue(entry.sent)
 
     def _stamped(self, order: Write) -> Write:
         if not isinstance(order, SaveHistory):
@@ -185,8 +185,8 @@ class Outbox:
         entry.retry_at = later(self._world.now.monotonic, seconds)
         self._retries.schedule(key, entry.retry_at)
 
-    def _settle(self, key: str, entry: _Entry) -> None:
-        if entry.wanted is entry.under_way is entry.done is None:
+    def _drop_if_idle(self, key: str, entry: _Entry) -> None:
+        if entry.wanted is entry.in_progress is entry.written is None:
             self.forget(key)
 
 

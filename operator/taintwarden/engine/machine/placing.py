@@ -12,9 +12,9 @@ from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MAX_PLACES, Instant, Mode, MonotonicTime, Policy, later, share_of
 
-LOOK_SECONDS = 0.5
+UPDATE_SECONDS = 0.5
 """Seconds between two updates. One update adds at most twice as much to the idle time of a node."""
-MOST_ASKED = 100
+MAX_CHECKED_NODES = 100
 """Maximum number of waiting nodes that are checked in one update."""
 RATES = (POLICY_RATE, OVERALL_RATE, NAMESPACE_RATE)
 """Rate limits. A pod that one of them refuses counts as waiting only for a place, since they soon admit again."""
@@ -26,7 +26,7 @@ class Placing:
     def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
         self._outbox = outbox
-        self._looked_at = self._next_look_at = MonotonicTime(0.0)
+        self._updated_at = self._next_update_at = MonotonicTime(0.0)
         self._is_moving = False
         """True if pods of a node with a place terminate. The node may be drained without another event."""
 
@@ -34,44 +34,44 @@ class Placing:
         """Seconds until the next update; None if no update is needed."""
         nodes = self._world.limiter.places.by_policy.values()
         is_needed = self._is_moving or any(one.changed or one.waiting for one in nodes)
-        return max(0.0, self._next_look_at - now.monotonic) if is_needed else None
+        return max(0.0, self._next_update_at - now.monotonic) if is_needed else None
 
     def check_places(self) -> None:
         """End places, and retry the pods of waiting nodes while places are free."""
         world, now = self._world, self._world.now.monotonic
-        if now < self._next_look_at:
+        if now < self._next_update_at:
             return
-        passed, self._is_moving = now - self._looked_at, False
-        self._looked_at, self._next_look_at = now, later(now, LOOK_SECONDS)
+        passed, self._is_moving = now - self._updated_at, False
+        self._updated_at, self._next_update_at = now, later(now, UPDATE_SECONDS)
         for policy in world.verdicts.policies:
             nodes = world.limiter.places.by_policy.get(policy.name)
             if nodes is not None:
                 nodes.changed = False
                 if policy.mode is Mode.ENFORCE:
-                    self._check_places(policy, nodes, min(passed, 2 * LOOK_SECONDS) if nodes.others_wait else 0.0)
+                    self._check_places(policy, nodes, min(passed, 2 * UPDATE_SECONDS) if nodes.others_wait else 0.0)
                 else:
                     nodes.waiting.clear()
 
     def _check_places(self, policy: Policy, nodes: Nodes, idle: float) -> None:
-        nodes.most, nodes.others_wait = min(MAX_PLACES, self._most(policy)), False
+        nodes.most, nodes.others_wait = min(MAX_PLACES, self._max_places(policy)), False
         if nodes.is_new:
-            self._adopt(policy, nodes)
+            self._add_leaving_nodes(policy, nodes)
         for node in list(nodes.begun):
-            self._look_at(policy.name, nodes, node, idle)
-        asked = 0
-        for node in list(islice(nodes.in_order(), MOST_ASKED)):
-            if asked >= nodes.free and nodes.others_wait:
+            self._update_node(policy.name, nodes, node, idle)
+        retried = 0
+        for node in list(islice(nodes.in_order(), MAX_CHECKED_NODES)):
+            if retried >= nodes.free and nodes.others_wait:
                 break
-            asked += self._ask(policy.name, nodes, node)
+            retried += self._retry_node(policy.name, nodes, node)
 
-    def _most(self, policy: Policy) -> int:
+    def _max_places(self, policy: Policy) -> int:
         """Maximum number of nodes with a place."""
         most = policy.limits.concurrent_nodes
         assert most is not None  # noqa: S101 - the limit concerns the policy
         states = self._world.cluster.nodes.values() if isinstance(most, str) else ()
         return share_of(most, sum(one.node is not None and policy in (one.policies or ()) for one in states))
 
-    def _adopt(self, policy: Policy, nodes: Nodes) -> None:
+    def _add_leaving_nodes(self, policy: Policy, nodes: Nodes) -> None:
         """Give places to the nodes that pods leave already when the limit is added, even if they are too many."""
         nodes.is_new, wall = False, self._world.now.wall
         leaving = [one for one in self._world.limiter.departures.leaving() if not one.is_stuck(wall)]
@@ -88,7 +88,7 @@ class Placing:
             if evictee is not None and (claim := evictee.claim_of(policy)) is not None:
                 yield claim
 
-    def _look_at(self, policy: str, nodes: Nodes, node: str, idle: float) -> None:
+    def _update_node(self, policy: str, nodes: Nodes, node: str, idle: float) -> None:
         """Update a node that pods have begun to leave: end its place if it is drained, or was idle for too long."""
         world, place, state = self._world, nodes.held.get(node), self._world.cluster.nodes.get(node)
         claims = list(self._claims(policy, node))
@@ -109,7 +109,7 @@ class Placing:
         if is_drained or (node in nodes.ending and not is_called):
             nodes.end(node)
 
-    def _is_free(self, claim: Claim) -> bool:
+    def _waits_only_for_place(self, claim: Claim) -> bool:
         """True if only a place may keep a pod: it waits for one, or is checked soon, and no limit holds its lane."""
         if claim.phase is Phase.BLOCKED:
             refusal = claim.refusal
@@ -117,20 +117,20 @@ class Placing:
                 return False
         elif claim.phase is not Phase.READY:
             return False
-        refused = self._world.waiting.lanes.get(self._world.queues.lane_of(claim))
+        refused = self._world.refusals.lanes.get(self._world.queues.lane_of(claim))
         return refused is None or refused.limit in RATES
 
-    def _is_held(self, claim: Claim) -> bool:
+    def _is_policy_held(self, claim: Claim) -> bool:
         """True if another limit holds the whole policy for longer than a moment."""
-        refused = self._world.waiting.of_policy(self._world.queues.lane_of(claim).group)
+        refused = self._world.refusals.of_policy(self._world.queues.lane_of(claim).group)
         return refused is not None and refused.limit not in RATES
 
-    def _ask(self, policy: str, nodes: Nodes, node: str) -> bool:
+    def _retry_node(self, policy: str, nodes: Nodes, node: str) -> bool:
         """Retry the pods of a waiting node, unless another limit holds them. Returns True if any were retried."""
         claims = [claim for claim in self._claims(policy, node) if claim.phase in (Phase.READY, Phase.BLOCKED)]
-        free = [claim for claim in claims if self._is_free(claim)]
+        free = [claim for claim in claims if self._waits_only_for_place(claim)]
         if free:
-            nodes.others_wait |= any(not self._is_held(claim) for claim in free)
+            nodes.others_wait |= any(not self._is_policy_held(claim) for claim in free)
             nodes.release(node)
         elif any(one.refusal is not None and one.refusal.limit == PLACE for one in claims):
             nodes.postpone(node)
@@ -138,7 +138,7 @@ class Placing:
             del nodes.waiting[node]
         return bool(free)
 
-    def save(self) -> None:
+    def save_places(self) -> None:
         """Write the places that differ from the stored ones."""
         for policy in self._world.verdicts.policies:
             nodes = self._world.limiter.places.by_policy.get(policy.name)
@@ -146,7 +146,7 @@ class Placing:
                 places = tuple(nodes.held.values())
                 self._outbox.put(commands.SavePlaces(policy, places, self._world.term))
 
-    def saved(self, order: commands.SavePlaces, outcome: WriteOutcome) -> None:
+    def places_saved(self, order: commands.SavePlaces, outcome: WriteOutcome) -> None:
         """Process the end of a write of places."""
         nodes = self._world.limiter.places.by_policy.get(order.policy.name)
         if nodes is not None and outcome is WriteOutcome.DONE:

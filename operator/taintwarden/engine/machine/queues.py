@@ -23,7 +23,7 @@ from taintwarden.engine.deadlines import DeadlineQueue, Entries, Entry
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.protocol import LaneKey
 from taintwarden.engine.machine.claims import TRANSITIONS, Claim, Phase
-from taintwarden.engine.machine.waiting import Lane, LaneGroup, Waiting
+from taintwarden.engine.machine.refusals import Lane, LaneGroup, Refusals
 from taintwarden.engine.model import (
     Instant,
     MonotonicTime,
@@ -66,11 +66,11 @@ def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None)
     minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
     # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``_Line``.
     by_priority = OrderBy.PRIORITY in policy.eviction.order
-    return _one((minute, float(pod.priority)) if by_priority else (minute,))
+    return _interned((minute, float(pod.priority)) if by_priority else (minute,))
 
 
 @lru_cache
-def _one(rank: tuple[float, ...]) -> tuple[float, ...]:
+def _interned(rank: tuple[float, ...]) -> tuple[float, ...]:
     """Return one object for equal ranks: a wave may have 150,000 pods of the same rank."""
     return rank
 
@@ -101,14 +101,14 @@ class Queues:
     """All queues in which a claim can wait.
 
     Args:
-        waiting: refusals of lanes, which are parked meanwhile.
+        refusals: refusals of lanes, which are parked meanwhile.
         spread: counts pods by topology domain.
         is_failing: returns True if the last call of a lane failed, or has had no answer for a second.
 
     """
 
-    def __init__(self, waiting: Waiting, spread: Spread, is_failing: Callable[[LaneKey], bool]) -> None:
-        self._waiting = waiting
+    def __init__(self, refusals: Refusals, spread: Spread, is_failing: Callable[[LaneKey], bool]) -> None:
+        self._refusals = refusals
         self._spread = spread
         self._is_failing = is_failing
         self._deadlines: DeadlineQueue[WallTime] = DeadlineQueue()
@@ -118,14 +118,14 @@ class Queues:
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by the time at which they end."""
-        self._asks: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        self._requeues: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """BLOCKED claims, by when a limit may admit them in spite of a budget or because of another taint."""
         self._turns: dict[LaneGroup, _Turns] = {}
         """Lanes with READY claims that are not parked."""
         self._last_turns: OrderedDict[Lane, int] = OrderedDict()
         """Lane -> number of its last turn, the oldest first."""
         self._turn = 0
-        self._others = 0
+        self._turns_since_failing = 0
         """Number of turns since the last one of a failing lane."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
@@ -141,10 +141,10 @@ class Queues:
 
     def wait(self, claim: Claim) -> None:
         """Begin or restart a claim: it waits for its deadline, or while its policy is paused."""
-        rests = claim.rests
-        if rests is not _WAITING or claim.phase is not _WAITING:
-            self._enter(claim, rests)
-        if rests is _WAITING:
+        initial = claim.initial_phase
+        if initial is not _WAITING or claim.phase is not _WAITING:
+            self._enter(claim, initial)
+        if initial is _WAITING:
             self._deadlines.schedule(claim.key, claim.due_at)
 
     def delay(self, claim: Claim) -> None:
@@ -165,11 +165,11 @@ class Queues:
     def make_ready(self, claim: Claim, pod: Pod, now: Instant, *, is_released: bool) -> None:
         """Move a claim that is due into its lane. Released pods have lanes of their own."""
         self._enter(claim, Phase.READY)
-        claim.become_ready(now.monotonic)
+        claim.note_due(now.monotonic)
         rank = rank_of(pod.shared, claim.policy, claim.due_at, claim.grounds.hard_at)
         group = LaneGroup(claim.policy.reclaim is None, claim.policy.name, is_released)
         entry = Entry(float(claim.attempts), rank, claim.key)
-        self._line_up(_Position(claim, Lane(group, pod.namespace), pod, entry))
+        self._add_to_lane(_Position(claim, Lane(group, pod.namespace), pod, entry))
 
     def block(self, claim: Claim, refusal: Refusal) -> None:
         """Move a READY claim into the line of ``refusal``, until its limit may admit it."""
@@ -183,34 +183,34 @@ class Queues:
         if position.released_by != refusal.key:
             self._release_lane(position.released_by, position.lane)
 
-    def ask_again(self, claim: Claim) -> None:
+    def requeue(self, claim: Claim) -> None:
         """Move a BLOCKED claim back into its lane, since its pod changed after it was refused."""
         position = self._position(claim, Phase.BLOCKED, Phase.READY)
         self._enter(claim, Phase.READY)
-        self._line_up(replace(position, blocked_by="", released_by=""))
+        self._add_to_lane(replace(position, blocked_by="", released_by=""))
 
-    def ask_at(self, claim: Claim, at: MonotonicTime) -> None:
+    def requeue_at(self, claim: Claim, at: MonotonicTime) -> None:
         """Move a BLOCKED claim back into its lane at this time, whatever refuses it now."""
-        self._asks.schedule(claim.key, at)
+        self._requeues.schedule(claim.key, at)
 
     def release(self, key: str) -> None:
         """Release what waits for ``key``: parked lanes, and the first claim of each line."""
-        for lane in self._waiting.free_lanes(key):
-            self._take_place(lane)
+        for lane in self._refusals.free_lanes(key):
+            self._add_turn(lane)
         for lane in list(self._blocked.get(key, ())):
             self._release_lane(key, lane)
 
     def release_due(self, now: MonotonicTime) -> None:
         """Release the claims whose refusals have ended. Of many lanes, the least recently served come first."""
-        while (asked := self._asks.pop_due(now)) is not None:
-            self.ask_again(self._positions[asked].claim)
+        while (key_ := self._requeues.pop_due(now)) is not None:
+            self.requeue(self._positions[key_].claim)
         while (key := self._releases.pop_due(now)) is not None:
             lanes = self._blocked.get(key, {})
             if len(lanes) <= LANES_AT_ONCE:
                 self.release(key)
                 continue
             able = [
-                (one.group.soft, self._last_turns.get(one, -1), one) for one in lanes if one not in self._waiting.lanes
+                (one.group.soft, self._last_turns.get(one, -1), one) for one in lanes if one not in self._refusals.lanes
             ]
             for *_, lane in nsmallest(LANES_AT_ONCE, able):
                 self._release_lane(key, lane)
@@ -221,7 +221,7 @@ class Queues:
         if line is not None:
             position = self._positions[line.first()]
             self._enter(position.claim, Phase.READY)
-            self._line_up(replace(position, blocked_by="", released_by=key))
+            self._add_to_lane(replace(position, blocked_by="", released_by=key))
 
     def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
         """Position of a claim that moves from one line to another."""
@@ -247,15 +247,15 @@ class Queues:
         lane = position.lane
         if self._lanes[lane].remove(position):
             del self._lanes[lane]
-            if lane not in self._waiting.lanes:
-                self._leave_turns(lane)
-            elif (key := self._waiting.free_lane(lane)) is not None:
+            if lane not in self._refusals.lanes:
+                self._remove_turn(lane)
+            elif (key := self._refusals.free_lane(lane)) is not None:
                 self._releases.cancel(key)
         if release_next and position.released_by:
             self._release_lane(position.released_by, position.lane)
 
     def _leave_line(self, claim: Claim) -> None:
-        self._asks.cancel(claim.key)
+        self._requeues.cancel(claim.key)
         position = self._positions.pop(claim.key)
         lines = self._blocked[position.blocked_by]
         if lines[position.lane].remove(position):
@@ -264,58 +264,58 @@ class Queues:
             del self._blocked[position.blocked_by]
             self._releases.cancel(position.blocked_by)
 
-    def _line_up(self, position: _Position) -> None:
+    def _add_to_lane(self, position: _Position) -> None:
         self._positions[position.claim.key] = position
         line = self._lanes.get(position.lane)
         if line is None:
             line = self._lanes[position.lane] = _Line(self._spread)
-            self._take_place(position.lane)
+            self._add_turn(position.lane)
         line.add(position)
 
     # -- turns ----------------------------------------------------------------------------------------------------
 
-    def _take_place(self, lane: Lane) -> None:
+    def _add_turn(self, lane: Lane) -> None:
         """Let a lane take turns."""
         turns = self._turns.get(lane.group)
         if turns is None:
             turns = self._turns[lane.group] = _Turns()
         turns.of(self._is_failing(lane.key)).schedule(lane.namespace, MonotonicTime(self._last_turns.get(lane, -1)))
 
-    def _leave_turns(self, lane: Lane) -> None:
+    def _remove_turn(self, lane: Lane) -> None:
         turns = self._turns[lane.group]
         turns.cancel(lane.namespace)
         if not len(turns):
             del self._turns[lane.group]
 
-    def park(self, lane: Lane, refusal: Refusal) -> None:
+    def park_lane(self, lane: Lane, refusal: Refusal) -> None:
         """Give a lane no turn until the limit that refuses its pods may admit them."""
-        self._leave_turns(lane)
-        self._waiting.hold_lane(lane, refusal)
+        self._remove_turn(lane)
+        self._refusals.hold_lane(lane, refusal)
         if refusal.until is not None:
             self._releases.schedule(refusal.key, refusal.until)
 
-    def had_turn(self, lane: Lane, *, failing: bool) -> None:
+    def note_turn(self, lane: Lane, *, failing: bool) -> None:
         """Record that a call was made for a pod of this lane."""
         self._turn += 1
-        self._others = 0 if failing else self._others + 1
+        self._turns_since_failing = 0 if failing else self._turns_since_failing + 1
         self._last_turns[lane] = self._turn
         self._last_turns.move_to_end(lane)
         if len(self._last_turns) > MAX_TURNS:
             self._last_turns.popitem(last=False)
-        if lane in self._lanes and lane not in self._waiting.lanes:
-            self._take_place(lane)
+        if lane in self._lanes and lane not in self._refusals.lanes:
+            self._add_turn(lane)
 
-    def failing_changed(self, key: LaneKey) -> None:
+    def update_turns(self, key: LaneKey) -> None:
         """Update the turns of a lane whose calls began or ceased to fail."""
         for group in [one for one in self._turns if one.policy == key[0]]:
             lane = Lane(group, key[1])
-            if lane in self._lanes and lane not in self._waiting.lanes:
-                self._leave_turns(lane)
-                self._take_place(lane)
+            if lane in self._lanes and lane not in self._refusals.lanes:
+                self._remove_turn(lane)
+                self._add_turn(lane)
 
-    def number_of_turns(self, besides: Container[LaneGroup] = ()) -> int:
-        """Number of lanes that could have a turn, except lanes of the groups in ``besides``."""
-        return sum(len(turns) for group, turns in self._turns.items() if group not in besides)
+    def number_of_lanes(self, excluded: Container[LaneGroup] = ()) -> int:
+        """Number of lanes that could have a turn, except lanes of the groups in ``excluded``."""
+        return sum(len(turns) for group, turns in self._turns.items() if group not in excluded)
 
     # -- what is next ---------------------------------------------------------------------------------------------
 
@@ -332,21 +332,21 @@ class Queues:
 
     def next_release_in(self, now: Instant) -> float | None:
         """Seconds until the next refusal of blocked claims ends, or stops to matter for one; None if none does."""
-        times = [at for at in (self._releases.next_at(), self._asks.next_at()) if at is not None]
+        times = [at for at in (self._releases.next_at(), self._requeues.next_at()) if at is not None]
         return min(times) - now.monotonic if times else None
 
-    def first_ready(self, besides: Container[LaneGroup] = ()) -> Claim | None:
-        """First claim of the lane whose turn it is, except lanes of the groups in ``besides``."""
-        fit = min(self._heads(besides, failing=False), default=None)
-        failing = min(self._heads(besides, failing=True), default=None)
+    def first_ready(self, excluded: Container[LaneGroup] = ()) -> Claim | None:
+        """First claim of the lane whose turn it is, except lanes of the groups in ``excluded``."""
+        fit = min(self._heads(excluded, failing=False), default=None)
+        failing = min(self._heads(excluded, failing=True), default=None)
         head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
         if head is None:
             return None
         return self._positions[self._lanes[Lane(head[2], head[3])].first()].claim
 
-    def _heads(self, besides: Container[LaneGroup], *, failing: bool) -> Iterator[tuple[bool, float, LaneGroup, str]]:
+    def _heads(self, excluded: Container[LaneGroup], *, failing: bool) -> Iterator[tuple[bool, float, LaneGroup, str]]:
         for group, turns in self._turns.items():
-            if group not in besides and (head := turns.of(failing).head()) is not None:
+            if group not in excluded and (head := turns.of(failing).head()) is not None:
                 yield group.soft, head.at, group, head.key
 
     def _is_turn_of_failing(
@@ -354,7 +354,7 @@ class Queues:
     ) -> bool:
         if fit[0] != failing[0]:
             return fit[0]  # hard deadlines come first
-        return self._others >= OTHERS_PER_FAILING and failing[1] < fit[1]
+        return self._turns_since_failing >= OTHERS_PER_FAILING and failing[1] < fit[1]
 
     def lane_of(self, claim: Claim) -> Lane:
         """Lane of a READY or BLOCKED claim."""
@@ -368,22 +368,22 @@ class Queues:
 class _Turns:
     """Lanes of a group by their last turn: failing lanes, and the others."""
 
-    __slots__ = ("_failing", "_fit")
+    __slots__ = ("_failing", "_healthy")
 
     def __init__(self) -> None:
-        self._fit: DeadlineQueue[MonotonicTime] = DeadlineQueue()
+        self._healthy: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         self._failing: DeadlineQueue[MonotonicTime] = DeadlineQueue()
 
     def __len__(self) -> int:
-        return len(self._fit) + len(self._failing)
+        return len(self._healthy) + len(self._failing)
 
     def of(self, failing: bool) -> DeadlineQueue[MonotonicTime]:  # noqa: FBT001 - one of two
         """Failing lanes, or the others: namespaces by the number of the last turn of their lane."""
-        return self._failing if failing else self._fit
+        return self._failing if failing else self._healthy
 
     def cancel(self, namespace: str) -> None:
         """Give a lane no turn."""
-        self._fit.cancel(namespace)
+        self._healthy.cancel(namespace)
         self._failing.cancel(namespace)
 
 

@@ -151,7 +151,7 @@ class Reports:
         for departure in self._world.limiter.departures.leaving():
             for name in departure.policies:
                 tallies[name].leave(departure, now)
-        uses, bounces = self._world.verdicts.uses, self._world.limiter.bounces
+        uses, bounces = self._world.verdicts.features, self._world.limiter.bounces
         bouncing = bounces.bouncing(now.monotonic) if uses.bounce else Counter[str]()
         return [
             self._report(policy, tallies[policy.name], bouncing[policy.name], now)
@@ -172,19 +172,19 @@ class Reports:
         for claim in claims:
             phase = claim.phase
             tally = tallies[claim.policy.name]
-            if not self._views.is_standing(claim):
+            if not self._views.has_to_leave(claim):
                 continue
             pod = self._world.cluster.pod(claim.node, claim.uid)
             is_released = self._world.is_released(claim.policy.name, claim.uid)
             tally.add(claim, pod, now, is_released=is_released)
             if phase in (Phase.WAITING, Phase.PAUSED):
                 continue  # nothing refuses it yet
-            holding = self._views.holding(claim)
+            holding = self._views.current_refusal(claim)
             if holding is not None and holding.limit:
                 since = claim.waits_since(holding.limit, now.monotonic)
                 if claim.ready_since is None:  # its wave is not complete
                     since = now.monotonic_at(min(claim.due_at, now.wall))
-                tally.limits.setdefault(holding.limit, _Held(since)).add(since, holding.until, holding.detail)
+                tally.limits.setdefault(holding.limit, _LimitTally(since)).add(since, holding.until, holding.detail)
             if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
@@ -192,7 +192,7 @@ class Reports:
         name = policy.name
         zones = self._world.limiter.zones if policy.limits.zone_health is not None else None
         first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.first)]
-        soonest = (one for one in first if self._views.is_standing(one))
+        soonest = (one for one in first if self._views.has_to_leave(one))
         views = map(self._views.view, soonest)
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
@@ -267,7 +267,7 @@ class Reports:
                     self._count_invalid(state, state.node.name, tallies)
 
     def _count_invalid(self, state: NodeState, node: str, tallies: Mapping[str, "_Tally"]) -> None:
-        for verdict in self._world.verdicts.invalid(state).values():
+        for verdict in self._world.verdicts.invalid_values(state).values():
             tallies[verdict.policy.name].invalid[node, str(verdict.taint)] = 0  # also without pods
         for pod in state.pods.values():
             for verdict in self._world.verdicts.of(state, pod.shared)[0]:
@@ -297,7 +297,7 @@ def _end(moment: MonotonicTime | None, now: Instant) -> str | None:
     return None if moment is None or math.isinf(moment) else until(max(now.wall, now.wall_at(moment)))
 
 
-class _Held(msgspec.Struct):
+class _LimitTally(msgspec.Struct):
     """Pods that one limit refuses: their number, since when, and until when if that is known."""
 
     since: MonotonicTime
@@ -328,7 +328,7 @@ class _Tally:
         self.nodes: set[str] = set()
         self.next_deadline: float | None = None
         self.blocked_by: Counter[str] = Counter()
-        self.limits: dict[str, _Held] = {}
+        self.limits: dict[str, _LimitTally] = {}
         self.budgets: Counter[str] = Counter()
         self.first: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
         """Candidates for the next evictions, with their order."""

@@ -26,7 +26,7 @@ class TaintSource(Protocol):
     def blind(self) -> Mapping[str, WallTime]:
         """Its streams that are cut off, and since when. No pod is evicted because of its taints meanwhile."""
 
-    def take(self, event: SourceEvent) -> None:
+    def process_event(self, event: SourceEvent) -> None:
         """Process an event of its streams."""
 
     # -- pods and nodes -------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ class TaintSource(Protocol):
     def equip(self, pod: Pod) -> Pod:
         """Return a pod with its current data, such as devices, in place of earlier data."""
 
-    def exchanged(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
+    def replace_pod(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
         """Process a change of a pod on a node. ``before`` None: it is new; ``after`` None: it is gone.
 
         Returns True if the taints of the node's pods changed.
@@ -46,7 +46,7 @@ class TaintSource(Protocol):
     def refresh(self, state: NodeState) -> bool:
         """Update the taints of a node's pods. Returns True if they changed."""
 
-    def look_again(self) -> None:
+    def recheck_all(self) -> None:
         """Note that all pods and nodes may have changed."""
 
     # -- what waits to be evaluated -------------------------------------------------------------------------------
@@ -80,19 +80,19 @@ class SourceHost(Protocol):
     def is_synced(self) -> bool:
         """True if all pods are known."""
 
-    def put(self, pod: Pod) -> None:
+    def store_pod(self, pod: Pod) -> None:
         """Store a pod again, with the source's newest data."""
 
-    def see_pod(self, pod: Pod) -> None:
+    def update_pod(self, pod: Pod) -> None:
         """Store a pod again, and evaluate it."""
 
-    def judge(self, state: NodeState) -> None:
+    def evaluate_node(self, state: NodeState) -> None:
         """Evaluate the pods of a node at once."""
 
-    def judge_later(self, names: Iterable[str]) -> None:
+    def evaluate_later(self, names: Iterable[str]) -> None:
         """Queue these nodes, to be evaluated before any pod is evicted."""
 
-    def release(self, key: str) -> None:
+    def retry_refused(self, key: str) -> None:
         """Retry the pods whose refusal has this key."""
 
 

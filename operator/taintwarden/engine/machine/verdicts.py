@@ -14,13 +14,13 @@ from taintwarden.engine.evaluate import (
     selects_namespace,
     selects_node,
 )
-from taintwarden.engine.machine.cluster import Judged, NodeState, history_name
+from taintwarden.engine.machine.cluster import ClassVerdicts, NodeState, history_name
 from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations, ZoneHealth
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.tally import Tally
 
-MAX_ALIKE = 100
+MAX_CACHED_VERDICTS = 100
 """Maximum number of cached verdicts per node. Workloads mostly share tolerations, but those of a tenant may differ."""
 
 
@@ -60,7 +60,7 @@ class Verdicts:
         self.policies: tuple[Policy, ...] = ()
         self.derivations: Derivations = {}
         """Taints that policies derive from fields of nodes."""
-        self.uses = Features()
+        self.features = Features()
         self.population: Tally[str] = Tally()
         """Policy -> number of pods that it may evict, summed over all nodes."""
         self._namespaces: dict[str, dict[str, str]] = {}
@@ -71,7 +71,7 @@ class Verdicts:
         """Replace the policies in force. The caller discards what was computed for nodes."""
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.derivations = derivations(self.policies)
-        self.uses = Features.of(self.policies)
+        self.features = Features.of(self.policies)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> bool:
         """Store the labels of a namespace; None: it was deleted. Returns True if other policies select it because of
@@ -115,51 +115,51 @@ class Verdicts:
         """All tolerations of pods of a class: their own and those of profiles."""
         return self._profiles.tolerations(pod_class) if self._profiles.named else pod_class.tolerations
 
-    def of(self, state: NodeState, pod_class: PodClass) -> Judged:
+    def of(self, state: NodeState, pod_class: PodClass) -> ClassVerdicts:
         """Verdicts on pods of a class on a node, and why policies evict them. The node caches the result."""
-        found = state.judged.get(pod_class)
+        found = state.class_verdicts.get(pod_class)
         if found is None:
-            found = state.judged[pod_class] = self.compute(state, pod_class)
+            found = state.class_verdicts[pod_class] = self.compute(state, pod_class)
         return found
 
-    def compute(self, state: NodeState, pod_class: PodClass) -> Judged:
+    def compute(self, state: NodeState, pod_class: PodClass) -> ClassVerdicts:
         """Compute the verdicts on a class, and why policies evict it, even if no pod of it is on the node."""
         if not state.is_tainted:
             return (), ()
-        selecting = self.selecting(pod_class)
-        policies = tuple([policy for policy in self.select(state) if policy in selecting])
+        policies_for = self.policies_for(pod_class)
+        policies = tuple([policy for policy in self.policies_on(state) if policy in policies_for])
         return self._evaluate(state, pod_class, policies) if policies else ((), ())
 
-    def _evaluate(self, state: NodeState, pod_class: PodClass, policies: tuple[Policy, ...]) -> Judged:
+    def _evaluate(self, state: NodeState, pod_class: PodClass, policies: tuple[Policy, ...]) -> ClassVerdicts:
         tolerations = self.tolerations(pod_class)
         grace_seconds = pod_class.grace_seconds if any(policy.reclaim for policy in policies) else 0
         alike = (tolerations, policies, grace_seconds, pod_class.protected_seconds, pod_class.devices)
-        found = state.alike.get(alike)
+        found = state.shared_verdicts.get(alike)
         if found is None:
-            if len(state.alike) >= MAX_ALIKE:
-                state.alike.clear()
+            if len(state.shared_verdicts) >= MAX_CACHED_VERDICTS:
+                state.shared_verdicts.clear()
             verdicts = self.evaluator.verdicts(pod_class, tolerations, state.concerns(pod_class), policies)
-            found = state.alike[alike] = verdicts, grounds_of(verdicts)
+            found = state.shared_verdicts[alike] = verdicts, grounds_of(verdicts)
         return found
 
     def unhealthy(self, state: NodeState) -> dict[str, bool]:
         """Policy -> True if the node is unhealthy by its ``zoneHealth``. Covers policies that select it."""
-        with_health = ((one.name, one.limits.zone_health) for one in self.select(state))
+        with_health = ((one.name, one.limits.zone_health) for one in self.policies_on(state))
         return {name: _is_unhealthy(state, health) for name, health in with_health if health is not None}
 
-    def select(self, state: NodeState) -> tuple[Policy, ...]:
+    def policies_on(self, state: NodeState) -> tuple[Policy, ...]:
         """Policies that act on a node."""
         if state.policies is None:
             labels, opts_out = state.labels, state.do_not_evict
-            state.concerned = tuple(policy for policy in self.policies if selects_node(policy, labels))
+            state.history_policies = tuple(policy for policy in self.policies if selects_node(policy, labels))
             state.policies = tuple(
-                policy for policy in state.concerned if selects_node(policy, labels, do_not_evict=opts_out)
+                policy for policy in state.history_policies if selects_node(policy, labels, do_not_evict=opts_out)
             )
         return state.policies
 
-    def invalid(self, state: NodeState) -> dict[str, TaintVerdict]:
+    def invalid_values(self, state: NodeState) -> dict[str, TaintVerdict]:
         """Verdicts, by history name, on values that have the wrong type for the policy or that a pod cannot compare."""
-        judged, policies = list(state.judged.values()), self.select(state)
+        judged, policies = list(state.class_verdicts.values()), self.policies_on(state)
         own = (taint for taint, _ in state.taints() if taint.origin is None)  # devices count by their pods
         acting = ((taint, self.evaluator.acting_on(taint, policies)) for taint in own)
         if any(by is not None and is_invalid(taint.value, by[1].value_type) for taint, by in acting):
@@ -171,38 +171,38 @@ class Verdicts:
                     found.setdefault(history_name(verdict.taint), verdict)
         return found
 
-    def count(self, state: NodeState, pod_class: PodClass, by: int) -> None:
+    def count_pods(self, state: NodeState, pod_class: PodClass, by: int) -> None:
         """Add ``by`` pods of a class to a node; ``by`` may be negative.
 
         Changes of policies and of namespace labels count when the node is evaluated again.
         """
         state.staying = None
         if not state.pods:
-            self.count_again(state)
+            self.recount_pods(state)
             return
-        for policy in self.select(state):
+        for policy in self.policies_on(state):
             if self._may_evict(policy, pod_class):
                 state.population.change(policy.name, by)
                 self.population.change(policy.name, by)
 
-    def count_again(self, state: NodeState) -> None:
+    def recount_pods(self, state: NodeState) -> None:
         """Count again how many pods of a node each policy may evict."""
         for name, pods in state.population.items():
             self.population.change(name, -pods)
         state.population = Tally()
         for pod in state.pods.values():
-            self.count(state, pod.shared, 1)
+            self.count_pods(state, pod.shared, 1)
 
     def _may_evict(self, policy: Policy, pod_class: PodClass) -> bool:
         """True if a policy may evict pods of a class. A policy for devices only evicts pods that have such a device."""
-        if policy not in self.selecting(pod_class):
+        if policy not in self.policies_for(pod_class):
             return False
         if policy.taints:
             return True
         drivers = {use.device.driver for use in pod_class.devices}
         return bool(drivers) and any(not one.driver or one.driver in drivers for one in policy.devices)
 
-    def selecting(self, pod_class: PodClass) -> tuple[Policy, ...]:
+    def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """Policies that may evict pods of a class."""
         labels = self._namespaces.get(pod_class.namespace)
         policies, labelled, found = self._selecting.get(pod_class, (None, None, ()))

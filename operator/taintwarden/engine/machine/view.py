@@ -87,7 +87,7 @@ class View:
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """The policies that may evict pods of a class, by name."""
-        return self._world.verdicts.selecting(pod_class)
+        return self._world.verdicts.policies_for(pod_class)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
         """Labels of a namespace; None if it is not known."""
@@ -110,7 +110,7 @@ class View:
         return NodeView(
             state.node,
             tuple([one for one in taints if one[0].origin is None]),
-            self._world.verdicts.select(state),
+            self._world.verdicts.policies_on(state),
             tuple([one for one in taints if one[0].origin is not None]),
         )
 

@@ -11,9 +11,9 @@ from taintwarden.engine.machine.claims import Claim, Claims
 from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.evictions import Evictions
 from taintwarden.engine.machine.queues import Queues
+from taintwarden.engine.machine.refusals import Refusals
 from taintwarden.engine.machine.source import NOT_LISTED, TaintSource
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.machine.waiting import Waiting
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, WallTime
 from taintwarden.engine.outcomes import OUTCOMES, Outcome
 from taintwarden.engine.spread import Spread
@@ -26,13 +26,13 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Minimum seconds until the deadline for an eviction to be announced. Otherwise only its result is reported."""
     check_accepted: float = 5.0
     """Seconds after an accepted eviction until the pod is read, if the stream does not show it leaving."""
-    doubt: float = 60.0
+    unanswered: float = 60.0
     """Seconds that a pod counts as missing after a call without an answer, which may have been carried out."""
     kept_by_webhook: float = 600.0
     """Seconds that a pod counts as missing after a webhook first prevented its eviction: it may move the pod."""
     place_idle: float = 300.0
     """Seconds without a pod that leaves for good after which a node loses its place, while other nodes wait for one."""
-    longest_retry_after: float = 300.0
+    max_retry_after: float = 300.0
     """Maximum Retry-After that is respected. A longer one is cut to it."""
     write_failed: tuple[float, float] = (1.0, 30.0)
     """First and longest delay before a failed write is retried, unless a field below names its failure."""
@@ -50,15 +50,15 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until a condition is written again after a conflict: the node or its pods had changed."""
     condition_refused: float = 60.0
     """Seconds until a condition is written again after a refusal: a right may be missing."""
-    change_is_new: float = 30.0
+    recent_change: float = 30.0
     """Seconds after a change of a policy or profile within which a wave is attributed to the change."""
-    silence: float = 5.0
+    max_silence: float = 5.0
     """Maximum silence of the node stream. After it, a node is read again before pods are evicted from it."""
-    backlog: float = 2.0
+    delayed_events: float = 2.0
     """Seconds after the node stream resumes within which nodes are still read. It may first deliver delayed events."""
-    profile_rest: float = 1.0
+    namespace_pause: float = 1.0
     """Minimum seconds between evaluations of the pods of one namespace, whatever its tenants change."""
-    shortest_pause: float = 1.0
+    min_pause: float = 1.0
     """Minimum seconds without calls after the flow control of the API server rejected one."""
     back_off: Mapping[Outcome, tuple[float, float]] = msgspec.field(
         default_factory=lambda: {outcome: row.back_off for outcome, row in OUTCOMES.items()}
@@ -80,7 +80,7 @@ class World:
     def __init__(self, gates: Gates, overall_rate: float | None, max_in_flight: int, timings: Timings) -> None:
         self.timings = timings
         self.now = Instant(WallTime(0.0), MonotonicTime(0.0))
-        self.out: list[commands.Command] = []
+        self.commands: list[commands.Command] = []
         """Commands of the current step, in order."""
         self.leading = False
         self.led_since = MonotonicTime(0.0)
@@ -98,10 +98,10 @@ class World:
         self.limiter = Limiter(overall_rate, max_in_flight)
         self.changed_nodes: dict[str, None] | None = None
         """Nodes whose condition may have changed; None if nodes get no condition."""
-        self.waiting = Waiting()
-        self.queues = Queues(self.waiting, self.spread, self.limiter.calls.is_failing)
+        self.refusals = Refusals()
+        self.queues = Queues(self.refusals, self.spread, self.limiter.calls.is_failing)
 
-    def seen_until(self) -> WallTime:
+    def complete_until(self) -> WallTime:
         """Time up to which every stream is known to be complete: now, or when the first of them was cut off."""
         return min(self.blind.values(), default=self.now.wall)
 
@@ -135,14 +135,14 @@ class World:
         guards = self.limiter.guards
         return bool(guards.by_policy) and guards.is_released(policy, uid)
 
-    def command(self, *ordered: commands.Command) -> None:
+    def issue(self, *ordered: commands.Command) -> None:
         """Issue commands."""
-        self.out += ordered
+        self.commands += ordered
 
     def report(self, *notices: commands.Notice) -> None:
         """Issue notices, if this process leads. Followers issue none, since the leader does."""
         if self.leading:
-            self.out += notices
+            self.commands += notices
 
     def grounds_of(self, claim: Claim) -> Grounds | None:
         """Why the policy of a claim evicts its pod in the current state; None if it does not."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from taintwarden.engine.evaluate import Concern
 from taintwarden.engine.history import TaintHistory, is_beside, joined, observed
-from taintwarden.engine.machine import TimedTaints, are_alike, history_name
+from taintwarden.engine.machine import TimedTaints, have_same_taints, history_name
 from taintwarden.engine.model import DeviceId, PodClass, Policy, Taint
 
 MAX_ABSENT = 256
@@ -50,7 +50,7 @@ class DeviceTaints:
                     if use.device == device:
                         yield Concern(taint, history, use.tolerations, SETTLE_SECONDS)
 
-    def awaited(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
+    def unknown_histories(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
         """Return the histories of taints that are not known yet, if one of these policies selects taints of devices."""
         return self.absent if self.is_unknown and any(policy.devices for policy in policies) else {}
 
@@ -102,7 +102,7 @@ class DeviceTaints:
         self._followed = self._followed - found.keys() | followed
         if not changed and not self.is_unknown:
             return False
-        is_same = all(are_alike(self.by_device.get(one, ()), taints) for one, taints in changed.items())
+        is_same = all(have_same_taints(self.by_device.get(one, ()), taints) for one, taints in changed.items())
         self.is_unknown, is_first = False, self.is_unknown
         left = [history_name(taint) for one in changed for taint, _ in self.by_device.get(one, ())]
         before = {name: self._histories.pop(name) for name in left}
@@ -118,7 +118,7 @@ class DeviceTaints:
         self._keep_absent({name: one for name, one in known.items() if name not in present})
         return True
 
-    def lose(self) -> bool:
+    def mark_unknown(self) -> bool:
         """Drop the taints, which are not known any more, and keep their histories. Returns True if there were any."""
         self.is_unknown, self._followed = True, frozenset()
         if not self.by_device:

@@ -86,7 +86,7 @@ class Devices:
             self._plain[found] = plain
         return replace(pod, shared=found)
 
-    def exchanged(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
+    def replace_pod(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
         """Replace a pod of the node; None: it is new, or gone. Returns True if taints of the node's pods changed."""
         if before is not None and after is None:
             self._forget(before)
@@ -112,7 +112,7 @@ class Devices:
 
     def restore(self, state: NodeState, stored: Mapping[str, TaintHistory], seen_until: float, *, is_new: bool) -> None:
         """Read the histories in the node's annotation."""
-        if state.beside is not None or any(map(is_beside, stored)):
+        if state.source_taints is not None or any(map(is_beside, stored)):
             _taints(state).restore(stored, self._host.now.wall, seen_until, is_new=is_new)
 
     def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:
@@ -124,11 +124,11 @@ class Devices:
             self._equip_again(state)
         if (is_gap := self._late.pop(state.name, None)) is not None:
             devices, gap = None, gap or is_gap
-        if state.beside is None:
+        if state.source_taints is None:
             return False
         known = _taints(state)
         if not self._is_known:
-            is_changed = known.lose()
+            is_changed = known.mark_unknown()
         elif not self._host.is_synced:  # pods may be missing, and so devices whose histories are stored
             return False
         else:
@@ -173,12 +173,12 @@ class Devices:
 
     # -- pending evaluations --------------------------------------------------------------------------------------
 
-    def look_again(self) -> None:
+    def recheck_all(self) -> None:
         """Look up the devices of all pods, and the taints of all devices, before the next evaluation of each node."""
         if self._is_known and self._host.is_synced:
             self._unequipped.update(self._host.nodes)
             self._defer(self._host.nodes)
-            self._host.judge_later(self._host.nodes)
+            self._host.evaluate_later(self._host.nodes)
 
     def _defer(self, nodes: Iterable[str], *, gap: bool = False) -> None:
         for name in nodes:
@@ -204,7 +204,7 @@ class Devices:
         self._unequipped.discard(state.name)
         for pod in list(state.pods.values()):
             if self.equip(pod).shared is not pod.shared:
-                self._host.put(pod)
+                self._host.store_pod(pod)
 
     def advance(self, budget: int) -> int:
         """Evaluate about ``budget`` waiting pods. Returns the rest of the budget."""
@@ -213,14 +213,14 @@ class Devices:
             del self._pending[name]
             is_changed, state = self.catch_up(name), self._host.nodes.get(name)
             if is_changed and state is not None:
-                self._host.judge(state)
+                self._host.evaluate_node(state)
             budget -= 1 if state is None else len(state.pods) + 1
-            self._host.release(pending_key(name))
+            self._host.retry_refused(pending_key(name))
         return budget
 
     # -- events of streams ----------------------------------------------------------------------------------------
 
-    def take(self, event: SourceEvent) -> None:
+    def process_event(self, event: SourceEvent) -> None:
         """Apply an event of a stream."""
         inventory = self._inventory
         match event:
@@ -241,7 +241,7 @@ class Devices:
             return
         self.blind.pop(stream, None)
         if not self.blind:
-            self._host.release(BLIND_KEY)
+            self._host.retry_refused(BLIND_KEY)
 
     def _evaluate_affected(self, affected: Iterable[tuple[str, DeviceId]], *, gap: bool = False) -> None:
         """Evaluate the pods on nodes whose devices may have other taints."""
@@ -256,7 +256,7 @@ class Devices:
         for name, devices in nodes.items():
             state = self._host.nodes.get(name)
             if state is not None and self.refresh(state, devices, gap=gap):
-                self._host.judge(state)  # at once, as for taints of a node: drivers must not delay evictions
+                self._host.evaluate_node(state)  # at once, as for taints of a node: drivers must not delay evictions
 
     def _affected_by_slices(self, changes: Iterable[SliceChange]) -> Iterator[tuple[str, DeviceId]]:
         """Yield the nodes and devices that changes of slices affect."""
@@ -272,7 +272,7 @@ class Devices:
 
     def _devices_on(self, node: str, driver: str, pool: str) -> list[str]:
         state = self._host.nodes.get(node)
-        if state is None or state.beside is None:
+        if state is None or state.source_taints is None:
             return []
         known = _taints(state)
         return [one.device for one in {**known.uses, **known.by_device} if (one.driver, one.pool) == (driver, pool)]
@@ -301,7 +301,7 @@ class Devices:
             state = self._host.nodes.get(self._nodes.get(uid, ""))
             pod = None if state is None else state.pods.get(uid)
             if pod is not None and key.startswith(f"{pod.namespace}/"):  # claims of other namespaces do not count
-                self._host.see_pod(pod)
+                self._host.update_pod(pod)
 
     def _set_known(self, *, known: bool, problem: str) -> None:
         """Apply a ``DevicesKnown`` event."""
@@ -309,11 +309,11 @@ class Devices:
         if not known and (self._is_known or not problem):
             self._inventory = DeviceInventory()
             self.blind.clear()
-            self._host.release(BLIND_KEY)
+            self._host.retry_refused(BLIND_KEY)
         was_known, self._is_known = self._is_known, known
         if was_known and not known:
             self._drop_devices()
-        self.look_again()
+        self.recheck_all()
 
     def _drop_devices(self) -> None:
         """Remove the devices from all pods."""
@@ -321,19 +321,19 @@ class Devices:
         self._late.clear()
         self._unequipped.clear()
         for name, state in list(self._host.nodes.items()):
-            if state.beside is not None:
+            if state.source_taints is not None:
                 pods = [one for one in state.pods.values() if one.shared.devices]
                 for pod in pods:
-                    self._host.put(pod)
+                    self._host.store_pod(pod)
                 if self.refresh(state) or pods:
-                    self._host.judge_later([name])
+                    self._host.evaluate_later([name])
         for name in self._pending:
-            self._host.release(pending_key(name))
+            self._host.retry_refused(pending_key(name))
         self._pending.clear()
 
 
 def _taints(state: NodeState) -> DeviceTaints:
     """Return the taints of devices on a node, creating an empty object if there is none."""
-    if not isinstance(state.beside, DeviceTaints):
-        state.beside = DeviceTaints()
-    return state.beside
+    if not isinstance(state.source_taints, DeviceTaints):
+        state.source_taints = DeviceTaints()
+    return state.source_taints

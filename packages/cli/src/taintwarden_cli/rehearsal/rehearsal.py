@@ -71,7 +71,7 @@ class Rehearsal:
         self.pod_issues: list[PodIssue] = []
         self.slices: SliceHandler | None = None
         """The handler of ResourceSlices; None if no policy selects taints of devices."""
-        self._machine = Machine(gates=gates, timings=Timings(silence=math.inf), source=Devices, **options)
+        self._machine = Machine(gates=gates, timings=Timings(max_silence=math.inf), source=Devices, **options)
         self.view = self._machine.view
         self.wake_after = self._machine.wake_after
         self.decoder = Decoder(clock, self.pod_issues.append)

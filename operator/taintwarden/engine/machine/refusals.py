@@ -13,7 +13,7 @@ from taintwarden.engine.limits.protocol import EVERY_POLICY, LaneKey, policy_key
 from taintwarden.engine.limits.refusal import GUARD, WINDOW, ZONE
 from taintwarden.engine.machine.claims import Claim, Phase
 
-HOLDING_ALL = (WINDOW, GUARD, ZONE)
+POLICY_WIDE_LIMITS = (WINDOW, GUARD, ZONE)
 """Limits that hold a whole policy for long. They are named as the cause, whatever else holds a pod."""
 
 
@@ -41,7 +41,7 @@ class Lane(msgspec.Struct, frozen=True, order=True, gc=False):
         return self.group.policy, self.namespace
 
 
-class Waiting:
+class Refusals:
     """Refusals of policies and lanes, and what follows from them for a pod."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Waiting:
         of_all = self._policies.get(lane.group) or self.lanes.get(lane)
         if claim.phase is Phase.READY or claim.refusal is None:
             return of_all
-        is_of_all = of_all is not None and (of_all.limit in HOLDING_ALL or claim.refusal.is_brief)
+        is_of_all = of_all is not None and (of_all.limit in POLICY_WIDE_LIMITS or claim.refusal.is_brief)
         return of_all if is_of_all else claim.refusal
 
     def hold_policies(self, refusals: Mapping[LaneGroup, Refusal]) -> None:
