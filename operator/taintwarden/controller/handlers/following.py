@@ -1,4 +1,4 @@
-"""Follows every kind that the operator has to know: a stream each, and its handler."""
+"""Streams of all kinds that the operator reads, each with its handler."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -12,17 +12,17 @@ from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.resources import DEPLOYMENTS, NODES, Resource
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-"""Starts a task that the caller ends."""
+"""Function that starts a task. Its owner ends the task."""
 
 
 class Following:
-    """The streams of the operator.
+    """Starts and stops the streams of the operator.
 
     Args:
-        client: to list and watch with.
-        handlers: receive each kind.
-        timings: how long streams wait for what.
-        spawn: starts the tasks.
+        client: the session to list and watch with.
+        handlers: resource -> receiver of its stream.
+        timings: durations of lists, watches and pauses.
+        spawn: starts the tasks of streams and handlers.
 
     """
 
@@ -41,14 +41,14 @@ class Following:
         self._tasks: dict[Resource[Any], asyncio.Task[None]] = {}
 
     def start(self) -> None:
-        """Begin with a list of every kind, but of nodes and Deployments: policies say what is read of these."""
+        """Follow every kind except nodes and Deployments, because policies decide what is read of these."""
         for resource, handler in self.handlers.items():
             if resource not in (NODES, DEPLOYMENTS):
                 self.follow(resource)
             self._spawn(handler.run())
 
     async def all_listed(self) -> None:
-        """Wait until every kind was listed once, but Deployments, which the operator may have no right to read."""
+        """Follow nodes once policies are listed. Wait for all lists but that of Deployments, which may be forbidden."""
         await self._streams[POLICIES].listed.wait()
         self.follow(NODES)
         for resource, stream in [*self._streams.items()]:
@@ -56,18 +56,18 @@ class Following:
                 await stream.listed.wait()
 
     def list_again(self, resource: Resource[Any], *, is_stale: bool = False) -> None:
-        """Have a kind listed once more, if it is followed already; what ``is_stale`` is not up to date until then."""
+        """List a kind once more if it is followed. ``is_stale``: True if its objects are not up to date until then."""
         if resource in self._streams:
             self._streams[resource].list_again(is_stale=is_stale)
 
     async def policies_listed(self) -> None:
-        """Wait until a list of the policies that was requested after this call was delivered."""
+        """Request a new list of the policies, and wait until it was delivered."""
         self.list_again(POLICIES)
         await self._streams[POLICIES].listed.wait()
 
     @property
     def cut_off(self) -> list[str]:
-        """The kinds of which what was delivered is not up to date."""
+        """Names of the kinds whose delivered objects are not up to date."""
         return [resource.name for resource, handler in self.handlers.items() if not handler.is_live]
 
     def follow(self, resource: Resource[Any]) -> None:

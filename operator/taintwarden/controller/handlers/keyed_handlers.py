@@ -1,4 +1,4 @@
-"""Handlers that compare lists themselves, and pass existing and deleted objects to the machine one by one."""
+"""Handlers that compare complete lists themselves, and pass each object on to the machine in an event of its own."""
 
 from collections.abc import Callable, Collection, Mapping
 from sys import intern
@@ -22,23 +22,23 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class KeyedHandler(StreamHandler[Object], Generic[Object]):
-    """Stores by key what was passed on, so that a list can be compared with it."""
+    """Base of handlers that keep the keys of the objects passed on, and compare complete lists with them."""
 
     gone: Callable[[Any], Event]
-    """The event that withdraws what was passed on, by its key."""
+    """Maker of the event that withdraws the object with a key."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
         self._passed_on: dict[Any, object] = {}
 
     def lose(self, key: Any) -> None:
-        """Withdraw what was passed on, if anything."""
+        """Withdraw a deleted object, if it was passed on."""
         if key in self._passed_on:
             del self._passed_on[key]
             self.feed(self.gone(key))
 
     def compare(self, listed: Mapping[Any, Any], version: int) -> None:
-        """An object that was passed on and that the list did not name is gone."""
+        """Withdraw all objects passed on that the complete list does not contain."""
         for key in [key for key in self._passed_on if key not in listed]:
             self.lose(key)
 
@@ -49,12 +49,12 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
     gone = events.NamespaceSeen
 
     def see(self, key: str, obj: NamespaceObject) -> None:
-        """Pass on its labels."""
+        """Pass on the labels of a namespace."""
         self._passed_on[key] = None
         self.feed(events.NamespaceSeen(key, obj.metadata.labels))
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """The namespace is still there, also if a list says so."""
+        """Report the namespace. It still exists, so it is not withdrawn at the end of a list that contains it."""
         super().undecodable(what, reason)
         self._listed[what.name] = None
 
@@ -66,11 +66,11 @@ DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
     "daemonsets": lambda one: one.status.desired_number_scheduled,
     "jobs": decoding.desired_parallelism,
 }
-"""The number of desired pods of the objects of a resource."""
+"""Name of a resource -> function that returns the number of pods that one of its objects should have."""
 
 
 class WorkloadHandler(KeyedHandler[WorkloadObject]):
-    """Receives the stream of one kind of controllers of pods."""
+    """Receives the stream of one kind of controllers of pods, such as ReplicaSets."""
 
     gone = events.WorkloadSeen
 
@@ -78,12 +78,12 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         super().__init__(resource, feed, metrics)
         self._desired = DESIRED[resource]
         self._labels: tuple[str, ...] = ()
-        """The keys of labels of pods that policies name."""
+        """Keys of pod labels that policies name in ``perWorkload.label``."""
         self._reads_revisions = False
-        """True if a policy asks Deployments for replacements."""
+        """True if these are ReplicaSets, and a policy asks Deployments for replacements."""
 
     def follow(self, policies: Collection[Policy]) -> bool:
-        """Read from now on what these policies need. Returns True if all objects have to be read again."""
+        """Read the labels and revisions that these policies need. Return True if all objects have to be read again."""
         before = self._labels, self._reads_revisions
         self._labels = labels_of(policies)
         self._reads_revisions = self.resource == REPLICA_SETS.name and ask_replacements(policies)
@@ -93,15 +93,15 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         return bool(self._labels) or self._reads_revisions
 
     def key(self, obj: WorkloadObject) -> WorkloadKey:
-        """Namespace, and the UID by which pods name their controller. The machine keeps the same object."""
+        """Return namespace and UID. The namespace is interned, as that of pods, because the machine keeps the key."""
         return intern(obj.metadata.namespace), obj.metadata.uid
 
     def key_of(self, what: Identity) -> WorkloadKey | None:
-        """Namespace and UID."""
+        """Return namespace and UID; None if one of them is unknown."""
         return (what.namespace, what.uid) if what.namespace and what.uid else None
 
     def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
-        """Pass on what is read if it changed: most changes are of the status."""
+        """Pass on the desired pods, labels and revision if they changed. Most changes concern the status only."""
         labels = tuple([(name, value) for name in self._labels if (value := obj.template_label(name))])
         revision = deployments.revision(obj) if self._reads_revisions else None
         seen = events.WorkloadSeen(key, self._desired(obj), labels, revision)
@@ -111,7 +111,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
             self.feed(seen)
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """Its number is not known any more, and an old one must not count."""
+        """Report the object and withdraw it, because its last known number of pods may be out of date."""
         self.lose(self.key_of(what))
         super().undecodable(what, reason)
 
@@ -164,11 +164,11 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
     """Receives the stream of PodDisruptionBudgets."""
 
     def key_of(self, what: Identity) -> str | None:
-        """Without a namespace it is not known."""
+        """Return ``namespace/name``; None if one of them is unknown."""
         return str(what) if what.namespace and what.name else None
 
     def see(self, key: str, obj: BudgetObject) -> None:
-        """Pass it on even if it is unchanged: the machine relies on the fact that its controller has counted again."""
+        """Pass on a budget even if it is unchanged: to the machine, each version is a new count of its controller."""
         try:
             budget = decoding.budget(obj)
         except ValueError as error:
@@ -181,19 +181,19 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
             self._pass_on(key, budget)
 
     def gone(self, key: str) -> Event:
-        """The budget is gone, or selects no pod any more."""
+        """Return the event that withdraws a budget that was deleted or selects no pods any more."""
         namespace, _, name = key.partition("/")
         return events.BudgetGone(namespace, name)
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """None of the pods of its namespace may be evicted."""
+        """Report the budget. Until it can be decoded, it allows no eviction in its namespace."""
         if (key := self.key_of(what)) is not None:
             self._listed[key] = None
             self._unreadable(key, what.namespace, what.name)
         super().undecodable(what, reason)
 
     def _unreadable(self, key: str, namespace: str, name: str) -> None:
-        """It may concern every pod of its namespace."""
+        """Pass on a budget that allows no eviction in its namespace: its unknown selector may match every pod."""
         self._pass_on(key, Budget(namespace, name, selector=None, allowed=0))
 
     def _pass_on(self, key: str, budget: Budget) -> None:
