@@ -1,4 +1,4 @@
-"""Node affinity: what a pod, a profile or a volume requires and prefers of the labels of nodes."""
+"""Node affinity: the node labels that a pod, a profile or a volume requires and prefers."""
 
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ class NodeOperator(StrEnum):
 
 SEMVER_NODE_OPERATORS = (NodeOperator.SEMVER_GT, NodeOperator.SEMVER_LT, NodeOperator.SEMVER_EQ)
 COMPARING_NODE_OPERATORS = (NodeOperator.GT, NodeOperator.LT, *SEMVER_NODE_OPERATORS)
-"""They compare with exactly one value, the label on the left: ``label OPERATOR value``."""
+"""Operators that compare with exactly one value, the label on the left: ``label OPERATOR value``."""
 
 
 class NodeRequirement(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class NodeRequirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, str | list[str]]:
-        """The entry in the form of the API."""
+        """Return the entry in the form of the API."""
         written: dict[str, str | list[str]] = {"key": self.key, "operator": self.operator.value}
         return written | {"values": list(self.values)} if self.values else written
 
@@ -55,9 +55,9 @@ class Preference(msgspec.Struct, frozen=True):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
-    """What is required of a node, and what is preferred. One of the ``required`` terms has to match.
+    """Required and preferred labels of a node. A node has to match at least one of the ``required`` terms.
 
-    ``required`` None: every node will do. Without a term, none does: see ``NOWHERE``.
+    ``required`` None: every node matches. Empty: no node matches, as in ``NOWHERE``.
     """
 
     required: tuple[Term, ...] | None = None
@@ -65,10 +65,10 @@ class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The labels that are compared, each once."""
+        """Keys of the labels that are compared, each once."""
         terms = (*(self.required or ()), *(one.term for one in self.preferred))
         return tuple(dict.fromkeys(requirement.key for term in terms for requirement in term))
 
 
 NOWHERE = NodeAffinity(required=())
-"""For an affinity that cannot be read: it may require anything, so no node is known to match."""
+"""Replacement for an affinity that cannot be read: it may require anything, so no node is known to match."""

@@ -1,26 +1,26 @@
-"""Versions as nodes carry them, in the order that users expect: kernels, node images, builds of vendors.
+"""Versions as nodes report them, in the order that users expect: kernels, node images, builds of vendors.
 
-Most of these values are no semantic versions, or their vendor's suffix counts as a pre-release there. The rule is ours:
-of ``univers``, ``packaging``, ``looseversion``, ``natsort`` and Debian's algorithm none sorts all of
-``tests/vectors/natural.json``. The nearest, Maven's order in ``univers``, misses three pairs of 180; the package takes
-half a second to import and brings three others.
+Most of these values are no semantic versions, or semver takes their vendor's suffix for a pre-release. No library sorts
+all of ``tests/vectors/natural.json``: not ``univers``, ``packaging``, ``looseversion``, ``natsort``, nor Debian's
+algorithm. Maven's order in ``univers`` comes nearest, with 3 errors in 180 pairs; the package takes half a second to
+import and has three dependencies.
 """
 
 import re
 from functools import lru_cache
 
 MAX_LENGTH = 256
-"""Of a text that is read: taint values have at most 63 characters, and no field of a node is longer."""
+"""Maximum characters of a text that is parsed. Taint values have at most 63, and no field of a node is longer."""
 PRE_RELEASES = ("dev", "snapshot", "nightly", "alpha", "beta", "preview", "pre", "rc")
-"""What makes a version a pre-release, lowest first. ``~`` does as well, and is lower than these."""
+"""Words that make a version a pre-release, lowest first. ``~`` does so, too, and is lower than all of them."""
 
-# What may follow the same beginning, lowest first.
+# Kinds of parts that may follow equal beginnings of two versions, lowest first.
 TILDE, PRE_RELEASE, END, SEPARATOR, TEXT, NUMBER = range(6)
 
 Part = tuple[int, int, str]
-"""One of the kinds above; the number, or the place in ``PRE_RELEASES``; the text. As tuples they compare in order."""
+"""A part of a version: its kind, its number or index in ``PRE_RELEASES``, and its text. Parts compare as tuples."""
 Natural = tuple[Part, ...]
-"""A version. Compare with ``<``, ``>`` and ``==``."""
+"""A version as its parts. Compare with ``<``, ``>`` and ``==``."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 _LEADING_V = re.compile(r"v(?=[0-9])")
@@ -34,19 +34,19 @@ _END: Part = (END, 0, "")
 
 @lru_cache(maxsize=65536)
 def parse_natural(text: str) -> Natural | None:
-    """The version in ``text``, None if it is none. Never raises.
+    """Parse the version in ``text``; None if it is none. Never raises.
 
-    Runs of digits compare as numbers, runs of letters as text, in any case; ``-`` and ``+`` are separators, and all but
-    these and ``~`` only parts runs: a blank and the ``_`` in its place are the same. At the first difference, lowest
-    first: ``~``, a pre-release, the end, a separator, text, a number. So 1.2~1 < 1.2-rc1 < 1.2 < 1.2-gke.1 < 1.2k
-    < 1.2.1. Dropped are a scheme (``containerd://``), a leading ``v``, zeros that no other number follows (6.8.0 is
-    6.8, and 6.8.0-1 is 6.8-1), and a separator beside a pre-release or at the end. 15-SP6 is 15.6, as SLES writes both.
+    Runs of digits compare as numbers, runs of letters as text without regard to case; ``-`` and ``+`` are separators.
+    All other characters but ``~`` only end a run, so a blank equals a ``_``. At the first difference, lowest first:
+    ``~``, a pre-release, the end, a separator, text, a number. So 1.2~1 < 1.2-rc1 < 1.2 < 1.2-gke.1 < 1.2k < 1.2.1.
+    Dropped are a scheme (``containerd://``), a leading ``v``, zeros that no other number follows (6.8.0 is 6.8, and
+    6.8.0-1 is 6.8-1), and a separator beside a pre-release or at the end. 15-SP6 is 15.6, since SLES writes both.
     """
     return None if _fault(text) else tuple(_parts(_bare(text)))
 
 
 def explain_natural(text: str) -> str | None:
-    """Why ``text`` is no version and what to write instead; None where it is one."""
+    """Explain why ``text`` is no version and what to write instead; None if it is one."""
     return _fault(text) or None
 
 

@@ -1,4 +1,4 @@
-"""Integers as parsed by Kubernetes' ``Gt`` and ``Lt`` (KEP-5471).
+"""Integers as Kubernetes parses them for ``Gt`` and ``Lt`` (KEP-5471).
 
 Canonical means ASCII ``0`` or ``-?[1-9][0-9]*`` within signed 64 bit, as apimachinery's ``IsDecimalInteger`` and
 Go's ``strconv.ParseInt`` both accept. ``int()`` alone would accept ``+5``, `` 5``, ``1_000`` and non-ASCII digits.
@@ -18,7 +18,7 @@ _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 @lru_cache(maxsize=65536)
 def parse_integer(text: str) -> int | None:
-    """The value of a canonical int64, None for any other text."""
+    """Return the value of a canonical int64; None for any other text."""
     if not _CANONICAL.fullmatch(text):
         return None
     value = int(text)
@@ -26,7 +26,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def explain_integer(text: str) -> str | None:
-    """Why ``text`` is not a canonical integer and what to write instead; None if it is one."""
+    """Explain why ``text`` is not a canonical integer and what to write instead; None if it is one."""
     if parse_integer(text) is not None:
         return None
     if not text:
@@ -48,7 +48,7 @@ def explain_integer(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[tuple[str, str]]:
-    """What ``text`` may mean, and what is wrong with it. The meaning need not be an integer."""
+    """Yield possible faults of ``text``, each with the text that may be meant, which need not be an integer."""
     try:
         plain = str(int(text.replace("_", "?")))  # white space, signs, zeros and digits of other scripts
     except ValueError:

@@ -1,8 +1,8 @@
-"""The table of operators: what a toleration says of the value of a taint, for each operator in one row.
+"""The table of operators: one row for each operator by which a toleration compares the value of a taint.
 
-A row names the family of its operator, which reads values, and the side on which a taint's value has to lie. All else
-is asked of these two: how a toleration compares, which values it takes, which gate it needs, and (in
-``taintwarden_placement.affinity.translation``) how a node's labels say the same.
+A row names the family of its operator, which parses values, and the side on which a taint's value has to lie. All else
+follows from these two: how a toleration compares, which values it takes, which gate it needs, and (in
+``taintwarden_placement.affinity.translation``) which requirement on a node's labels is equivalent.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -20,9 +20,9 @@ ALL_GATES = Gates()
 
 
 class Operator(StrEnum):
-    """How a toleration compares: ``taint.value OPERATOR toleration.value``, the taint always on the left.
+    """Operator of a toleration: ``taint.value OPERATOR toleration.value``, the taint always on the left.
 
-    ``Gt``/``Lt`` are KEP-5471's, the ``Semver*`` KEP-5721's, ``In``/``NotIn`` and the ``Version*`` ours.
+    KEP-5471 defines ``Gt``/``Lt``, and KEP-5721 ``Semver*``; only Taintwarden has ``In``/``NotIn`` and ``Version*``.
     """
 
     EQUAL = "Equal"
@@ -40,7 +40,7 @@ class Operator(StrEnum):
 
 
 class Side(Enum):
-    """Where the value of the taint lies, seen from the value, or the values, of a toleration that holds."""
+    """Position of a taint's value relative to the value, or the values, of a toleration that holds."""
 
     ANYWHERE = "anywhere"
     AT = "at"
@@ -50,16 +50,16 @@ class Side(Enum):
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What operators have in common that read values alike.
+    """Properties of operators that parse values alike.
 
     Attributes:
-        value_type: what the value of a taint has to be; None if no value is read.
-        parse: a value in the form that compares; None if the text is no such value.
-        explain: why a text is no such value and what to write instead; None if it is one.
-        takes: the field of a toleration that it compares with: ``value``, ``values``, or none ("").
-        gate: the setting without which these operators never hold; "" if there is none.
-        example: a value that is valid.
-        server: what an API server needs to take these operators in ``spec.tolerations``; None: no server takes them.
+        value_type: type that the value of a taint must have; None if no value is read.
+        parse: returns a value in the form that compares; None if the text is no such value.
+        explain: returns why a text is no such value and what to write instead; None if it is one.
+        takes: field of a toleration that is compared with the taint: ``value``, ``values``, or none ("").
+        gate: setting without which these operators never hold; "" if there is none.
+        example: a valid value.
+        server: what an API server needs to accept the operators in ``spec.tolerations``; None: no server accepts them.
 
     """
 
@@ -72,7 +72,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     server: str | None = ""
 
     def is_on(self, gates: Gates) -> bool:
-        """Whether the settings enable it."""
+        """Return True if the settings enable these operators."""
         return not self.gate or bool(getattr(gates, self.gate))
 
 
@@ -110,15 +110,15 @@ TYPED: Mapping[ValueType, Family] = {
     ValueType.VERSION: VERSION,
     ValueType.STRING: TEXT,
 }
-"""What a policy's ``valueType`` asks of a value: of a version only that it has a place in the natural order."""
+"""Families that validate values by the ``valueType`` of a policy. A version only needs a place in the natural order."""
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """One operator.
 
     Attributes:
-        is_comparison: a value may stop satisfying it, so it has a grace after that; ``Equal`` and ``Exists`` are those
-            of Kubernetes, whose ``tolerationSeconds`` limit for how long they hold.
+        is_comparison: True if a value may stop satisfying the operator, which has a grace period then. False for
+            ``Equal`` and ``Exists`` of Kubernetes, whose ``tolerationSeconds`` limit for how long they hold.
 
     """
 
@@ -129,15 +129,15 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_exact(self) -> bool:
-        """Whether it names values, so that two values between which another lies say nothing of that one."""
+        """True if the operator names values, so that a value between two others may have another result than both."""
         return self.side in (Side.AT, Side.BESIDE)
 
     def wanted(self, toleration: Toleration) -> Any:
-        """What a toleration compares with; None if that is no value of the family, so that it never holds."""
+        """Return the operand of a toleration; None if the family cannot parse it, so that it never holds."""
         return toleration.values or None if self.family.takes == "values" else self.family.parse(toleration.value)
 
     def holds(self, value: Hashable, wanted: Any) -> bool:
-        """Whether it holds for a taint's value, both as the family has them: of ``values`` a tuple is wanted."""
+        """Return True if the operator holds for a parsed value of a taint. ``wanted``: operand from :meth:`wanted`."""
         match self.side:
             case Side.ANYWHERE:
                 return True
@@ -166,11 +166,11 @@ _TABLE = (
     Row(Operator.VERSION_EQ, VERSION, Side.AT),
 )
 ROWS: Mapping[str, Row] = {row.operator: row for row in _TABLE} | {"": _TABLE[0]}
-"""By the text of an operator. Kubernetes takes no operator for ``Equal``."""
+"""Rows by the text of their operator. Kubernetes reads an absent operator as ``Equal``."""
 
 
 class Match(StrEnum):
-    """The result of a toleration for a taint. Only ``HOLDS`` tolerates; the others are reasons why not."""
+    """Result of comparing a toleration with a taint. Only ``HOLDS`` tolerates; the others are reasons why not."""
 
     HOLDS = "holds"
     OTHER_EFFECT = "is for another effect"
@@ -183,12 +183,12 @@ class Match(StrEnum):
 
 
 def applies(toleration: Toleration, taint: Taint) -> bool:
-    """Whether ``toleration`` applies to the key and effect of ``taint``."""
+    """Return True if ``toleration`` applies to the key and effect of ``taint``."""
     return toleration.effect in ("", taint.effect) and toleration.key in ("", taint.key)
 
 
 def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Match:
-    """Compare, with the reason. ``taint.value OPERATOR toleration.value``: the taint is always on the left."""
+    """Compare a toleration with a taint, which is always on the left: ``taint.value OPERATOR toleration.value``."""
     if toleration.effect not in ("", taint.effect):
         return Match.OTHER_EFFECT
     row = ROWS.get(toleration.operator)
@@ -202,7 +202,7 @@ def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Mat
 def why_not(
     tolerations: Iterable[Toleration], taint: Taint, gates: Gates = ALL_GATES
 ) -> list[tuple[Toleration, Match]]:
-    """The tolerations for this taint that do not hold, each with the reason."""
+    """Return the tolerations for this taint that do not hold, each with the reason."""
     answers = [(toleration, match(toleration, taint, gates)) for toleration in tolerations]
     return [
         (toleration, answer)
@@ -212,17 +212,17 @@ def why_not(
 
 
 def is_comparison(toleration: Toleration) -> bool:
-    """Whether a toleration compares in a way that the value of a taint may stop to satisfy."""
+    """Return True if a toleration compares in a way that a changed value of a taint may stop satisfying."""
     row = ROWS.get(toleration.operator)
     return row is not None and row.is_comparison
 
 
 def caution(toleration: Toleration, value: str | None = None) -> tuple[str, str]:
-    """Why a semantic comparison may not be what was meant, and what to write instead; both empty if there is no doubt.
+    """Explain why a semantic comparison may be unintended, and what to write instead; both empty if there is no doubt.
 
     Args:
-        toleration: whose value is compared.
-        value: of a taint; None: of any.
+        toleration: the toleration whose value is compared.
+        value: value of a taint; None: any value.
 
     """
     row = ROWS.get(toleration.operator)

@@ -23,7 +23,7 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether ``labels`` meet the requirement. ``NotIn`` holds for an absent label, as in Kubernetes."""
+        """Return True if ``labels`` meet the requirement. ``NotIn`` holds for an absent label, as in Kubernetes."""
         value = labels.get(self.key)
         match self.operator:
             case SelectorOperator.IN:
@@ -42,7 +42,7 @@ class LabelSelector(msgspec.Struct, frozen=True):
     requirements: tuple[Requirement, ...] = ()
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether every requirement holds for ``labels``."""
+        """Return True if every requirement holds for ``labels``."""
         return all(requirement.holds(labels) for requirement in self.requirements)
 
 

@@ -14,7 +14,7 @@ from taintwarden.engine.natural import parse_natural
 
 MAX_UINT64 = 2**64 - 1
 MAX_SHOWN = 40
-"""Characters of a part of a version that a reason shows."""
+"""Maximum characters of a pre-release that a reason quotes. Longer ones are cut, so that the text stays readable."""
 
 # Go's unicode.IsSpace. str.strip() would also trim \x1c-\x1f.
 _GO_WHITE_SPACE = (
@@ -26,14 +26,14 @@ _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+")
 _DIGITS = re.compile(r"[0-9]+")
 _MIXED = re.compile(r"(?=.*[0-9]).*[A-Za-z].*")
 _LOWEST = "0"
-"""The lowest pre-release: who writes it wants the release and its pre-releases above it."""
+"""Lowest pre-release. A client writes it to include all other pre-releases of a release, so it needs no caution."""
 
 
 @lru_cache(maxsize=65536)
 def parse_version(text: str) -> Version | None:
-    """The version in ``text``, None if it is not one. Compare results with ``<``, ``>`` and ``==``.
+    """Parse the version in ``text``; None if it is none. Compare results with ``<``, ``>`` and ``==``.
 
-    Build metadata is dropped: no operator compares it.
+    Build metadata is dropped, since no operator compares it.
     """
     parts = text.strip(_GO_WHITE_SPACE).removeprefix("v").split(".", 2)
     parts = [_without_leading_zeros(part) for part in parts]
@@ -53,7 +53,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def semantic_place(text: str) -> tuple[object, ...] | None:
-    """Where a version lies among others by semver precedence, as what compares fast; None if it is none."""
+    """Return a sort key for semver precedence, which compares fast; None if ``text`` is no version."""
     version = parse_version(text)
     if version is None:
         return None
@@ -63,7 +63,7 @@ def semantic_place(text: str) -> tuple[object, ...] | None:
 
 
 def explain_version(text: str) -> str | None:
-    """Why ``text`` is no version and what to write instead; None where it is one."""
+    """Explain why ``text`` is no version and what to write instead; None if it is one."""
     if parse_version(text) is not None:
         return None
     if not text:
@@ -75,7 +75,7 @@ def explain_version(text: str) -> str | None:
 
 
 def hinges_on_text(one: str, other: str) -> str:
-    """Why the order of two versions depends on text, so that it may not be what was meant; empty if it does not.
+    """Explain why the order of two versions depends on text and may be unintended; empty if it does not.
 
     It may if their numbers are equal, and a vendor's suffix counts as a pre-release, or has numbers within text.
     """
@@ -86,7 +86,7 @@ def hinges_on_text(one: str, other: str) -> str:
 
 
 def text_in(text: str) -> str:
-    """Why the order of one version and others with its numbers depends on text; empty if it does not."""
+    """Explain why the order of versions with equal numbers depends on their text; empty if it does not."""
     version = parse_version(text)
     identifiers = (version.prerelease or "").split(".") if version is not None else []
     mixed = next((one for one in identifiers if _MIXED.fullmatch(one)), "")
@@ -94,7 +94,7 @@ def text_in(text: str) -> str:
 
 
 def _of_release(prerelease: str) -> str:
-    """The reason if one version is the release of another."""
+    """Explain that semver puts a vendor's suffix below its release; empty if users expect that, too."""
     suffixed, release = parse_natural(f"1.1-{prerelease}"), parse_natural("1.1")
     if prerelease in ("", _LOWEST) or suffixed is None or release is None or suffixed < release:
         return ""
@@ -106,7 +106,7 @@ def _shortened(text: str) -> str:
 
 
 def _meant_versions(text: str) -> Iterator[tuple[str, str]]:
-    """What ``text`` may mean, and what is wrong with it. The meaning need not be a version."""
+    """Yield possible faults of ``text``, each with the text that may be meant, which need not be a version."""
     if "://" in text:
         yield "a version has no scheme", text.split("://", 1)[1]
     yield "only a lower-case v may stand in front", text.lstrip("vV=^~<> ")
