@@ -1,8 +1,8 @@
 """Deadlines in order: keys with the time at which each is due.
 
-150,000 deadlines are 150,000 small objects instead of tasks; the loop sleeps until the first is due. They are in sorted
-parts of at most a thousand: to add or remove one moves the rest of its part, and never all of them. A heap with lazy
-deletion is a little faster on average, and blocks the event loop for 0.1 s when it drops what is stale.
+150,000 deadlines are 150,000 small objects instead of tasks; the event loop sleeps until the first is due. They are in
+sorted parts of at most 1,000 entries, so that adding or removing one moves only the rest of its part. A heap with lazy
+deletion is a little faster on average, but blocks the event loop for 0.1 s when it drops stale entries.
 """
 
 from bisect import bisect_left, insort
@@ -16,7 +16,7 @@ LARGEST_PART = 1_000
 
 
 class Entry(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A key due ``at`` a time. Entries order by time, then rank, then key: a total order, the same in every run."""
+    """A key that is due ``at`` a time. Entries are ordered by time, rank and key: the order is equal in every run."""
 
     at: float
     rank: tuple[float, ...]
@@ -24,20 +24,20 @@ class Entry(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class Entries:
-    """Entries in order. ``largest_part``: how many are moved at most to add or remove one."""
+    """Entries in order. ``largest_part``: maximum number of entries that are moved to add or remove one."""
 
     def __init__(self, largest_part: int = LARGEST_PART) -> None:
         self._largest_part = largest_part
         self._parts: list[list[Entry]] = []
-        """All of them in order. No part is empty."""
+        """All entries in order. No part is empty."""
         self._lasts: list[Entry] = []
-        """The last of each part."""
+        """Last entry of each part."""
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
     def add(self, entry: Entry) -> None:
-        """Add an entry, which is not among them."""
+        """Add an entry that is not among the entries yet."""
         number = min(bisect_left(self._lasts, entry), len(self._lasts) - 1)
         if number < 0:
             number, self._parts, self._lasts = 0, [[]], [entry]
@@ -50,7 +50,7 @@ class Entries:
             self._lasts.insert(number, part[half - 1])
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry that is equal to this."""
+        """Remove the entry that is equal to this one."""
         number = bisect_left(self._lasts, entry)
         part = self._parts[number]
         del part[bisect_left(part, entry)]
@@ -60,7 +60,7 @@ class Entries:
             del self._parts[number], self._lasts[number]
 
     def head(self) -> Entry | None:
-        """The first entry, which is not removed."""
+        """Return the first entry without removing it; None if there is none."""
         return self._parts[0][0] if self._parts else None
 
 
@@ -82,7 +82,7 @@ class DeadlineQueue(Entries, Generic[Time]):
         return key in self._current
 
     def schedule(self, key: str, at: Time) -> None:
-        """Make ``key`` due ``at`` that time, instead of any other time it had."""
+        """Make ``key`` due ``at`` that time, instead of the time that it had before."""
         known = self._current.get(key)
         if known is not None:
             if known.at == at:
@@ -98,7 +98,7 @@ class DeadlineQueue(Entries, Generic[Time]):
             self.remove(entry)
 
     def next_at(self) -> Time | None:
-        """When the earliest key is due."""
+        """Return when the earliest key is due; None if there is none."""
         return self._parts[0][0].at if self._parts else None  # type: ignore[return-value] # what was scheduled
 
     def pop_due(self, now: Time) -> str | None:

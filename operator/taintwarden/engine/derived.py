@@ -1,8 +1,8 @@
-"""Taints that no client writes: derived from what a node carries anyway, as policies name it.
+"""Derived taints: no client writes them; policies name the fields of a node from which their values are read.
 
-A derived taint is a taint of the node for every policy, with two differences, as Kubernetes does not know it. A taint
-of the node's spec with the same key and effect replaces it. And it concerns only pods with a toleration for its key: no
-other pod could know of it, and the scheduler keeps none of them off the node.
+A derived taint is a taint of the node for every policy, with two differences, since Kubernetes does not know it: a
+taint in the node's spec with the same key and effect replaces it, and it concerns only pods with a toleration for its
+key. The authors of other pods cannot know of it, and the scheduler does not keep these pods off the node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from taintwarden.engine.model import Node, Policy, SourceValue, Taint, Toleratio
 
 
 class Derivation(msgspec.Struct, frozen=True):
-    """The source of the taints with one key, as text too, and their effects."""
+    """Source of the derived taints with one key, also as text, and their effects."""
 
     source: ValueSource
     text: str
@@ -21,11 +21,11 @@ class Derivation(msgspec.Struct, frozen=True):
 
 
 Derivations = Mapping[str, Derivation]
-"""By the key of the taints."""
+"""Derivations by the key of their taints."""
 
 
 def derivations(policies: Iterable[Policy]) -> Derivations:
-    """What policies derive, in a fixed order. If they name several sources for a key, that of the oldest one counts."""
+    """Return the derivations of policies, in a fixed order. The oldest policy that names a key decides its source."""
     found: dict[str, Derivation] = {}
     for policy in sorted(policies, key=seniority):
         for selector in policy.taints:
@@ -39,7 +39,7 @@ def derivations(policies: Iterable[Policy]) -> Derivations:
 
 
 def rivals(policies: Iterable[Policy]) -> dict[str, str]:
-    """The policies that name another source for a key than an older one does: name -> why they cannot be followed."""
+    """Return an error text for each policy, by name, whose source for a key differs from that of an older policy."""
     first: dict[str, tuple[ValueSource, str]] = {}
     found: dict[str, str] = {}
     for policy in sorted(policies, key=seniority):
@@ -58,12 +58,12 @@ def rivals(policies: Iterable[Policy]) -> dict[str, str]:
 
 
 def seniority(policy: Policy) -> tuple[float, str]:
-    """Orders policies by their creation, then by name."""
+    """Return the sort key of a policy: its creation, then its name."""
     return policy.created_at, policy.name
 
 
 def with_derived(node: Node, derived: Derivations) -> Node:
-    """The node with exactly these taints derived: those that were derived before do not count."""
+    """Return the node with the taints that ``derived`` yields, in place of those that were derived before."""
     written = tuple([one for one in node.taints if not one[0].source])
     added = tuple(derived_taints([taint for taint, _ in written], node.values, derived)) if derived else ()
     if not added and len(written) == len(node.taints):
@@ -74,7 +74,7 @@ def with_derived(node: Node, derived: Derivations) -> Node:
 def derived_taints(
     written: Iterable[Taint], values: Mapping[ValueSource, SourceValue], derived: Derivations
 ) -> Iterator[tuple[Taint, float | None]]:
-    """What is derived on a node with these taints in its spec, each with the time at which it began, if known."""
+    """Yield the derived taints of a node with these taints in its spec, each with the time when it began, if known."""
     taken = {(taint.key, taint.effect) for taint in written}
     for key, one in derived.items():
         if (value := values.get(one.source)) is None:
@@ -85,5 +85,5 @@ def derived_taints(
 
 
 def concerns(taint: Taint, tolerations: Tolerations) -> bool:
-    """Whether pods with these tolerations have to tolerate the taint: a derived one, only if they name its key."""
+    """Return True if the taint concerns pods with these tolerations: a derived one only if they name its key."""
     return not taint.source or names_key(taint.key, tolerations.native) or names_key(taint.key, tolerations.extended)

@@ -1,4 +1,4 @@
-"""One object for equal values: 150,000 pods have a few thousand classes."""
+"""Interning of pod classes, since 150,000 pods have a few thousand classes."""
 
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
@@ -35,7 +35,7 @@ class Interner:
         local_storage: bool = False,
         group: SchedulingGroup | None = None,
     ) -> PodClass:
-        """The one object for these values."""
+        """Return the one shared object for these values."""
         opts_out = (do_not_evict, do_not_disrupt)
         rest = (priority, daemon_set, *opts_out, owner, spread, grace_seconds, protected_seconds, local_storage, group)
         key = (namespace, tuple(sorted(labels.items())), tolerations, rest)

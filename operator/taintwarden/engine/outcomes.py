@@ -1,6 +1,6 @@
-"""How an eviction call can end, and what follows: one table. Wording, Events, alerts and metrics have a row for each.
+"""Outcomes of an eviction call and their consequences, in one table. Wording, Events, alerts and metrics use it.
 
-``outcome_of`` in ``kube/calls/evictor.py`` derives them from the answers of the API server.
+``outcome_of`` in ``kube/calls/evictor.py`` derives outcomes from the answers of the API server.
 """
 
 from enum import Enum, StrEnum, auto
@@ -9,16 +9,16 @@ import msgspec
 
 
 class Outcome(StrEnum):
-    """How an eviction call ended, as far as it matters to the machine."""
+    """Outcome of an eviction call, as far as the machine distinguishes it."""
 
     ACCEPTED = "accepted"
-    """2xx. Whether the pod leaves is seen, not answered."""
+    """2xx. Only watch events show if the pod leaves."""
     WITHOUT_EFFECT = "without-effect"
-    """2xx, and a read shows that the pod runs on: an admission webhook made a dry run of it, or takes the pod over."""
+    """2xx, and a read shows that the pod still runs: an admission webhook made the call a dry run, or moves the pod."""
     ASKED = "asked"
-    """2xx: the Deployment of the pod was asked for a replacement, and removes the pod when that is Ready."""
+    """2xx: the Deployment of the pod was asked for a replacement, and removes the pod when the replacement is Ready."""
     NOT_REPLACED = "not-replaced"
-    """The request for a replacement was refused: the pod is evicted as any other."""
+    """The request for a replacement was refused, so the pod is evicted like any other."""
     GONE = "gone"
     """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
     BLOCKED = "blocked"
@@ -26,34 +26,34 @@ class Outcome(StrEnum):
     THROTTLED = "throttled"
     """429 by the API server's flow control."""
     MISCONFIGURED = "misconfigured"
-    """500, more than one PodDisruptionBudget: permanent until a person changes something."""
+    """500, since more than one PodDisruptionBudget selects the pod: permanent until a person changes something."""
     DENIED = "denied"
-    """An admission webhook or policy rejects it: permanent until a person changes something."""
+    """An admission webhook or policy rejects the eviction: permanent until a person changes something."""
     POSTPONED = "postponed"
-    """An admission webhook answers 429: later. That of KubeVirt does so while it migrates a virtual machine."""
+    """An admission webhook answers 429 for now, as that of KubeVirt does while it migrates a virtual machine."""
     WEBHOOK_FAILED = "webhook-failed"
     """An admission webhook does not answer, or answers with an error."""
     REFUSED = "refused"
-    """403, 422 and other client errors; a pod too large to be changed: permanent until a person changes something."""
+    """403, 422 and other client errors, as for a pod that is too large: permanent until a person changes something."""
     NAMESPACE_TERMINATING = "namespace-terminating"
-    """403: a namespace that is being deleted takes nothing new, and so no eviction. Its controller deletes the pods."""
+    """403: a namespace that is being deleted accepts no new object, so no eviction. Its controller deletes the pods."""
     FAILED = "failed"
     """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
     NOT_SENT = "not-sent"
     """Nothing was done: just before the call the decision no longer held or the lease was not held, or the pod had
-    changed when the API server looked (409).
+    changed when the API server compared it (409).
     """
 
     @property
     def row(self) -> "OutcomeRow":
-        """What follows from it."""
+        """Consequences of the outcome."""
         return OUTCOMES[self]
 
 
 class CallAnswer(Enum):
-    """What the answer to a call says of other calls of its lane.
+    """Conclusion from the answer to a call about the other calls of its lane.
 
-    It says nothing of other lanes, since a tenant or a kubelet can shape it.
+    No conclusion about other lanes is safe, since a tenant or a kubelet can shape the answer.
     """
 
     FINE = auto()
@@ -61,14 +61,14 @@ class CallAnswer(Enum):
     FAILS = auto()
     """Other calls of the lane may fail, too."""
     NONE = auto()
-    """No call was made, or the server was too busy to look at it."""
+    """No call was made, or the server was too busy to process it."""
 
 
 class OutcomeRow(msgspec.Struct, frozen=True):
-    """What follows from an outcome.
+    """Consequences of an outcome.
 
-    ``why`` it delays pods, in the words of status and ``explain``. ``answer``: what it says of other calls.
-    ``back_off``: first and longest seconds until the next call for the pod, if it concerns the pod alone.
+    ``why``: reason of the delay, in the words of status and ``explain``. ``answer``: conclusion about other calls.
+    ``back_off``: first and longest seconds until the next call for the pod, if the outcome concerns the pod alone.
     ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait. ``stays``: the call certainly did not
     evict the pod. ``kept_by_webhook``: an admission webhook may move the pod by itself.
     """
@@ -83,7 +83,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
 
 POD_SECONDS = (5.0, 60.0)
-"""First and longest seconds until the next call for a pod whose answer concerns it alone."""
+"""First and longest seconds until the next call for a pod, if the last answer concerns that pod alone."""
 
 OUTCOMES: dict[Outcome, OutcomeRow] = {
     Outcome.ACCEPTED: OutcomeRow(),
