@@ -1,32 +1,32 @@
-"""Moments as the text of Kubernetes: RFC 3339 in UTC. Pure: no clock is asked."""
+"""Times in the text form of Kubernetes, RFC 3339 in UTC. Forbidden here: reading a clock."""
 
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
 
 END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""The latest time of a calendar. It replaces all later times, as a huge ``tolerationSeconds`` means "very late"."""
+"""Latest time that ``datetime`` can express. It replaces all later times, as of a huge ``tolerationSeconds``."""
 _BEGINNING = datetime.min.replace(tzinfo=UTC).timestamp()
 _END = END_OF_TIME.timestamp()
 
 
 def at(moment: float) -> str:
-    """A time as RFC 3339 in UTC, to the second."""
+    """Format a time as RFC 3339 in UTC, rounded down to the second."""
     return _written(math.floor(_within(moment)), "seconds")
 
 
 def until(moment: float) -> str:
-    """The same of the end of a wait: nothing happens before it. Less than a microsecond is the error of a sum."""
+    """Format the end of a wait, rounded up to the second: nothing happens earlier. An excess below 1e-6 s is ignored."""
     return _written(min(math.ceil(_within(moment) - 1e-6), math.floor(_END)), "seconds")
 
 
 def exactly(moment: float) -> str:
-    """A time as Kubernetes' MicroTime, which is read back as the same time."""
+    """Format a time as Kubernetes' MicroTime, which is read back as the same time."""
     return _written(_within(moment), "microseconds")
 
 
 def read_time(text: str | None) -> float | None:
-    """An RFC 3339 time in seconds since the epoch; None if it cannot be read."""
+    """Parse an RFC 3339 time into seconds since the epoch; None if it cannot be parsed."""
     try:
         return None if text is None else datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
@@ -34,10 +34,10 @@ def read_time(text: str | None) -> float | None:
 
 
 def _within(moment: float) -> float:
-    """The nearest moment that a calendar has. NaN counts as never."""
+    """Return the nearest time that ``datetime`` can express. NaN counts as never."""
     return _END if math.isnan(moment) else min(max(moment, _BEGINNING), _END)
 
 
-@lru_cache(maxsize=1_000)  # the pods of a wave are due at few times
+@lru_cache(maxsize=1_000)  # the pods of a wave share a few deadlines
 def _written(moment: float, precision: str) -> str:
     return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"

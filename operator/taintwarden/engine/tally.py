@@ -1,4 +1,4 @@
-"""Counts of what comes and goes."""
+"""Counters that drop a key whose count is 0."""
 
 from collections import Counter
 from typing import TypeVar
@@ -7,15 +7,15 @@ K = TypeVar("K")
 
 
 class Tally(Counter[K]):
-    """How many there are of each key. A key of which none is left is forgotten, so it grows with what there is only."""
+    """Number of objects by key. A key whose number is 0 is dropped, so memory grows with the current objects only."""
 
     def change(self, key: K, by: int) -> None:
-        """There are so many more; negative: fewer."""
+        """Add ``by``, which may be negative, to the number of a key."""
         self[key] += by
         if not self[key]:
             del self[key]
 
     def take(self, *keys: K) -> None:
-        """There is one less of each."""
+        """Subtract 1 from the number of each key."""
         for key in keys:
             self.change(key, -1)

@@ -1,7 +1,7 @@
 """The mass-eviction guard of one policy. Forbidden here: the other limits, and reading the state of the machine.
 
 ========== =======================================================================================================
-``wave``   the pods that have to leave, and how many of them count
+``wave``   the pods that have to leave, and the number of them that count
 ``latch``  the state of the guard (tripped or armed), its scope, and the highest counts since it tripped
 ``ledger`` the pods that were evicted within the window, and those for which a call is reserved
 ``record`` the stored state of a guard
