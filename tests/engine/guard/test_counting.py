@@ -23,7 +23,7 @@ def test_the_pods_that_were_evicted_first_are_replaced_first():
         bench.evict(*names, of="web")
         bench.seconds += 2 * SLOT
     for uid in "xy":
-        bench.guard.ledger.past.came(uid, ("web", "web"))
+        bench.guard.ledger.past.pod_added(uid, ("web", "web"))
     bench.advance(WINDOW - 2 * SLOT)
     assert bench.guard.ledger.population(100) == 102
     bench.advance(2 * SLOT)
@@ -34,7 +34,7 @@ def test_the_pods_that_were_evicted_first_are_replaced_first():
 def test_no_pod_replaces_one_without_a_controller(comes, missing):
     bench = Bench()
     bench.evict("a")
-    bench.guard.ledger.past.came(comes, None)
+    bench.guard.ledger.past.pod_added(comes, None)
     assert bench.guard.ledger.population(100) == 100 + missing
     bench.advance(WINDOW + SLOT)
     assert bench.guard.ledger.population(100) == 100
@@ -189,8 +189,8 @@ def test_pods_that_were_evicted_and_replaced_count_once():
     bench = Bench()
     bench.evict(*pods(6), of="web")
     for _ in range(6):
-        bench.guard.ledger.past.came("replacement", ("web", "web"))
-        bench.guard.ledger.past.came("another", ("other", "other"))
+        bench.guard.ledger.past.pod_added("replacement", ("web", "web"))
+        bench.guard.ledger.past.pod_added("another", ("other", "other"))
     bench.population = 60
     assert bench.guard.allowance() == 6, "40 others are gone for another reason"
 
@@ -200,7 +200,7 @@ def test_an_evicted_pod_that_is_there_again_was_not_evicted(again):
     """An etcd was restored."""
     bench = Bench()
     bench.evict("a", "b", of="web")
-    bench.guard.ledger.past.came("a", ("web", "web"))
+    bench.guard.ledger.past.pod_added("a", ("web", "web"))
     if again:
         bench.advance(SLOT)
         bench.evict("a", of="web")

@@ -6,7 +6,7 @@ the call, or nothing was sent. It also ends one window after the first call (one
 no longer has to leave), and the pod then needs another one. A pod that leaves within a window after a call still
 counts. While too many called pods of a namespace do not leave, no other pod of that namespace is reserved.
 
-A new leader treats the pods that the leader before had reserved as called when it began to lead.
+A new leader treats the pods that the previous leader had reserved as called when it began to lead.
 """
 
 import math
@@ -19,11 +19,11 @@ from taintwarden.engine.model import MonotonicTime, WorkloadKey, later
 from taintwarden.engine.tally import Tally
 
 MAX_RESERVED, MAX_FAILING = 512, 64
-"""Maximum number of reserved pods, since the record has a bounded size; and of called pods of a namespace that stay."""
+"""Maximum reserved pods, since the record has a bounded size, and maximum called pods of a namespace that stay."""
 UNSURE_SECONDS = 60.0
 """Seconds until a call is certainly over: it may take 30 s, and its watch event arrives later."""
 RESTORED: WorkloadKey = ("", "")
-"""Stand-in for the workloads of pods that the leader before evicted, which are not stored."""
+"""Stand-in for the workloads of pods that the previous leader evicted, which are not stored."""
 
 
 class Reservation(msgspec.Struct, eq=False):
@@ -63,9 +63,9 @@ class Ledger:
         self.is_full = False
         """True if a pod could not be reserved."""
         self.unknown: tuple[str, ...] = ()
-        """UIDs of the pods that the leader before had reserved, until all pods are known."""
+        """UIDs of the pods that the previous leader had reserved, until all pods are known."""
         self._population = 0
-        """Population from which the leader before computed its allowance."""
+        """Population from which the previous leader computed its allowance."""
         self._ends_at = -math.inf
         """When the next reservation ends; -inf: to be computed."""
         self._failing: Counter[str] | None = None
@@ -108,7 +108,7 @@ class Ledger:
         for uid in uids:
             if uid in self.rows and self.rows[uid].since is None:
                 del self.rows[uid]
-                self.is_full |= uid in self.wanted  # it waits for the record, which will not have it
+                self.is_full |= uid in self.wanted  # the pod waits for the record, which will not have it
                 self.wanted.pop(uid, None)
 
     def stored(self, uids: Collection[str]) -> None:
@@ -245,7 +245,7 @@ class Past:
         self.total += pods
         self.missing += pods
 
-    def came(self, uid: str, workload: WorkloadKey | None) -> None:
+    def pod_added(self, uid: str, workload: WorkloadKey | None) -> None:
         """Note a new pod, which replaces an evicted one; or, after a restore of etcd, is an evicted one."""
         evicted = self._evicted.pop(uid, None)
         if evicted is None:
@@ -290,7 +290,7 @@ class Past:
             return None
         places = [(end, evicted.pods.total()) for end, evicted in self.slots.items()]
         places.append((slot, max(0, allowance - self.total)))
-        surplus = max(0, self.total - allowance)  # of the first that end, none makes place
+        surplus = max(0, self.total - allowance)  # their end frees no place
         windows, waiting = divmod(waiting - 1 - surplus, allowance)
         waiting += surplus
         for end, number in places:
@@ -300,5 +300,5 @@ class Past:
         return later(slot, (windows + 1) * window_seconds)
 
     def first_end(self) -> list[MonotonicTime]:
-        """The end of the oldest slot, if there is one."""
+        """Return the end of the oldest slot, as a list that is empty if there is no slot."""
         return [*self.slots][:1]

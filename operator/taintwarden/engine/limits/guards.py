@@ -128,7 +128,7 @@ class Guards(Limit):
     def came(self, pod: Pod) -> None:
         """Note a new pod, which may replace an evicted one."""
         for guard in self.by_policy.values():
-            guard.ledger.past.came(pod.uid, pod.shared.workload)
+            guard.ledger.past.pod_added(pod.uid, pod.shared.workload)
 
 
 class GuardRecords(Limit):
