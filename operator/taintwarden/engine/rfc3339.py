@@ -16,7 +16,7 @@ def at(moment: float) -> str:
 
 
 def until(moment: float) -> str:
-    """Format the end of a wait, rounded up to the second: nothing happens earlier. An excess below 1e-6 s is ignored."""
+    """Format the end of a wait, rounded up to the second: nothing happens earlier. An excess of 1e-6 s is ignored."""
     return _written(min(math.ceil(_within(moment) - 1e-6), math.floor(_END)), "seconds")
 
 

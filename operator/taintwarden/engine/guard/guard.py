@@ -150,7 +150,7 @@ class Guard:
         """Trip, narrow or arm the guard, as its counts require.
 
         Args:
-            now: the time.
+            now: current time.
             most: maximum number of pods that may enter the window in one step.
             may_trip: True if the policy acts.
             may_arm: True if all pods that have to leave are known. Before that, the absence of such pods arms nothing.
@@ -364,7 +364,7 @@ class Guard:
         )
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
-        """Apply the record that a leader stored."""
+        """Apply the record that the previous leader stored."""
         latest, past = self._slot(now), Past()
         for at, pods in sorted(record.evicted):
             for namespace, number in pods:
@@ -383,7 +383,7 @@ class Guard:
         self.error, self._unsaved, self._changed = "", False, True
 
     def resolve(self, existing: Callable[[Collection[str]], Container[str]], now: Instant) -> None:
-        """Count pods that the leader before had reserved as evicted if they are gone. All pods are known now."""
+        """Count pods that the previous leader had reserved as evicted if they are gone. All pods are known now."""
         if self.ledger.unknown:
             self.ledger.resolve(existing(self.ledger.unknown), self._slot(now))
             self._tidy_at = later(now.monotonic, TIDY_SECONDS)

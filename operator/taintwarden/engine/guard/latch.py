@@ -34,7 +34,7 @@ class Latch:
         self._counted: Counter[str] = Counter()
         """Highest number of pods by namespace that counted at a time since the guard tripped, or was restored."""
         self._before: Counter[str] = Counter()
-        """Counts of the leader before."""
+        """Counts that the previous leader stored."""
         self._grown: dict[str, None] = {}
         """Namespaces that have grown since the last check."""
         self._version = self._sent_version = self._stored_version = 0
@@ -67,7 +67,7 @@ class Latch:
         return was_reported
 
     def restore(self, tripped_at: WallTime | None, cause: str, counted: Mapping[str, int], now: Instant) -> None:
-        """Continue with the state that the leader before stored."""
+        """Continue with the state that the previous leader stored."""
         self.arm()
         self.tripped_at, self.cause, self.is_reported = tripped_at, cause, bool(cause)
         self._before = Counter(counted)
@@ -94,7 +94,7 @@ class Latch:
         """Return the scope that the guard should have.
 
         Args:
-            now: the time.
+            now: current time.
             current: pods by namespace that count or were evicted.
             is_small: returns True if this number of pods outside of the scope may be evicted.
             due: pods by namespace that count; empty if they are not all known.

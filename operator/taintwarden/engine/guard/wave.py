@@ -1,4 +1,4 @@
-"""The pods of one policy that have to leave, and how many of them count."""
+"""The pods of one policy that have to leave, and the number of them that count."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from taintwarden.engine.tally import Tally
 
 
 class BudgetKey(NamedTuple):
-    """Names of the PodDisruptionBudgets that select a pod, and True if it is Ready: budgets treat these apart."""
+    """Names of the PodDisruptionBudgets that select a pod, and True if it is Ready, as budgets distinguish."""
 
     namespace: str
     names: tuple[str, ...]
@@ -22,11 +22,11 @@ class BudgetKey(NamedTuple):
 
 
 GroupKey = tuple[str, BudgetKey | None]
-"""Namespace and budgets."""
+"""Namespace and budgets of pods that are counted together."""
 
 
 class Due(msgspec.Struct, frozen=True, gc=False):
-    """A pod that has to leave ``at`` a time. ``budget`` None: no budget selects it, or none has to allow it."""
+    """A pod that has to leave ``at`` a time. ``budget`` None: no budget has to allow its eviction."""
 
     uid: str
     at: WallTime
@@ -41,7 +41,7 @@ class Wave:
     Counts are updated with each pod, so a check is cheap whatever the number of pods.
 
     Args:
-        recounted: called with a group, and the number of pods that count in addition; negative: fewer.
+        recounted: called with a group, and the change of the number of its pods that count.
 
     """
 
@@ -52,7 +52,7 @@ class Wave:
         self.near: dict[str, Due] = {}
         """The pods due within the window, by UID."""
         self.nodes: Tally[str] = Tally()
-        """Number of these pods by node."""
+        """Number of pods due within the window, by node."""
         self._later: dict[str, Due] = {}
         """The pods due after the window, by UID."""
         self._far = Entries()
@@ -126,7 +126,7 @@ class Wave:
         self._recounted(key, more)
 
     def process_time(self, until: WallTime, most: int) -> None:
-        """Move up to ``most`` pods into the window, which ends ``until`` then."""
+        """Move up to ``most`` pods into the window, which ends at ``until``."""
         for _ in range(most):
             head = self._far.head()
             if head is None or head.at > until:
@@ -148,7 +148,7 @@ class Wave:
     # -- released pods --------------------------------------------------------------------------------------------
 
     def held(self, namespace: str, *, also_blocked: bool) -> list[str]:
-        """UIDs of the pods of a namespace (empty: of all) that count. ``also_blocked``: and of those that do not."""
+        """Return UIDs of held pods of a namespace (empty: of all). ``also_blocked``: include pods that do not count."""
         found, left = [], Counter(self.counting)
         for due in self.near.values():
             if due.uid not in self.released and namespace in ("", due.namespace):
