@@ -1,4 +1,4 @@
-"""Which profiles select a pod, and what the pod tolerates with them."""
+"""Selection of pods by profiles, and the tolerations that pods have with them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
@@ -9,25 +9,25 @@ from taintwarden.engine.model import PodClass, Profile, SharedTolerations, Toler
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
 
 Anchor = tuple[str, str | None] | None
-"""What a selected pod must have: a label with this value, or with any value (None); None: no particular label."""
+"""Label that a selected pod must have: its key with a value, or with any (None); None: no particular label."""
 
 
 _NAME = attrgetter("name")
 
 
 def matching(profiles: Iterable[Profile], pod_class: PodClass) -> tuple[Profile, ...]:
-    """The profiles for pods of this class, by name: the order in which their tolerations are tried."""
+    """Return the profiles for pods of this class, by name: the order in which their tolerations are tried."""
     found = (profile for profile in profiles if selects(profile, pod_class))
     return tuple(sorted(found, key=_NAME))
 
 
 def selects(profile: Profile, pod_class: PodClass) -> bool:
-    """Whether the profile is for pods of this class."""
+    """Return True if the profile selects pods of this class."""
     return profile.namespace == pod_class.namespace and profile.selector.selects(pod_class.labels)
 
 
 def effective(pod_class: PodClass, profiles: Iterable[Profile]) -> Tolerations:
-    """All tolerations of pods of a class: their own, then those of the matching ``profiles``, in this order."""
+    """Return all tolerations of pods of a class: their own, then those of the matching ``profiles``, in this order."""
     return _joined(pod_class, SharedTolerations(_entries(profiles)))
 
 
@@ -40,19 +40,19 @@ def _joined(pod_class: PodClass, shared: SharedTolerations) -> Tolerations:
 
 
 class Profiles:
-    """The profiles of all namespaces, by a label that their selectors require."""
+    """Profiles of all namespaces, by a label that their selectors require."""
 
     def __init__(self) -> None:
         self.named: dict[str, Mapping[str, Profile]] = {}
-        """Namespace -> name -> profile: another object after each change."""
+        """Namespace -> name -> profile. Each change replaces the mapping of the namespace."""
         self._anchored: dict[str, dict[Anchor, dict[str, Profile]]] = {}
         """Namespace -> anchor -> name -> profile."""
         self._number = 0
-        """Of the last change."""
+        """Number of changes."""
         self._changes: dict[str, dict[str, int]] = {}
-        """Namespace -> name -> the number of the last change of the profile, the latest last."""
+        """Namespace -> name -> value of ``_number`` when the profile last changed, the latest last."""
         self._found: WeakKeyDictionary[PodClass, tuple[int, tuple[Profile, ...], Tolerations]] = WeakKeyDictionary()
-        """The profiles that selected pods of a class when there had been so many changes, and all its tolerations."""
+        """Class -> value of ``_number`` when its profiles were computed, these profiles, and all its tolerations."""
         self._shared: WeakValueDictionary[tuple[Profile, ...], SharedTolerations] = WeakValueDictionary()
         """Profiles -> their tolerations, which are evaluated once for all pods that these profiles select."""
 
@@ -61,7 +61,7 @@ class Profiles:
             yield from self.in_namespace(namespace)
 
     def in_namespace(self, namespace: str) -> tuple[Profile, ...]:
-        """The profiles of one namespace, by name."""
+        """Return the profiles of one namespace, by name."""
         return tuple(profile for _, profile in sorted(self.named.get(namespace, {}).items()))
 
     def put(self, namespace: str, name: str, profile: Profile | None) -> Profile | None:
@@ -85,15 +85,15 @@ class Profiles:
         return before
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """The profiles that select pods of a class, by name."""
+        """Return the profiles that select pods of a class, by name."""
         return self._found[pod_class][1] if self._look(pod_class) else ()
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
-        """All tolerations of pods of a class: their own and those of its profiles."""
+        """Return all tolerations of pods of a class: their own and those of its profiles."""
         return self._found[pod_class][2] if self._look(pod_class) else pod_class.tolerations
 
     def _look(self, pod_class: PodClass) -> bool:
-        """Find the profiles of a class as they are now. Returns whether its namespace has any."""
+        """Compute the profiles of a class if any has changed. Returns True if its namespace has profiles."""
         named = self.named.get(pod_class.namespace)
         if named is None:
             return False
@@ -102,7 +102,7 @@ class Profiles:
             return True
         if not seen:
             found = matching(_candidates(self._anchored[pod_class.namespace], pod_class), pod_class)
-        else:  # only those that changed are looked at: a tenant may have a thousand others
+        else:  # only changed profiles are evaluated: a tenant may have a thousand others
             changes = self._changes[pod_class.namespace]
             kept = [one for one in before if changes.get(one.name, self._number + 1) <= seen]
             new = takewhile(lambda name: changes[name] > seen, reversed(changes))
@@ -125,7 +125,7 @@ def _candidates(anchored: dict[Anchor, dict[str, Profile]], pod_class: PodClass)
 
 
 def _anchors(selector: LabelSelector) -> tuple[Anchor, ...]:
-    """All anchors have the same label, so a pod matches at most one of them."""
+    """Return the anchors of a selector. All have one key, so a pod matches at most one of them."""
     asked = [one for one in selector.requirements if one.operator is SelectorOperator.IN]
     if asked:
         fewest = min(asked, key=lambda requirement: len(requirement.values))

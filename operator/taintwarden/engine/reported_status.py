@@ -1,6 +1,6 @@
-"""What the status of a policy says of it: made by the machine, written as it is, and read by every command.
+"""Status of a policy as far as the machine computes it. It is written unchanged, and read by every command.
 
-Conditions and the guard are added where the whole status is described, in ``taintwarden.api.status``.
+``taintwarden.api.status`` describes the whole status, with the conditions and the guard.
 """
 
 from enum import StrEnum
@@ -17,15 +17,15 @@ MAX_ZONES = 50
 MAX_STUCK = 10
 MAX_STAYING = 12
 NEXT_PODS = 10
-"""How many of the next pods are listed."""
+"""Maximum pods in ``nextPods``."""
 MAX_MESSAGE_CHARACTERS = 512
-"""Of what an API server or a limit says about one pod."""
+"""Maximum characters of the message of an API server or a limit about one pod."""
 ZONE_STATES = {state: number for number, state in enumerate(ZoneState)}
-"""The states of a zone as numbers that grow with the trouble."""
+"""States of a zone, each with a number that grows with the share of unhealthy nodes."""
 
 
 class PodState(StrEnum):
-    """What a pod in ``nextPods`` waits for: its deadline, a limit, or a budget."""
+    """State of a pod in ``nextPods``, which waits for its deadline, a limit, or a budget."""
 
     SCHEDULED = "Scheduled"
     WAITING = "Waiting"
@@ -33,11 +33,11 @@ class PodState(StrEnum):
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of what is written into ``status``. Times are RFC 3339 text in UTC."""
+    """Base of the objects in ``status``. Times are RFC 3339 text in UTC."""
 
 
 class NextPod(Status, frozen=True, omit_defaults=True):
-    """One of the pods that leave next, and what refuses it: a limit, or the outcome of its last eviction call."""
+    """One of the pods that leave next, with the limit or the outcome of its last eviction call that delays it."""
 
     namespace: str
     name: str
@@ -48,7 +48,7 @@ class NextPod(Status, frozen=True, omit_defaults=True):
     limit: str = ""
     message: str = ""
     attempts: Int64 = 0
-    """Calls with that outcome in a row."""
+    """Number of eviction calls in a row with that outcome."""
     until: str | None = None
 
     @property
@@ -58,14 +58,14 @@ class NextPod(Status, frozen=True, omit_defaults=True):
 
 
 class LimitStatus(Status, frozen=True, omit_defaults=True):
-    """A limit that holds due pods: how many, since when, when it may admit the next one if that is known, and why."""
+    """A limit that holds due pods: their number, since when, when it may admit the next one if known, and why."""
 
     limit: str
     pods: Int64
     since: str
     until: str | None = None
     message: str = ""
-    """What it says of one of them."""
+    """Detail of the refusal of one of the pods."""
 
     @property
     def since_at(self) -> float | None:
@@ -74,7 +74,7 @@ class LimitStatus(Status, frozen=True, omit_defaults=True):
 
 
 class BlockedBudget(Status, frozen=True):
-    """A PodDisruptionBudget, and how many due pods it holds."""
+    """A PodDisruptionBudget, and the number of due pods that it holds."""
 
     namespace: str
     name: str
@@ -85,7 +85,7 @@ class BlockedBudget(Status, frozen=True):
 
 
 class InvalidTaint(Status, frozen=True):
-    """A taint whose value cannot be compared, and how many pods this affects."""
+    """A taint whose value cannot be compared, and the number of pods that it affects."""
 
     node: str
     taint: str
@@ -93,7 +93,7 @@ class InvalidTaint(Status, frozen=True):
 
 
 class ZoneStatus(Status, frozen=True):
-    """How a zone fares under the policy, by the nodes that it counts."""
+    """State of a zone under the policy, and the numbers of nodes from which it follows."""
 
     zone: str
     state: ZoneState
@@ -102,7 +102,7 @@ class ZoneStatus(Status, frozen=True):
 
 
 class StuckPod(Status, frozen=True):
-    """A pod that terminates longer than its grace period lets it, and when that ended."""
+    """A pod that still terminates after its grace period, and when that period ended."""
 
     namespace: str
     name: str
@@ -111,7 +111,7 @@ class StuckPod(Status, frozen=True):
 
 
 class StayingPods(Status, frozen=True):
-    """Why pods stay on nodes with a taint that the policy names, in a few words, and how many they are."""
+    """Reason why pods stay on nodes with a taint that the policy names, in a few words, and their number."""
 
     reason: str
     pods: Int64
@@ -120,35 +120,35 @@ class StayingPods(Status, frozen=True):
 class ReportedStatus(Status, frozen=True):
     """The counts and the near future of one policy.
 
-    A field that is None is written as null, which removes what stood there.
+    A field that is None is written as null, which removes its previous value.
     """
 
     selected_nodes: Int64 = 0
     evicting_nodes: Int64 = 0
     pending: Int64 = 0
-    """Pods that it evicts, now or later; of a paused policy, those that it would."""
+    """Pods that the policy evicts, now or later; of a paused policy, those that it would."""
     blocked: Int64 = 0
-    """Of these, due pods that PodDisruptionBudgets block."""
+    """Due pods that PodDisruptionBudgets block. ``pending`` includes them."""
     evicted: Int64 = 0
     past_budgets: Int64 = 0
-    """Of these, pods that were deleted in spite of a PodDisruptionBudget."""
+    """Pods that were deleted in spite of a PodDisruptionBudget. ``evicted`` includes them."""
     leaving: Int64 = 0
-    """Pods that had to leave and terminate: their nodes are not empty."""
+    """Pods that had to leave and terminate now: their nodes are not empty."""
     stuck: tuple[StuckPod, ...] = ()
-    """Of these, those that should have ended, the longest first."""
+    """Pods in ``leaving`` that should have ended, the longest overdue first."""
     retained: Int64 = 0
-    """Pairs of a pod and a taint whose value cannot be compared, and does not evict the pod for that."""
+    """Pairs of a pod and a taint whose value cannot be compared and therefore does not evict the pod."""
     invalid_taints: tuple[InvalidTaint, ...] = ()
-    """The most pods first."""
+    """Taints with the most pods first."""
     staying: tuple[StayingPods, ...] = ()
-    """The most pods first."""
+    """Reasons with the most pods first."""
     next_deadline: str | None = None
     limited_by: str | None = None
     """The limit that refuses the most pods."""
     limits: tuple[LimitStatus, ...] = ()
-    """The limits that refuse due pods, the most pods first."""
+    """Limits that refuse due pods, those with the most pods first."""
     blocked_budgets: tuple[BlockedBudget, ...] = ()
-    """The most pods first."""
+    """Budgets that hold the most pods first."""
     zones: tuple[ZoneStatus, ...] = ()
-    """By name; of too many, the worst. Empty if the policy has no zoneHealth."""
+    """Zones by name; beyond ``MAX_ZONES``, the worst only. Empty if the policy has no ``zoneHealth``."""
     next_pods: tuple[NextPod, ...] = ()

@@ -1,9 +1,9 @@
-"""Which pod of a workload revision should be evicted next, so that the others are spread evenly.
+"""Choice of the pod of a workload revision to evict next, so that the others are spread evenly.
 
-The first is the one whose domains, over all constraints that the pods declare, have the greatest sum of cubed counts.
-That lowers the sum of fourth powers most, which the fullest domains dominate. In generated cases it leaves less skew
-than the sum of counts, which lowers the sum of squares, and is within a percent of a trial of the skew of every
-candidate.
+The first pod is the one whose domains, over all constraints that the pods declare, have the greatest sum of cubed
+counts. Its eviction lowers the sum of fourth powers most, which the fullest domains dominate. In generated cases, this
+choice leaves less skew than the sum of counts, which lowers the sum of squares, and at most a percent more than a trial
+of every candidate.
 
 Candidates of one node have equal sums, so a choice costs a comparison for each node with candidates after a count has
 changed, and next to nothing otherwise.
@@ -18,7 +18,7 @@ from taintwarden.engine.model import Pod, PodClass, SpreadConstraint
 
 
 class DomainTally:
-    """How many pods one constraint counts in each domain: by the value of its topology key on the nodes.
+    """Number of pods that one constraint counts in each domain: by the value of its topology key on the nodes.
 
     A node without the label is in no domain.
     """
@@ -30,17 +30,17 @@ class DomainTally:
         self._labels_of = labels_of
         self._nodes: dict[str, int] = {}
         self._domains: dict[str, str | None] = {}
-        """Node -> domain, as counted: when labels change, the pods are subtracted from this domain."""
+        """Node -> domain in which its pods are counted, from which they are subtracted when labels change."""
         self._counts: dict[str, int] = {}
         self.changes = 0
-        """How often a count has changed."""
+        """Number of changes of the counts."""
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether pods with these labels are counted."""
+        """Return True if pods with these labels are counted."""
         return self._constraint.selector.selects(labels)
 
     def weight(self, node: str) -> int:
-        """The cubed number of pods in the domain of a node."""
+        """Return the cubed number of pods in the domain of a node; 0 if it is in no domain."""
         domain = self._domain_of(node)
         return 0 if domain is None else self._counts.get(domain, 0) ** 3
 
@@ -52,7 +52,7 @@ class DomainTally:
             return found
 
     def change(self, node: str, by: int) -> None:
-        """Add ``by`` pods on a node; negative: remove them."""
+        """Add ``by`` pods on a node; a negative number removes pods."""
         pods = self._nodes.get(node, 0) + by
         if pods:
             self._nodes[node] = pods
@@ -61,7 +61,7 @@ class DomainTally:
         self._change_domain(self._domain_of(node), by)
 
     def relabel(self, node: str) -> None:
-        """The node's labels changed, and with them perhaps its domain."""
+        """Count the pods of a node, whose labels changed, in its new domain."""
         if node not in self._domains:
             return
         before = self._domains.pop(node)
@@ -81,26 +81,26 @@ class DomainTally:
 class Group:
     """Candidates of one workload revision, which all have equal constraints.
 
-    Made by ``Spread.group``.
+    ``Spread.group`` creates groups.
     """
 
     def __init__(self, tallies_of: Callable[[PodClass], Iterable[DomainTally]]) -> None:
         self._tallies_of = tallies_of
         self._pods: dict[str, Pod] = {}
         self._nodes: dict[str, list[str]] = {}
-        """Node -> the UIDs of the candidates there, in order."""
+        """Node -> UIDs of its candidates, in order."""
         self._tallies: tuple[DomainTally, ...] | None = None
-        """None until they are needed, or while there is no candidate."""
+        """Tallies of the constraints; None until a choice needs them, and while there is no candidate."""
         self._seen = -1
-        """How often the counts had changed when the nodes were ordered."""
+        """Number of changes of the counts when the nodes were ordered."""
         self._order: list[tuple[int, str, str]] = []
-        """Minus the sum of a node, the lowest UID there, and the node: a heap, with entries that hold no longer."""
+        """Heap of the negated sum of a node, its lowest UID, and the node. Some entries may be outdated."""
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def add(self, pod: Pod) -> None:
-        """Add a candidate. It replaces the one with its UID."""
+        """Add a candidate, in place of the one with its UID."""
         known = self._pods.get(pod.uid)
         self._pods[pod.uid] = pod
         if known is not None and known.node == pod.node:
@@ -111,7 +111,7 @@ class Group:
         self._line_up(pod.node)
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is no candidate any more; no error if it is not in the group."""
+        """Remove a pod that is no candidate any more. Other pods are ignored."""
         known = self._pods.pop(pod.uid, None)
         if known is not None:
             self._leave(known)
@@ -125,10 +125,10 @@ class Group:
             del self._nodes[pod.node]
 
     def first(self) -> Pod:
-        """The candidate whose eviction results in the most even spread; of equals the one with the lowest UID.
+        """Return the candidate whose eviction leaves the most even spread; of equal ones, the one with the lowest UID.
 
         Raises:
-            LookupError: there is none.
+            LookupError: there is no candidate.
 
         """
         if not self._pods:
@@ -158,7 +158,7 @@ class Group:
 
 
 class _Standing:
-    """The numbers of pods of one class by node, and the tallies that count them (which may no longer exist)."""
+    """Numbers of pods of one class by node, and references to the tallies that count them, which may be gone."""
 
     __slots__ = ("nodes", "tallies")
 
@@ -168,13 +168,13 @@ class _Standing:
 
 
 class Spread:
-    """All running pods but those that are being evicted, counted by node.
+    """Counts of the running pods by node, without pods that are being evicted.
 
     Pods are counted by class, so that a selector is evaluated once for each class. A tally of domains is created when
     the first group needs it, and exists as long as the groups that use it.
 
     Args:
-        labels_of: the labels of a node by its name; none if it is unknown.
+        labels_of: returns the labels of a node by its name; empty if the node is unknown.
 
     """
 
@@ -196,30 +196,30 @@ class Spread:
             self._change(pod, 1)
 
     def gone(self, pod: Pod) -> None:
-        """A known pod is gone or terminates: count it no more."""
+        """Stop counting a known pod that is gone or terminating."""
         if self._leaving.get(pod.uid) == pod.node:
             del self._leaving[pod.uid]
         else:
             self._change(pod, -1)
 
     def leave(self, pod: Pod) -> None:
-        """A known pod is being evicted: count it no more, once."""
+        """Stop counting a known pod that is being evicted, unless that was noted before."""
         if pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod.node
             self._change(pod, -1)
 
     def stay(self, pod: Pod) -> None:
-        """A known pod is not being evicted: count it again, if it left."""
+        """Count a known pod again if it is not being evicted any more."""
         if self._leaving.pop(pod.uid, None) is not None:
             self._change(pod, 1)
 
     def relabel(self, node: str) -> None:
-        """The node was added or deleted, or its labels changed: ``labels_of`` already returns the new labels."""
+        """Update the domains of a node that was added, changed or deleted, once ``labels_of`` has its new labels."""
         for tally in self._tallies.values():
             tally.relabel(node)
 
     def group(self) -> Group:
-        """A new, empty set of candidates."""
+        """Return a new, empty set of candidates."""
         return Group(self._tallies_of)
 
     def _change(self, pod: Pod, by: int) -> None:
@@ -251,7 +251,7 @@ class Spread:
         return standing
 
     def _forget(self, pod_class: PodClass) -> None:
-        """Classes are dropped with their last pod, so no reference may remain here."""
+        """Drop a class without pods, so that no reference keeps it in memory."""
         classes = self._classes[pod_class.namespace]
         del classes[pod_class]
         if not classes:
