@@ -18,11 +18,11 @@ from taintwarden.engine.limits.refusal import BOUNCE, Refusal, RefusalScope
 from taintwarden.engine.model import BOUNCING_SECONDS, BounceSettings, Instant, MonotonicTime, Pod, Policy, later
 
 MAX_LOOPS = 10_000
-"""Beyond it, the least recent rounds are dropped."""
+"""Maximum combinations of policy, workload and node that are tracked. Beyond it, the oldest rounds are dropped."""
 
 
 class _Loop:
-    """The rounds of one workload (by UID) on one node (by name: one that is created again is the same) by a policy."""
+    """Rounds of one workload (by UID) on one node (by name, so that a recreated node is the same) by one policy."""
 
     __slots__ = ("began_with", "came", "last_at", "policy", "rounds", "workload")
 
@@ -30,7 +30,7 @@ class _Loop:
         self.policy = policy
         self.workload = workload
         self.rounds = 0
-        """The number of rounds, including the current one."""
+        """Number of rounds, including the current one."""
         self.began_with = 0
         """Sequence number of the round's first eviction. A pod with a greater number came back after it."""
         self.last_at = MonotonicTime(0.0)
@@ -84,7 +84,7 @@ class Bounces(Limit):
         return Refusal(BOUNCE, until, RefusalScope.PODS, key, detail)
 
     def came(self, pod: Pod) -> None:
-        """Number a pod that was not known before."""
+        """Give a pod that was not known before the next sequence number."""
         for loop in self._loops_of(pod):
             loop.came[pod.uid] = self._next()
 
@@ -107,7 +107,7 @@ class Bounces(Limit):
         self._loops.move_to_end(key)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:
-        """Number of workloads by policy that are delayed, or would be if they came back now."""
+        """Return the number of workloads by policy that are delayed, or would be if they came back now."""
         found = dict.fromkeys(
             (loop.policy, loop.workload)
             for loop in self._loops.values()
@@ -139,9 +139,8 @@ class Bounces(Limit):
 def _workload(pod: Pod) -> str:
     """Return the namespace with the UID of the controller, or with the name of the Deployment if there is one.
 
-    Each rollout of a Deployment has another ReplicaSet.
-
-    The namespace alone stands for its pods without a controller.
+    The UID of a ReplicaSet would not do, since each rollout of a Deployment creates another one. The namespace alone
+    stands for its pods without a controller.
     """
     owner, revision = pod.shared.owner, pod.shared.labels.get("pod-template-hash", "")
     if owner is not None and owner.kind == "ReplicaSet" and revision and owner.name.endswith(f"-{revision}"):
@@ -150,5 +149,5 @@ def _workload(pod: Pod) -> str:
 
 
 def _key(pod: Pod, policy: str) -> str:
-    """The key of a refusal, shared by all pods of the workload on the node."""
+    """Return the key of a refusal, shared by all pods of the workload on the node."""
     return f"bounce/{policy}/{_workload(pod)}/{pod.node}"
