@@ -11,9 +11,9 @@ class TokenBucket:
 
     Args:
         rate: tokens per second, above 0.
-        burst: the greatest number of tokens it contains, at least 1.
-        empty_at: when it contained none. A new leader does not know what the leader before spent, so it starts without
-            tokens, and a restart exceeds no limit.
+        burst: maximum number of tokens in the bucket, at least 1.
+        empty_at: when the bucket contained no token. A new leader does not know what the previous leader spent, so it
+            starts without tokens, and a restart exceeds no limit.
 
     """
 

@@ -29,11 +29,11 @@ SLOW_SECONDS = 1.0
 MAX_SLOW = 200
 """Maximum slow calls that give their slots back, since each has a connection."""
 MANY_SLOW = 100
-"""Number of slow calls from which a lane may have one only. Otherwise fifty hanging webhooks would take all."""
+"""Number of slow calls from which a lane may have one only. Otherwise 50 hanging webhooks would use up ``MAX_SLOW``."""
 LANE_SLOW = 4
 """Maximum slow calls of one lane. With this number, the lane makes no other call."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, LONGEST_HARD_WAIT_SECONDS = 1.0, 30.0, 2.0
-"""Seconds that a lane waits after its first failure, at most, and at most before a hard deadline."""
+"""Seconds that a lane waits after its first failure; at most; and at most before a hard deadline."""
 MAX_LANES = 10_000
 """Maximum lanes tracked. Beyond it, failures of lanes without calls in progress are dropped."""
 MAX_PAUSE_SECONDS = 30.0
@@ -163,7 +163,7 @@ class Calls(Limit):
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Note the begin of a call."""
+        """Note the start of a call."""
         uid = request.pod.uid
         self._calls[uid] = _Call(request.lane, request.now.monotonic, is_hard=request.is_hard)
         if len(self._lanes) >= MAX_LANES:

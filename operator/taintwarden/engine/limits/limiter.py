@@ -67,7 +67,7 @@ class Limiter:
         policies = tuple(policies)
         for limit in self._limits:
             limit.configure(policies, now)
-        # These count nothing without a policy that uses them; the others count even what they do not limit.
+        # These limits count nothing without a policy that uses them; the others count even what they do not limit.
         optional = (self.guards, self.bounces, self.places, self.replacements)
         unused = [one for one in optional if not any(map(one.concerns, policies))]
         used = [one for one in self._limits if one not in unused]
