@@ -1,4 +1,4 @@
-"""The verdicts on a pod: for each taint that concerns it, who acts, whether it is tolerated, for how long.
+"""Verdicts on a pod: for each taint that concerns it, the acting policy, and for how long the taint is tolerated.
 
 Verdicts apply to a pod class on a node, not to a pod: a pod adds only the time at which it was bound.
 """
@@ -35,23 +35,23 @@ from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies,
 
 
 class Kind(StrEnum):
-    """What a taint means for a pod."""
+    """Effect of a taint on a pod."""
 
     TOLERATED = "Tolerated"
     TOLERATED_FOR = "ToleratedFor"
     VIOLATED = "Violated"
     HELD = "Held"
-    """The value cannot be compared, and no earlier one could: the taint evicts no pod."""
+    """Neither the value nor an earlier one can be compared: the taint evicts no pod."""
 
 
 _EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
 _NO_TOLERATIONS = Tolerations()
 OTHER_NODES = "nodeSelector does not select the node"
-"""Why a policy does not act on a node that is not one of its own."""
+"""Reason why a policy does not act on a node."""
 
 
 class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """One taint's effect on a pod class on a node. ``seconds`` run from ``counts_from`` or the pod's binding."""
+    """Effect of a taint on a pod class. ``seconds`` run from ``counts_from``, or from a later binding of the pod."""
 
     taint: Taint
     policy: Policy
@@ -60,43 +60,43 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     counts_from: float = 0.0
     seconds: int = 0
     judged_value: str | None = None
-    """The last valid value, if the current one cannot be compared and the last valid one decides."""
+    """The last valid value, if it decides because the current one cannot be compared."""
     invalid: bool = False
-    """The current value cannot be compared."""
+    """True if the current value cannot be compared."""
     hard_at: float | None = None
-    """When the node is removed (``reclaim``)."""
+    """When the node is removed (``reclaim``); None: never."""
     latest_at: float = math.inf
-    """When a pod must be evicted at the latest to stop gracefully by then."""
+    """Latest time to evict a pod so that it stops gracefully before ``hard_at``."""
     protected_seconds: float = 0.0
-    """For so long after its binding the pod opts out of disruptions."""
+    """Seconds after its binding for which a pod opts out of disruptions."""
     settle_seconds: float = 0.0
-    """For so long after its binding the pod stays, since what is known of the taint may be older than the pod."""
+    """Seconds after its binding for which a pod stays, since the known state of the taint may be older than the pod."""
     tolerations: Tolerations = Tolerations()
     """All tolerations of the pod class that were evaluated, from all sources."""
 
     @property
     def evicts(self) -> bool:
-        """Whether pods have to leave because of the taint, now or later."""
+        """True if pods have to leave because of the taint, now or later."""
         return self.kind in _EVICTING
 
     def due_at(self, bound_at: float) -> WallTime | None:
-        """When a pod bound at ``bound_at`` must leave because of this taint; None: never."""
+        """Return when a pod bound at ``bound_at`` must leave because of this taint; None: never."""
         return self.evicts_at(bound_at) if self.evicts else None
 
     def evicts_at(self, bound_at: float) -> WallTime:
-        """The same of a taint that evicts."""
+        """Return when a pod bound at ``bound_at`` must leave. The verdict must be one that evicts."""
         begins = self.counts_from if self.counts_from > bound_at else bound_at
         due = max(begins + self.seconds, bound_at + self.protected_seconds, bound_at + self.settle_seconds)
         if self.hard_at is None:
-            return due  # type: ignore[return-value] # wall times all
+            return due  # type: ignore[return-value] # the maximum of wall times is one
         return min(due, max(self.latest_at, bound_at))  # type: ignore[return-value]
 
 
 class Concern(NamedTuple):
     """A taint that may concern pods of a class, with its history.
 
-    ``native``: the tolerations that take the place of the pods' native ones, which are for taints of nodes. None: those
-    count. ``settle_seconds``: for so long after its binding a pod stays, since the taint may be older than the pod.
+    ``native``: tolerations that replace the native ones of the pods, which are for taints of nodes; None: no change.
+    ``settle_seconds``: seconds after its binding for which a pod stays, since the taint may be older than the pod.
     """
 
     taint: Taint
@@ -106,29 +106,29 @@ class Concern(NamedTuple):
 
 
 class Grounds(msgspec.Struct, frozen=True, gc=False):
-    """Why a policy evicts pods of a class from a node: all of its taints that do."""
+    """The verdicts by which one policy evicts pods of a class from a node."""
 
     policy: Policy
     verdicts: tuple[TaintVerdict, ...]
 
     def first(self, bound_at: float) -> tuple[WallTime, TaintVerdict]:
-        """When a pod bound at ``bound_at`` must leave, and the verdict that sets this time."""
+        """Return when a pod bound at ``bound_at`` must leave, and the verdict that sets this time."""
         if len(self.verdicts) == 1:  # nearly always
             only = self.verdicts[0]
             return only.evicts_at(bound_at), only
         return min([(one.evicts_at(bound_at), one) for one in self.verdicts], key=_when)
 
     def due(self, bound_at: float, now: WallTime) -> Iterator[TaintVerdict]:
-        """The verdicts whose time has come for such a pod."""
+        """Iterate over the verdicts that are due ``now`` for a pod bound at ``bound_at``."""
         return (one for one in self.verdicts if one.evicts_at(bound_at) <= now)
 
     def next_due_at(self, bound_at: float, now: WallTime) -> WallTime | None:
-        """When the time of another verdict comes for such a pod."""
+        """Return when the next verdict is due for a pod bound at ``bound_at``; None if no other will be."""
         return min((at for one in self.verdicts if (at := one.evicts_at(bound_at)) > now), default=None)
 
     @property
     def hard_at(self) -> float | None:
-        """When the node is removed (``reclaim``), by whichever taint that is first."""
+        """When the first of the taints removes the node (``reclaim``); None: no taint does."""
         if self.policy.reclaim is None:
             return None
         return min((one.hard_at for one in self.verdicts if one.hard_at is not None), default=None)
@@ -139,7 +139,7 @@ def _when(due: tuple[WallTime, TaintVerdict]) -> WallTime:
 
 
 def grounds_of(verdicts: Iterable[TaintVerdict]) -> tuple[Grounds, ...]:
-    """For each policy that evicts pods, why: of these verdicts on a pod class on a node those that evict."""
+    """Group the evicting verdicts on one pod class on one node by policy."""
     found: dict[str, list[TaintVerdict]] = {}
     for verdict in verdicts:
         if verdict.evicts:
@@ -148,37 +148,37 @@ def grounds_of(verdicts: Iterable[TaintVerdict]) -> tuple[Grounds, ...]:
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """One value of a taint compared with a pod's tolerations, independent of time."""
+    """Result of comparing one value of a taint with a pod's tolerations, independent of time."""
 
     toleration: Toleration | None = None
     seconds: int | None = None
-    """Tolerated: for how long (None: indefinitely). Untolerated: the grace of its tolerations (None: the policy's)."""
+    """Seconds for which the value is tolerated (None: indefinitely), or else the grace (None: that of the policy)."""
     invalid: bool = False
-    """Untolerated, and only because the value cannot be compared."""
+    """True if the value is not tolerated, and cannot be compared."""
     exact: bool = False
-    """Untolerated, and the result may depend on one exact value rather than on a threshold."""
+    """True if the value is not tolerated, and the result may depend on one exact value rather than on a threshold."""
 
     @property
     def tolerated(self) -> bool:
-        """Whether a toleration holds."""
+        """True if a toleration holds."""
         return self.toleration is not None
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """The result of the first part of a pod's tolerations for a value; the others add theirs."""
+    """Result of one part of a pod's tolerations for a value. :meth:`then` adds the result of the next part."""
 
     toleration: Toleration | None = None
     seconds: int | None = None
-    """How long that one tolerates it; None: indefinitely."""
+    """Seconds for which ``toleration`` tolerates the value; None: indefinitely."""
     compared: bool = False
-    """Whether a comparison applies to the taint: the first one gives ``grace``."""
+    """True if a comparison applies to the taint. The first one sets ``grace``."""
     grace: int | None = None
     unread: frozenset[ValueType | None] = frozenset()
-    """The types as which comparisons cannot read the value."""
+    """Types as which comparisons cannot read the value."""
     exact: bool = False
 
     def then(self, rest: "_Part") -> "_Part":
-        """Combine both, in this order."""
+        """Combine this result with that of the next part, ``rest``."""
         if self.toleration is not None or rest.toleration is not None:
             return self if self.toleration is not None else rest
         return _Part(
@@ -188,7 +188,7 @@ class _Part(msgspec.Struct, frozen=True):
         )
 
     def judgement(self, value: str, value_type: ValueType | None) -> Judgement:
-        """The result of all parts."""
+        """Convert the combined result of all parts."""
         if self.toleration is not None:
             return Judgement(self.toleration, self.seconds)
         invalid = is_invalid(value, value_type, self.unread)
@@ -202,7 +202,7 @@ def judge(
     value_type: ValueType | None = None,
     gates: Gates = ALL_GATES,
 ) -> Judgement:
-    """The first toleration that holds is the one used, as in Kubernetes; else the grace is the first comparison's."""
+    """Use the first toleration that holds, as in Kubernetes; if none does, the grace of the first comparison."""
     return _part(tolerations, taint, mode, gates).judgement(taint.value, value_type)
 
 
@@ -234,7 +234,7 @@ def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecon
 def is_invalid(
     value: str, value_type: ValueType | None, unread: frozenset[ValueType | None] = frozenset[ValueType | None]()
 ) -> bool:
-    """Whether a value is not of the type of its policy. ``unread``: the types as which comparisons cannot read it."""
+    """Return True if a value is not of the policy's type or, without one, if a comparison cannot read it."""
     if value_type is None:
         return bool(unread)
     return value_type in unread or TYPED[value_type].parse(value) is None
@@ -248,30 +248,30 @@ _NO_PARTS: dict[Hashable, tuple[bool, _Part]] = {}
 
 
 MAX_JUDGEMENTS = 100_000
-"""How many are remembered."""
+"""Maximum results cached. Beyond it, all are dropped, since tenants may create any number of tolerations."""
 MAX_ACTING = 1_000
-"""How many combinations of a taint's key and effect with policies are remembered: old policies stay so long."""
+"""Maximum combinations of a taint with policies cached. Beyond it, all are dropped, and old policies with them."""
 
 
 class Evaluator:
     """Computes verdicts; each judgement is computed once for all pods that share it.
 
     Args:
-        gates: which operators may match at all.
+        gates: settings that enable operators.
 
     """
 
     def __init__(self, gates: Gates = ALL_GATES) -> None:
         self.gates = gates
         self._judgements: WeakKeyDictionary[Tolerations, dict[Hashable, Judgement]] = WeakKeyDictionary()
-        """They are dropped with the last pod that has these tolerations: tenants may create any number of others."""
+        """Judgements by tolerations, dropped with the last pod that has them, since tenants may create any number."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
         self._dispatcher: dict[
             tuple[str, str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
         ] = {}
         self.computed = 0
-        """How many judgements were computed: others are shared."""
+        """Number of judgements computed. Cached ones do not count."""
 
     def verdicts(
         self,
@@ -280,10 +280,10 @@ class Evaluator:
         taints: Iterable[Concern],
         policies: tuple[Policy, ...],
     ) -> tuple[TaintVerdict, ...]:
-        """The verdict for each taint that one of ``policies`` acts on, and that concerns the pods.
+        """Return the verdict for each taint that one of ``policies`` acts on, and that concerns the pods.
 
-        ``tolerations`` are all of the class, including those of its profiles. ``policies`` are those that select
-        both node and pod class: see :func:`exclusion` and :func:`selects_node`.
+        ``tolerations``: all tolerations of the class, including those of its profiles. ``policies``: those that select
+        both the node and the pod class, see :func:`exclusion` and :func:`selects_node`.
         """
         found = []
         for taint, history, native, settle_seconds in taints:
@@ -308,9 +308,9 @@ class Evaluator:
         return tuple(found)
 
     def acting_on(self, taint: Taint, policies: tuple[Policy, ...]) -> tuple[Policy, AnySelector] | None:
-        """The policy that acts on the taint, if one does, and its selector.
+        """Return the policy that acts on the taint, if one does, and its selector.
 
-        Remembered by all of a taint but its value, which selectors do not compare.
+        Results are cached by all fields of a taint except for its value, which selectors do not compare.
         """
         key = (taint.key, taint.effect, taint.source, taint.origin, policies)
         try:
@@ -371,7 +371,7 @@ class Evaluator:
         return found
 
     def _all(self, tolerations: Tolerations, taint: Taint, mode: TolerationSecondsMode) -> _Part:
-        """Profiles select many pods, whose own tolerations differ: the profiles' part is computed once for all."""
+        """Combine own and shared tolerations. The shared part is computed once for all pods that a profile selects."""
         shared_names, shared = self._shared(tolerations.shared, taint, mode)
         own = speaking_of(taint.key, tolerations.annotated)
         if not shared_names and not names_key(taint.key, own):
@@ -379,7 +379,7 @@ class Evaluator:
         return _part(own, taint, mode, self.gates).then(shared)
 
     def _shared(self, tolerations: SharedTolerations, taint: Taint, mode: TolerationSecondsMode) -> tuple[bool, _Part]:
-        """Whether these name the taint's key, and their result."""
+        """Return True if the tolerations of profiles name the taint's key, and their result."""
         if not tolerations.entries:
             return False, _NOTHING_SAID
         key = (taint, mode)
@@ -400,7 +400,7 @@ class Evaluator:
 
 
 def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory) -> TaintVerdict:
-    """The same verdict for a node that will be removed: pods are evicted early enough to stop before that."""
+    """Add the hard deadline of a node that will be removed: pods are evicted early enough to stop before that."""
     reclaim, given = verdict.policy.reclaim, verdict.policy.eviction.grace_period_seconds
     assert reclaim is not None  # noqa: S101 - checked by the caller
     hard_at = history.added_at + reclaim.deadline_seconds
@@ -409,11 +409,11 @@ def _reclaimed(verdict: TaintVerdict, pod_class: PodClass, history: TaintHistory
 
 
 def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], timing: Timing, *, exact: bool) -> float:
-    """When the value last changed from one that was tolerated to one that is not, or the taint was added.
+    """Return when the value last changed from one that was tolerated to one that is not, or the taint was added.
 
-    Values that cannot be compared count as the value before them (``Hold``) or as untolerated (``Evict``). Of a span
-    with several values the latest possible time counts. ``exact``: a value that is not known any more may be the one
-    that a pod tolerates.
+    Values that cannot be compared count as the value before them (``Hold``) or as untolerated (``Evict``). In a span
+    with several values, the latest possible time counts. ``exact``: True if a value that is no longer stored may be the
+    one that a pod tolerates.
     """
     hold = timing.on_invalid_value is OnInvalidValue.HOLD
     since, until = history.held_since, math.inf
@@ -429,7 +429,7 @@ def violated_since(history: TaintHistory, judged: Callable[[str], Judgement], ti
 
 
 class _State(Enum):
-    """What one value means for a pod. One that is invalid, and held, means what the value before it did."""
+    """Effect of one value on a pod. ``INVALID``: the value is held, so the value before it decides."""
 
     TOLERATED = auto()
     VIOLATED = auto()
@@ -443,15 +443,15 @@ def _state(judgement: Judgement, *, hold: bool) -> _State:
 
 
 def acting_on(taint: Taint, policies: Iterable[Policy]) -> tuple[Policy, AnySelector] | None:
-    """The policy that acts on ``taint``, and its selector: by the most specific key, then the oldest, then the name."""
+    """Return the policy that acts on ``taint``, and its selector: by most specific key, then by age, then by name."""
     selecting = ((policy, selector) for policy in policies if (selector := policy.selector_for(taint)) is not None)
     return min(selecting, key=lambda one: (-one[1].specificity(taint), one[0].created_at, one[0].name), default=None)
 
 
 def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str, str] | None) -> str | None:
-    """Why ``policy`` does not evict pods of this class, None if it may.
+    """Return why ``policy`` does not evict pods of this class, None if it may.
 
-    No selector selects a namespace that is not known yet.
+    A namespace selector with requirements does not select a namespace that is not known yet.
     """
     exclude = policy.exclude
     if pod_class.do_not_evict and exclude.respect_do_not_evict:
@@ -476,18 +476,18 @@ def exclusion(policy: Policy, pod_class: PodClass, namespace_labels: Mapping[str
 
 
 def selects_namespace(policy: Policy, labels: Mapping[str, str] | None) -> bool:
-    """Whether ``policy`` may act on pods of a namespace with these labels; None: they are not known."""
+    """Return True if ``policy`` may act on pods of a namespace with these labels; None: the labels are not known."""
     selector = policy.namespace_selector
     return not selector.requirements or (labels is not None and selector.selects(labels))
 
 
 def selects_node(policy: Policy, labels: Mapping[str, str], *, do_not_evict: bool = False) -> bool:
-    """Whether ``policy`` acts on a node with these labels. ``do_not_evict``: the node opts out."""
+    """Return True if ``policy`` acts on a node with these labels. ``do_not_evict``: True if the node opts out."""
     return not node_exclusion(policy, labels, do_not_evict=do_not_evict)
 
 
 def node_exclusion(policy: Policy, labels: Mapping[str, str], *, do_not_evict: bool = False) -> str | None:
-    """Why ``policy`` does not act on a node, None if it does."""
+    """Return why ``policy`` does not act on a node, None if it does."""
     if do_not_evict and policy.exclude.respect_do_not_evict:
         return "the node opts out with taintwarden.io/do-not-evict"
     return None if policy.node_selector.selects(labels) else OTHER_NODES

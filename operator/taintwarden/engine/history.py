@@ -1,8 +1,8 @@
-"""The history of a taint: when it was added, which values it had, and when each began.
+"""History of a taint: when it was added, which values it had, and when each began.
 
-A history is stored on the Node, so that a restart changes no deadline; therefore its size is bounded. What it no longer
-tells apart may move an eviction later, by about a seventh of the time for which a pod has not tolerated the taint. It
-never moves one earlier.
+A history is stored on the Node, so that a restart changes no deadline; therefore its size is bounded. Spans that are
+joined, and values that are dropped, may postpone an eviction by about a seventh of the time for which a pod has not
+tolerated the taint. They never make one earlier.
 """
 
 import math
@@ -19,24 +19,24 @@ from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import semantic_place
 
 MAX_SPANS = 64
-"""How many times of one taint are remembered: so many steps of a value that no toleration may confuse."""
+"""Maximum spans stored for a taint. Beyond it, spans are joined, which may postpone evictions."""
 MAX_VALUES = 4 * MAX_SPANS
-"""How many values are remembered in all, so that equality may tell them; thresholds need fewer."""
+"""Maximum values stored for a taint. Beyond it, values that only equality could need are dropped."""
 CLOCK_SKEW_SECONDS = 60.0
-"""How far in the future a stored time may be: the clock of another replica wrote it."""
+"""Maximum seconds by which a stored time may lie in the future, since the clock of another replica wrote it."""
 WHOLE_SECONDS = 1.0
-"""Times in objects have whole seconds, and are taken as the end of that second."""
+"""Resolution in seconds of times in objects, each of which is taken as the end of its second."""
 MAX_TEXT_LENGTH = 64 * 1024
-"""How much of an annotation is read: a value has at most 63 characters, and nodes have few taints."""
+"""Maximum characters of an annotation that is read. A value has at most 63, and nodes have few taints."""
 _SHORTEST = 1 / 64
 _RECENT = 7.0
-"""Ages below so many seconds count alike: a seventh of them is a second. Otherwise the newest steps would take all."""
+"""Minimum age in seconds as which a span counts. Without it, the newest spans would take all the places."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The values from ``since`` until the next span; None: others that are not known any more.
+    """Values from ``since`` until the next span. None stands for values that are no longer stored.
 
-    If there are several, they are in the order in which they ended; it is not known when, nor how often each began.
+    Several values are in the order in which they ended. It is not stored when, or how often, each of them began.
     """
 
     since: float
@@ -44,10 +44,10 @@ class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spans": "values"}):
-    """One key and effect on one node.
+    """History of the taint with one key and effect on one node.
 
-    ``spans`` are its values, oldest first; the last one has the current value only. ``stamp`` is the newest
-    ``timeAdded`` that was seen, as it was written by a clock of its own: it is compared with other stamps only.
+    ``spans``: its values, the oldest first; the last span has the current value only. ``stamp``: the newest
+    ``timeAdded`` that was seen, which another clock wrote.
     """
 
     spans: tuple[Span, ...]
@@ -55,26 +55,26 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     @classmethod
     def begin(cls, value: str, now: float, stamp: float | None = None, absent_at: float = -math.inf) -> Self:
-        """The history of a taint that is new ``now``, and was certainly not there at ``absent_at``.
+        """Return the history of a taint that is new ``now``, and was certainly absent at ``absent_at``.
 
-        It counts from the later of its stamp and that time; without a stamp, or with one in the future, from ``now``.
+        The taint counts from the later of its stamp and ``absent_at``, or from ``now`` if the stamp is absent or later.
         """
         since = now if stamp is None else min(max(stamp, absent_at), now)
         return cls((Span(_milliseconds(max(0.0, since)), (value,)),), stamp)
 
     @property
     def added_at(self) -> float:
-        """When the taint was added, as far as deadlines count."""
+        """When the taint was added, for the computation of deadlines."""
         return self.spans[0].since
 
     @property
     def value(self) -> str:
         """The current value."""
-        return self.spans[-1].values[-1]  # type: ignore[return-value] # None is none of a last span
+        return self.spans[-1].values[-1]  # type: ignore[return-value] # the last span has no None
 
     @property
     def values(self) -> tuple[str, ...]:
-        """All values that are known, the current one first."""
+        """All stored values, the current one first."""
         known = [value for span in reversed(self.spans) for value in reversed(span.values)]
         return tuple(value for value in known if value is not None)
 
@@ -85,20 +85,20 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     @property
     def is_stated(self) -> bool:
-        """Whether deadlines are the same without it, by the taint with its ``timeAdded``."""
+        """True if the taint with its ``timeAdded`` has the same deadlines without this history."""
         stamp = math.inf if self.stamp is None else _milliseconds(self.stamp)
         return len(self.spans) == 1 and self.added_at <= stamp <= self.added_at + WHOLE_SECONDS
 
     def seen(self, value: str, stamp: float | None, now: float, gap_from: float | None = None) -> Self:
-        """The history of the taint as it is seen ``now``.
+        """Return the history of the taint as it is seen ``now``.
 
         Args:
-            value: what it is.
-            stamp: its ``timeAdded``. It moves nothing while the node is watched.
+            value: the value of the taint.
+            stamp: ``timeAdded`` of the taint. It changes no deadline while the node is watched.
             now: seconds since the epoch.
-            gap_from: changes since then may be missing; None: none is. A stamp that is later than all that is recorded
-                of the taint, and not in the future, means that the taint was removed and added again then. It does not
-                say when a value began: another value than the recorded one counts from ``now``.
+            gap_from: start of a gap in which changes may be missing; None: there is none. After a gap, a stamp that is
+                later than all recorded times, and not in the future, shows that the taint was removed and added again
+                then. When a value began is not shown: a value other than the recorded one counts from ``now``.
 
         """
         recorded = self.added_at + WHOLE_SECONDS if self.stamp is None else self.stamp
@@ -111,7 +111,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         return known.observe(value, now)
 
     def _add_again(self, value: str, stamp: float, now: float, gap_from: float) -> Self:
-        """The history of the taint as it was removed and added again in a gap. Of earlier values nothing counts."""
+        """Return the history of a taint that was removed and added again in a gap. Earlier values do not count."""
         added = self.begin(value, now, stamp, gap_from)
         if value == self.value:
             return added
@@ -128,16 +128,16 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         return msgspec.structs.replace(self, spans=spans)
 
     def after(self, at: float) -> Self:
-        """The same, as if the taint had been added then, if it was added before."""
+        """Return the history as if the taint had been added ``at`` that time, unless it was added later."""
         at = _milliseconds(max(0.0, at))
         ends = [*(span.since for span in self.spans[1:]), math.inf]
         spans = [Span(max(span.since, at), span.values) for span, end in zip(self.spans, ends, strict=True) if end > at]
         return msgspec.structs.replace(self, spans=tuple(spans))
 
     def joined(self, other: Self) -> Self:
-        """The same with what another process saw: each may have missed values, or that the taint was added again.
+        """Join what another process saw. Each process may have missed values, or that the taint was added again.
 
-        A value counts as long as it did for one of them.
+        A value counts for as long as one of the processes saw it.
         """
         begins = max(self.added_at, other.added_at)
         first, last = sorted((self.after(begins), other.after(begins)), key=lambda one: one.held_since)
@@ -154,7 +154,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         return msgspec.structs.replace(self, spans=_shortened(spans), stamp=max(stamps, default=None))
 
     def shortened(self, number: int) -> Self:
-        """The same with that many spans at most; of a single one the older values are not known."""
+        """Return the history with at most ``number`` spans. A single span has the current value only."""
         if number >= MAX_SPANS:
             return self
         spans = self.spans[-1:] if number == 1 else _shortened(self.spans, number)
@@ -164,9 +164,9 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 def observed(
     known: TaintHistory | None, value: str, stamp: float | None, now: float, *, absent_at: float, gap: bool
 ) -> TaintHistory:
-    """The history of a taint as it is seen ``now``; it may be new.
+    """Return the history of a taint as it is seen ``now``; the taint may be new.
 
-    ``absent_at``: when what was known was certainly true last. ``gap``: changes since then may be missing.
+    ``absent_at``: last time at which the known state was certainly true. ``gap``: True if later changes may be missing.
     """
     if known is None:
         return TaintHistory.begin(value, now, stamp, absent_at)
@@ -176,14 +176,14 @@ def observed(
 def joined(
     known: Mapping[str, TaintHistory], stored: Mapping[str, TaintHistory], absent_at: float
 ) -> dict[str, TaintHistory]:
-    """What this process saw, with what another one has stored. A taint that is not known was not there at that time."""
+    """Join the known histories with stored ones. A taint that is not known was absent at ``absent_at``."""
     return {**known} | {
         name: known[name].joined(one) if name in known else one.after(absent_at) for name, one in stored.items()
     }
 
 
 def is_beside(name: str) -> bool:
-    """Whether a history of this name is of no taint of the node itself: what follows ``@`` says of what it is."""
+    """Return True if the history is not of a taint of the node itself: the name of its device follows ``@``."""
     return "@" in name
 
 
@@ -191,12 +191,12 @@ def is_beside(name: str) -> bool:
 
 
 def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]:
-    """So many spans at most: those are joined that are short, seen from now.
+    """Join spans that are short in relation to their age, until at most ``most`` remain.
 
-    So a deadline moves by a part of the time that has passed since. What is joined has the values of all.
+    A deadline moves by a part of the time that has passed since. A joined span has the values of all its spans.
     """
     part, groups = 0.0, [[span] for span in spans]
-    while len(groups) > (most if part == 0.0 else most - most // 8):  # many at once: each time takes long
+    while len(groups) > (most if part == 0.0 else most - most // 8):  # joins many at once, since each pass takes long
         part = max(part * 1.2, _SHORTEST)
         groups = _groups(spans, part)
     found = [Span(group[0].since, _together(value for span in group for value in span.values)) for group in groups]
@@ -205,7 +205,7 @@ def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]
 
 
 def _groups(spans: Sequence[Span], part: float) -> list[list[Span]]:
-    """The spans that are to be joined; each group lasts so small a part of its age at most. The last span is alone."""
+    """Group the spans to be joined. A group lasts at most ``part`` of its age. The last span is a group of its own."""
     end = now = spans[-1].since
     groups = [[spans[-1]]]
     for span in reversed(spans[:-1]):
@@ -219,14 +219,14 @@ def _groups(spans: Sequence[Span], part: float) -> list[list[Span]]:
 
 @lru_cache(maxsize=65536)
 def _places(value: str | None) -> tuple[Any, Any, Any]:
-    """Where a value lies in each order by which tolerations compare; None if it has no place there."""
+    """Return the place of a value in each order by which tolerations compare; None where it has no place."""
     return (None, None, None) if value is None else (parse_integer(value), semantic_place(value), parse_natural(value))
 
 
 def _forget(spans: list[Span], number: int) -> None:
-    """Forget so many values that no threshold needs, the oldest first: only equality could tell them.
+    """Drop up to ``number`` values that no threshold needs, the oldest first. Only equality could need them.
 
-    First those that a later span has, too: what tolerates them counts from there.
+    Values that a later span has, too, are dropped first: a toleration for them counts from that span.
     """
     for is_repeated in (True, False):
         later = Counter(value for span in spans for value in span.values)
@@ -242,12 +242,12 @@ def _forget(spans: list[Span], number: int) -> None:
 
 
 def _together(values: Iterable[str | None]) -> tuple[str | None, ...]:
-    """Each value once, in the order in which they ended."""
+    """Return each value once, in the order in which the values ended."""
     return tuple(dict.fromkeys(reversed([*values])))[::-1]
 
 
 def _needed(values: Sequence[str | None]) -> set[str | None]:
-    """Of each order the lowest value, the highest and the last, and the last one that has no place in it."""
+    """Return the lowest, the highest and the last value in each order, and the last value without a place in it."""
     found: set[str | None] = {None}
     for order in range(3):
         placed = [(place, value) for value in values if (place := _places(value)[order]) is not None]
@@ -265,10 +265,10 @@ def _append(spans: list[Span], span: Span) -> None:
 
 
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
-    """The text of the node annotation: ``{"key:effect": {"values": [[since, [value]]], "stamp": seconds}}``.
+    """Write the node annotation: ``{"key:effect": {"values": [[since, [value]]], "stamp": seconds}}``.
 
-    It is never longer than what :func:`read_histories` reads: of many taints less is stored of each. If that is still
-    too long, those of taints beside the node's are left out, and first those that the taints themselves tell.
+    The text is never longer than :func:`read_histories` reads: with many taints, fewer spans of each are stored. If it
+    is still too long, histories are left out: first those of devices, then those that ``timeAdded`` replaces.
     """
     names = sorted(histories, key=lambda name: (is_beside(name), histories[name].is_stated, name))
     number = MAX_SPANS
@@ -284,7 +284,7 @@ def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
 
 
 def decode_histories(text: str) -> dict[str, TaintHistory]:
-    """Read the node annotation, which must have no fault.
+    """Read the node annotation, and accept no fault.
 
     Raises:
         ValueError: the text is not what :func:`encode_histories` writes.
@@ -297,7 +297,7 @@ def decode_histories(text: str) -> dict[str, TaintHistory]:
 
 
 def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
-    """Read the node annotation: what can be read of it, and why the rest counts as absent."""
+    """Read the node annotation. Returns the readable histories, and why each other one counts as absent."""
     if not text:
         return {}, []
     if len(text) > MAX_TEXT_LENGTH:
@@ -306,7 +306,7 @@ def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
         entries = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeError) as error:
         return {}, [str(error)]
-    except RecursionError:  # a kubelet may write whatever it wants
+    except RecursionError:  # a kubelet may write any text
         return {}, ["it is nested too deeply"]
     found: dict[str, TaintHistory] = {}
     faults = []
@@ -331,7 +331,7 @@ def _checked(history: TaintHistory) -> TaintHistory:
 
 
 def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, TaintHistory]:
-    """The same without times in the future: a kubelet may write its node's annotation, and so postpone evictions.
+    """Remove times in the future: a kubelet may write the annotation of its node, and so postpone evictions.
 
     Times further ahead than the allowed clock skew count as ``now``.
     """
@@ -348,5 +348,5 @@ def _until_now(history: TaintHistory, now: float) -> TaintHistory:
 
 
 def _milliseconds(at: float) -> float:
-    """Rounded up, so that the time read after a restart equals the one that decisions used."""
+    """Round up to milliseconds, so that the time read after a restart equals the one that decisions used."""
     return math.ceil(at * 1000) / 1000
