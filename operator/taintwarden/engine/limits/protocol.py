@@ -1,4 +1,4 @@
-"""The protocol of every limit. To add one: see docs/development.md.
+"""The protocol of every limit. docs/development.md tells how to add one.
 
 =============== =====================================================================================================
 ``admit``       whether the pod may be evicted now; changes nothing
@@ -21,7 +21,7 @@ from taintwarden.engine.model import ROUNDING_SECONDS, Deployment, Instant, Mode
 
 
 class Replacement(msgspec.Struct, frozen=True, gc=False):
-    """The Deployment of a pod, when it was asked, and ``until`` when the pod waits; None: it is to be asked."""
+    """The Deployment that replaces a pod, when it was asked (None: not yet), and ``until`` when the pod waits."""
 
     deployment: Deployment
     asked_at: MonotonicTime | None = None
@@ -29,12 +29,12 @@ class Replacement(msgspec.Struct, frozen=True, gc=False):
 
 
 class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
-    """The question whether a pod may be evicted now.
+    """Asks the limits to admit the eviction of a pod now.
 
-    ``due``: the verdicts whose time has come. ``labels``: the node's. ``deletes``: the pod is deleted, so no
-    PodDisruptionBudget applies. ``replacement``: a Deployment is asked for one instead, or was, so that none applies,
-    either. ``released``: a person reset the guard, and this pod is one of those that were released.
-    ``others_could_go``: pods of another lane could be evicted instead.
+    ``due``: the verdicts that are due. ``labels``: those of the node. ``deletes``: True if the pod is deleted, so that
+    no PodDisruptionBudget applies. ``replacement``: the Deployment that is asked, or was, to replace the pod, so
+    that no budget applies, either. ``released``: True if a person reset the guard, which released this pod.
+    ``others_could_go``: True if pods of another lane could be evicted instead.
     """
 
     pod: Pod
@@ -49,22 +49,22 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_hard(self) -> bool:
-        """Whether the node will be removed (``reclaim``): calls, budgets, bounces and the overall rate apply only."""
+        """True if the node is removed (``reclaim``). Calls, replacements, budgets, bounces and the overall rate apply."""
         return self.policy.reclaim is not None
 
     @property
     def is_late(self) -> bool:
-        """Whether the pod came to its node when all of these taints already evicted it."""
+        """True if the pod was bound to its node after all of the taints in ``due`` had begun to count."""
         return all(self.pod.bound_at > one.counts_from + ROUNDING_SECONDS for one in self.due)
 
     @property
     def lane(self) -> "LaneKey":
-        """The pods that take turns with those of other namespaces and policies."""
+        """The lane of the pod, which takes turns with the lanes of other namespaces and policies."""
         return self.policy.name, self.pod.namespace
 
     @property
     def is_rehearsal(self) -> bool:
-        """Whether the pod will not be evicted, since the policy does not enforce."""
+        """True if the pod will not be evicted, since the policy does not enforce."""
         return self.policy.mode is not Mode.ENFORCE
 
 
@@ -73,45 +73,45 @@ LaneKey = tuple[str, str]
 
 
 class Settlement(Enum):
-    """How an eviction call ended, as far as it matters to limits."""
+    """Outcome of an eviction call for the limits."""
 
     ACCEPTED = auto()
     OPEN = auto()
-    """It was answered in any other way, or not at all: the pod may leave because of it. What is seen decides."""
+    """The call was answered in another way, or not at all, so the pod may leave. Its watch events decide."""
     STAYS = auto()
-    """It certainly did not evict the pod: a budget refused it, or it was not sent."""
+    """The call certainly did not evict the pod: a budget refused it, or it was not sent."""
 
     @property
     def stays(self) -> bool:
-        """Whether the pod certainly stays."""
+        """True if the pod certainly stays."""
         return self is Settlement.STAYS
 
 
 class Limit:
-    """One limit of all policies. What it does not define changes nothing."""
+    """One limit of all policies. Methods that a limit does not define do nothing."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed policies at once."""
 
     def concerns(self, _: Policy) -> bool:
-        """Whether the limit applies to pods of the policy, or counts them; the answer holds until policies change."""
+        """Return True if the limit applies to pods of the policy, or counts them. Holds until the policies change."""
         return True
 
     def admit(self, _: EvictionRequest) -> Refusal | None:
-        """Why the pod may not be evicted now, None if it may. Nothing is taken."""
+        """Return why the pod may not be evicted now, None if it may. Changes nothing."""
         return None
 
     def reserve(self, _: EvictionRequest) -> None:
-        """Take what the eviction costs."""
+        """Take the tokens and places that the eviction costs."""
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """The eviction call for this pod ended. Nothing happens if nothing was reserved for it."""
+        """Note the end of the eviction call for a pod. Does nothing if nothing was reserved for the pod."""
 
     def stay(self, uid: str) -> None:
-        """No eviction of the pod is in progress any more."""
+        """Note that no eviction of the pod is in progress any more."""
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """The pod is gone or terminating."""
+        """Note that the pod is gone or terminating."""
 
 
 class Freed:
@@ -121,11 +121,11 @@ class Freed:
         self.keys: dict[str, None] = {}
 
     def add(self, key: str) -> None:
-        """The limit may admit pods that it refused under this key."""
+        """Note that the limit may admit pods that it refused under this key."""
         self.keys[key] = None
 
     def take(self) -> list[str]:
-        """All keys since the last time."""
+        """Return the keys that were added since the last call."""
         keys, self.keys = list(self.keys), {}
         return keys
 

@@ -1,4 +1,4 @@
-"""A limit's answer for a pod that may not be evicted yet, and the names of the limits as users see them."""
+"""Refusals of pods that may not be evicted yet, and the names of the limits as users see them."""
 
 import math
 from enum import Enum, auto
@@ -26,14 +26,14 @@ VIEW = "view"
 
 
 class Delay(NamedTuple):
-    """What users see of a limit that delays pods."""
+    """Description of a limit that delays pods, for users."""
 
     why: str
-    """What the limit tells apart is in the detail of its refusal."""
+    """Reason for the delay in general. What differs between refusals of the limit is in their ``detail``."""
     may_last_seconds: float = math.inf
-    """After so long a person has to look, as the alerts say. Most delays end by themselves, or another rule speaks."""
+    """Seconds until the delay is reported as a problem; infinity if it ends by itself, or is reported otherwise."""
     needs_evictions: bool = False
-    """It does no harm where nothing is evicted."""
+    """True if the delay is no problem while the policy does not enforce."""
 
 
 DELAYS = {
@@ -59,25 +59,25 @@ DELAYS = {
     FAILING: Delay("eviction calls fail or hang", 60.0),
     VIEW: Delay("the state of the cluster is not known well enough", 180.0),
 }
-"""By the name of the limit."""
+"""Delays by the name of their limit."""
 
 
 class RefusalScope(Enum):
-    """Who waits because of a refusal."""
+    """The pods that wait because of a refusal."""
 
     POLICY = auto()
     """All pods of the policy."""
     LANE = auto()
     """The pods of the policy in one namespace."""
     PODS = auto()
-    """The pods that share the key: the others of their lane pass them."""
+    """The pods that share the key. Other pods of their lane pass them."""
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
-    """Which limit refuses, whom, and what has to change before a retry can succeed.
+    """The limit that refuses a pod, the pods that wait with it, and when a retry may succeed.
 
-    ``until`` None: something other than time has to change. ``key`` names what the pods share (a workload, a node, a
-    zone) if only these wait. ``detail`` is a text for users.
+    ``until``: None if something other than time has to change. ``key``: the workload, node or zone that the pods
+    share, if only these wait. ``detail``: a text for users.
     """
 
     limit: str
@@ -86,4 +86,4 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     key: str = ""
     detail: str = ""
     is_brief: bool = False
-    """It is over in a moment."""
+    """True if the refusal is over within moments, as when a record is being stored."""

@@ -35,11 +35,11 @@ class EvictionWindows(Limit):
         self._windows = {policy.name: Windows(policy.windows) for policy in policies if policy.windows}
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it has any."""
+        """Return True if the policy has windows."""
         return policy.name in self._windows
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether a window is open."""
+        """Refuse a pod until a window of its policy opens."""
         windows = None if request.is_hard else self._windows.get(request.policy.name)
         opens_at = None if windows is None else windows.closed_until(request.now.wall)
         if opens_at is None:
@@ -48,9 +48,9 @@ class EvictionWindows(Limit):
 
 
 class Windows:
-    """Whether a policy may evict now: while any of its windows is open.
+    """The windows of one policy, which evicts while any of them is open.
 
-    Every admission needs the answer, so it is cached for as long as it holds.
+    Every admission needs the next opening, so it is cached for as long as it holds.
 
     Args:
         windows: at least one, and valid: see :mod:`taintwarden.api.window_schedules`.
@@ -59,12 +59,12 @@ class Windows:
 
     def __init__(self, windows: tuple[Window, ...]) -> None:
         self._windows = tuple((_Schedule(one.schedule, one.time_zone), one.duration_seconds) for one in windows)
-        # The answer, and the half-open interval in which it holds.
+        # Result of closed_until, and the half-open interval in which it holds.
         self._opens_at: float | None = None
         self._since = self._until = math.inf
 
     def closed_until(self, now: float) -> float | None:
-        """None while a window is open, else when the next one opens: infinity if none opens in the next 50 years.
+        """Return when the next window opens; None while one is open, infinity if none opens within 50 years.
 
         Args:
             now: seconds since the epoch. It may step back.
@@ -75,12 +75,12 @@ class Windows:
         return self._opens_at
 
     def _recompute(self, now: int) -> None:
-        # A window that opened at most its duration ago is open; otherwise its next opening is in the future.
+        # A window that opened at most its duration ago is open. Otherwise, its next opening is in the future.
         times = [(opens, opens + duration) for one, duration in self._windows for opens in [one.after(now - duration)]]
         open_now = [(opens, closes) for opens, closes in times if opens <= now]
         if open_now:
             self._opens_at = None
-            self._since, self._until = open_now[0]  # when it closes, another one may be open
+            self._since, self._until = open_now[0]  # another window may be open when this one closes
         else:
             self._opens_at = self._until = min(opens for opens, _ in times)
             self._since = now
@@ -94,7 +94,7 @@ class _Schedule:
         self._zone = ZoneInfo(time_zone)
 
     def after(self, moment: int) -> float:
-        """The first time later than ``moment``; infinity if there is none within 50 years."""
+        """Return the first time later than ``moment``; infinity if there is none within 50 years."""
         for opens in CronSim(self._expression, datetime.fromtimestamp(moment, self._zone)):
             # In the second occurrence of a repeated hour, the library returns times of the first.
             if opens.timestamp() > moment:
