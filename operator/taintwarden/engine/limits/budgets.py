@@ -183,7 +183,7 @@ class Budgets(Limit):
         return [(budget, self._refuse(budget, pod, now)) for budget in budgets]
 
     def refuse(self, pod: Pod, now: MonotonicTime) -> Refusal | None:
-        """Why the API server would refuse the eviction; None if it may accept it."""
+        """Return why the API server would refuse the eviction; None if it may accept it."""
         budgets = self.of(pod.shared) if pod.running else ()
         if not budgets:
             return None

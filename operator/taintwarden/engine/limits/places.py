@@ -1,8 +1,8 @@
-"""``concurrentNodes``: how many nodes lose pods at once. A node from which pods may leave has a *place*.
+"""``concurrentNodes``, the maximum nodes that lose pods at once. A node from which pods may leave has a *place*.
 
-A node takes a place with the first call for one of its pods, and the place is stored before that call. It keeps the
-place until it is drained, or until nothing has left it for too long while others wait, as ``machine.placing`` sees. A
-free place is for the first of the nodes that wait: those that have begun, then those that have waited longest.
+A node takes a place with the first call for one of its pods, and the place is stored before that call. The node keeps
+the place until it is drained, or until no pod has left it for too long while others wait, which ``machine.placing``
+observes. A free place is for the first of the nodes that wait: those that have begun, then those that wait longest.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ STORING = "its place is stored first"
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
-    """A node from which pods of a policy leave, and since when it has its place."""
+    """A node from which pods of a policy leave, and the time at which it took its place."""
 
     node: str
     since: WallTime
@@ -30,9 +30,9 @@ class Nodes:
     """The nodes of one policy: those with a place, and those that wait.
 
     Args:
-        policy: its name.
+        policy: name of the policy.
         freed: receives the keys of nodes whose pods may be evicted.
-        stored: the places that are stored.
+        stored: the stored places.
 
     """
 
@@ -40,31 +40,31 @@ class Nodes:
         self._policy = policy
         self._freed = freed
         self.most = 0
-        """How many may have a place; set before pods are evicted."""
+        """Maximum nodes with a place. Set before pods are evicted."""
         self.stored = {one.node: one for one in stored}
         self.held = dict(self.stored)
         self.idle: dict[str, float] = {}
-        """Node -> seconds in which no pod left it while others waited."""
+        """Node -> seconds in which no pod left the node while others waited."""
         self.ending: dict[str, None] = {}
-        """Nodes whose place ends when their calls have ended: no other call is made for them."""
+        """Nodes whose place ends when their calls in progress have ended. No other call is made for their pods."""
         self.begun: dict[str, None] = dict.fromkeys(self.held)
-        """Nodes that had a place, and are not drained."""
+        """Nodes that have, or had, a place and are not drained."""
         self.waiting: dict[str, None] = {}
-        """Nodes with a pod that waits for nothing but a place: those that have waited longest come first."""
+        """Nodes with a pod that waits for nothing but a place. Those that have waited longest come first."""
         self.is_new = False
         """True if the limit was added while the policy was in force: pods may leave more nodes than it allows."""
         self.changed = True
         """True if a pod has left or stays: a node may be drained."""
         self.others_wait = False
-        """True if a pod waited for nothing but a place at the last look."""
+        """True if a pod waited for nothing but a place at the last check."""
 
     @property
     def free(self) -> int:
-        """How many places no node has."""
+        """Number of free places."""
         return max(0, self.most - len(self.held))
 
     def restart(self, stored: Iterable[Place] | None = None) -> None:
-        """Only what is stored holds: another process may have acted since. ``stored`` None: it is known."""
+        """Keep only the stored places, since another process may have acted. ``stored`` None: they are known."""
         if stored is not None:
             self.stored, self.is_new = {one.node: one for one in stored}, False
         for node in [*self.waiting, *self.held]:
@@ -77,32 +77,32 @@ class Nodes:
         self._freed.add(key(self._policy, node))
 
     def take(self, node: str, now: WallTime) -> None:
-        """A node has a place from now on; no pod leaves it before that is stored."""
+        """Give a node a place. No pod leaves the node before the place is stored."""
         self.waiting.pop(node, None)
         self.held[node], self.begun[node] = Place(node, now), None
 
     def end(self, node: str) -> None:
-        """A node has no place any more."""
+        """End the place of a node."""
         del self.held[node]
         self.idle.pop(node, None)
         self.ending.pop(node, None)
         self.release(node)
 
     def postpone(self, node: str) -> None:
-        """Of the nodes that wait, this one comes last."""
+        """Move a node to the end of the nodes that wait."""
         for order in (self.waiting, self.begun):
             if node in order:
                 order[node] = order.pop(node)
 
     def note_saved(self, places: Iterable[Place]) -> None:
-        """These places are stored, and no others."""
+        """Note that these places, and no others, are stored."""
         before, self.stored = self.stored, {one.node: one for one in places}
         for node, place in self.stored.items():
             if before.get(node) != place:
                 self.release(node)
 
     def admit(self, node: str, now: Instant) -> Refusal | None:
-        """Whether pods may leave the node: it has a place, or takes one now."""
+        """Refuse pods of a node without a stored place. The node takes a free place if it is its turn."""
         place = self.held.get(node)
         if place is not None and self.stored.get(node) == place and node not in self.ending:
             return None
@@ -114,12 +114,12 @@ class Nodes:
         return Refusal(PLACE, None, RefusalScope.PODS, key(self._policy, node), STORING, is_brief=True)
 
     def in_order(self) -> Iterator[str]:
-        """The nodes that wait: those that have begun, then those that have waited longest."""
+        """Iterate over the nodes that wait: those that have begun, then those that have waited longest."""
         yield from (node for node in self.begun if node in self.waiting)
         yield from (node for node in self.waiting if node not in self.begun)
 
     def told(self, node: str) -> str:
-        """Why a node waits, in one sentence."""
+        """Return why a node waits, in one sentence."""
         named = ", ".join([*self.held][:NAMED]) + f" and {len(self.held) - NAMED} more" * (len(self.held) > NAMED)
         holding = f"{named} {'loses' if len(self.held) == 1 else 'lose'} pods now; " if named else ""
         wait = "1 node waits" if len(self.waiting) == 1 else f"{len(self.waiting)} nodes wait"
@@ -127,7 +127,7 @@ class Nodes:
 
 
 class Places(Limit):
-    """The nodes of each policy with ``concurrentNodes``, unless it only rehearses or has hard deadlines.
+    """The nodes of each policy with ``concurrentNodes``, except for policies in DryRun or with ``reclaim``.
 
     Args:
         freed: receives the keys of nodes whose pods may be evicted.
@@ -138,14 +138,14 @@ class Places(Limit):
         self._freed = freed
         self.by_policy: dict[str, Nodes] = {}
         self._uids: dict[str, str] = {}
-        """Of the policies in force."""
+        """UIDs of the policies in effect, by name."""
         self._restored: dict[str, tuple[Place, ...]] = {}
-        """What is stored of policies that are not in force yet."""
+        """Stored places of policies that are not in effect yet, by name."""
         self._called: set[str] = set()
-        """UIDs of pods with a call that may end them."""
+        """UIDs of pods with a call that may evict them."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed limits at once. Places are kept, also if fewer are allowed."""
+        """Apply changed limits at once. Nodes keep their places even if fewer are allowed."""
         del now
         known, before, self.by_policy, self._uids = self.by_policy, self._uids, {}, {}
         for policy in policies:
@@ -159,42 +159,42 @@ class Places(Limit):
                 nodes = Nodes(name, self._freed, () if name in before else stored)
                 nodes.is_new = is_same
             self.by_policy[name] = nodes
-        if not self.by_policy:  # nothing ends calls then
+        if not self.by_policy:  # an unused limit does not learn of calls that end
             self._called.clear()
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it limits nodes, and they are not removed anyway."""
+        """Return True if the policy limits nodes, is not in DryRun and has no ``reclaim``."""
         limits_nodes = policy.limits.concurrent_nodes is not None
         return limits_nodes and policy.reclaim is None and policy.mode is not Mode.DRY_RUN
 
     def keep(self, policy: str, places: tuple[Place, ...]) -> None:
-        """Another process stored these places."""
+        """Apply the places that another process stored."""
         if (nodes := self.by_policy.get(policy)) is not None:
             nodes.restart(places)
         elif policy not in self._uids:
             self._restored[policy] = places
 
     def restart(self) -> None:
-        """Begin to lead."""
+        """Drop places that are not stored, since this process begins to lead."""
         for nodes in self.by_policy.values():
             nodes.restart()
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether the node of the pod has a place, or takes one."""
+        """Refuse a pod whose node has no stored place."""
         return self.by_policy[request.policy.name].admit(request.pod.node, request.now)
 
     def reserve(self, request: EvictionRequest) -> None:
-        """A call for the pod is made."""
+        """Note that a call for the pod is made."""
         self._called.add(request.pod.uid)
 
     def stay(self, uid: str) -> None:
-        """No call for the pod is in progress, or it does not have to leave any more."""
+        """Note that no call for the pod is in progress, or that the pod no longer has to leave."""
         self._called.discard(uid)
         for nodes in self.by_policy.values():
             nodes.changed = True
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """A pod has left. It counts for its node unless it came after the node took its place."""
+        """Note that a called pod has left: its node is not idle, unless the pod was bound after it took its place."""
         del now
         is_called = pod.uid in self._called
         self.stay(pod.uid)
@@ -205,5 +205,5 @@ class Places(Limit):
 
 
 def key(policy: str, node: str) -> str:
-    """The key of a refusal, shared by the pods of a policy on the node."""
+    """Return the key of a refusal, shared by the pods of a policy on the node."""
     return f"place/{policy}/{node}"

@@ -1,4 +1,4 @@
-"""Limits that are rates: all policies together, a policy, and its zones and namespaces. Each call takes a token."""
+"""Rates of all policies together, of a policy, and of its zones and namespaces. Each call takes a token."""
 
 from collections.abc import Iterable
 
@@ -18,11 +18,11 @@ from taintwarden.engine.model import Instant, MonotonicTime, Policy
 from taintwarden.fields.spec import MAX_RATE
 
 MAX_IDLE_BUCKETS = 100
-"""With more buckets of zones and namespaces than these, and twice as many as the last time, full ones are dropped."""
+"""Number of buckets of zones and namespaces at which full ones are dropped; then, at twice those that are left."""
 
 
 def one_second(rate: float) -> int:
-    """The burst of a rate without a setting for it: one second's worth."""
+    """Return the tokens of one second, which are the burst of a rate that has no setting for its burst."""
     return max(1, int(rate))
 
 
@@ -31,7 +31,7 @@ class Rates(Limit):
 
     Args:
         overall_rate: evictions per second over all policies; None is no cap.
-        zones: the pace that the health of a zone sets.
+        zones: the health of zones, which may set a rate.
 
     """
 
@@ -46,7 +46,7 @@ class Rates(Limit):
         self.restart(self._began)
 
     def restart(self, now: MonotonicTime) -> None:
-        """Start acting: what other processes used until now is not known."""
+        """Empty all buckets, since the tokens that other processes used until now are not known."""
         self._began = now
         rate = self._overall_rate
         self._overall = None if rate is None else TokenBucket(rate, one_second(rate), now)
@@ -54,7 +54,7 @@ class Rates(Limit):
         self._keyed = {}
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed limits at once. What a bucket has spent remains spent."""
+        """Apply changed limits at once. Tokens that were taken remain taken."""
         kept: dict[str, TokenBucket] = {}
         for policy in policies:
             limits = policy.limits
@@ -68,13 +68,13 @@ class Rates(Limit):
         self._policies = kept
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether a rate applies to it."""
+        """Return True if a rate applies to the policy."""
         limits = policy.limits
         keyed = limits.per_zone.evictions_per_second, limits.per_namespace.evictions_per_second, limits.zone_health
         return self._overall is not None or policy.name in self._policies or any(one is not None for one in keyed)
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Whether each bucket that concerns the pod has a token."""
+        """Refuse a pod until each bucket that concerns it has a token."""
         now = request.now.monotonic
         for refusal, bucket in self._buckets(request):
             if (at := bucket.available_at(now)) > now:
@@ -82,12 +82,12 @@ class Rates(Limit):
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Take a token of each. A rehearsal uses up what an eviction would."""
+        """Take a token of each bucket that concerns the pod. A rehearsal takes as many as an eviction."""
         for _, bucket in self._buckets(request):
             bucket.take(request.now.monotonic)
 
     def _buckets(self, request: EvictionRequest) -> list[tuple[Refusal, TokenBucket]]:
-        """The buckets that concern a pod, each with what it refuses. Before a hard deadline only the overall rate."""
+        """Return the buckets that concern a pod, each with its refusal. A hard deadline has only the overall rate."""
         found: list[tuple[Refusal, TokenBucket]] = []
         if self._overall is not None:
             found.append((_OVERALL, self._overall))
@@ -112,7 +112,7 @@ class Rates(Limit):
         return found
 
     def _bucket(self, key: str, rate: float, now: MonotonicTime) -> TokenBucket:
-        """The bucket of a part of the pods, whose burst is one second's worth."""
+        """Return the bucket of a zone or namespace, whose burst is the tokens of one second."""
         bucket = self._keyed.get(key)
         if bucket is None:
             if len(self._keyed) >= self._swept_at:

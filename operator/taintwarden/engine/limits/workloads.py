@@ -1,10 +1,10 @@
-"""How many pods a workload wants, has Ready, and can spare: a budget for workloads without a PodDisruptionBudget.
+"""Numbers of pods that workloads want, have Ready and can spare: budgets without a PodDisruptionBudget.
 
-It is computed from state and not from past evictions: a missing pod counts, whatever removed it, until another is Ready
-or the workload is scaled down. So a restart loses nothing relevant.
+Numbers are computed from state and not from past evictions: a missing pod counts, whatever removed it, until another is
+Ready or the workload is scaled down. Therefore a restart loses nothing relevant.
 
-The pods of one controller are a workload. So are those with one value of a label that a policy names: it wants what all
-controllers want whose pod template has the value, and its other pods count as those of a controller that is not known.
+The pods of one controller are a workload. The pods with one value of a label that a policy names are another: it wants
+the pods of all controllers whose pod template has the value. Its other pods count as those of unknown controllers.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Replicatio
 """Controllers that are watched, so that their wanted number of pods is known."""
 
 FORGIVEN_SECONDS = 600.0
-"""How long an evicted pod counts as missing if its controller is not known and no Ready pod has replaced it."""
+"""Maximum seconds that an evicted pod of an unknown controller counts as missing if no Ready pod replaces it."""
 
 
 class LabelKey(NamedTuple):
@@ -42,9 +42,9 @@ class _Workload:
         self.ready_leaving = 0
         """Ready pods whose eviction is in progress."""
         self.owed: list[MonotonicTime] = []
-        """For a controller that is not known: until when each evicted pod without a Ready replacement counts."""
+        """For each evicted pod of an unknown controller without a Ready replacement: the time until which it counts."""
         self.known: set[str] = set()
-        """For such a controller: pods that were Ready once, and so replace no further pod."""
+        """UIDs of pods of unknown controllers that were Ready once, and therefore replace no further pod."""
 
 
 class Workloads(Limit):
@@ -58,19 +58,19 @@ class Workloads(Limit):
     def __init__(self, freed: Freed) -> None:
         self._freed = freed
         self.labels: tuple[str, ...] = ()
-        """The keys of the labels by which pods are counted."""
+        """Keys of the labels by which pods are counted."""
         self._wanted: dict[WorkloadKey, int] = {}
         self._workloads: dict[_Key, _Workload] = {}
         self._leaving: dict[str, Pod] = {}
         self._values: dict[WorkloadKey, tuple[LabelKey, ...]] = {}
-        """The values that the pod template of a controller has."""
+        """Controller -> the counted labels of its pod template."""
         self._controllers: dict[LabelKey, dict[WorkloadKey, int]] = {}
-        """The same by value, with the wanted pods of each controller."""
+        """Label with its value -> controller -> the number of pods that the controller wants."""
         self._running: Tally[tuple[LabelKey, WorkloadKey | None]] = Tally()
-        """Pods by value and controller; None stands for those that are not watched."""
+        """Number of pods by label and controller. None stands for all controllers that are not watched."""
 
     def count_by(self, labels: tuple[str, ...], pods: Iterable[Pod]) -> None:
-        """Count all pods by other labels than before. What controllers want is passed again afterwards."""
+        """Count all pods by other labels than before. The caller passes all controllers to :meth:`want` afterwards."""
         self.labels = labels
         self._values, self._controllers, self._running = {}, {}, Tally()
         self._workloads = {key: one for key, one in self._workloads.items() if not isinstance(key, LabelKey)}
@@ -79,7 +79,7 @@ class Workloads(Limit):
                 self._count(key, pod, 1)
 
     def want(self, key: WorkloadKey, replicas: int | None, labels: Iterable[tuple[str, str]] = ()) -> None:
-        """A controller wants ``replicas`` pods with these labels; None: it is gone."""
+        """Store that a controller wants ``replicas`` pods with these labels; None: the controller is gone."""
         if replicas is None:
             self._wanted.pop(key, None)
         else:
@@ -97,7 +97,7 @@ class Workloads(Limit):
                 self._freed.add(_key(value))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
-        """A running pod appeared, or differs from ``before``."""
+        """Count a running pod that is new, or that differs from ``before``."""
         if before is not None and before.ready == pod.ready and before.shared is pod.shared:
             return
         for key in self._keys(pod):
@@ -109,7 +109,7 @@ class Workloads(Limit):
             self._leaving[pod.uid] = pod
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """A pod is gone or terminating."""
+        """Stop counting a pod that is gone or terminating."""
         is_evicted = pod.uid in self._leaving
         for key in self._keys(pod):
             workload = self._workloads[key]
@@ -120,14 +120,14 @@ class Workloads(Limit):
         self._leaving.pop(pod.uid, None)
 
     def leave(self, pod: Pod) -> None:
-        """An eviction of this pod is in progress: it counts as missing from now on."""
+        """Count a pod as missing from now on, since its eviction is in progress."""
         if pod.uid not in self._leaving:
             self._leaving[pod.uid] = pod
             for key in self._keys(pod):
                 self._workloads[key].ready_leaving += pod.ready
 
     def stay(self, uid: str) -> None:
-        """The eviction did not happen."""
+        """Stop counting a pod as missing, since its eviction did not happen."""
         known = self._leaving.pop(uid, None)
         if known is not None:
             for key in self._keys(known):
@@ -135,18 +135,18 @@ class Workloads(Limit):
                 self._freed.add(_key(key))
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """``perWorkload.maxUnavailable`` and ``label``."""
+        """Refuse a pod as ``perWorkload.maxUnavailable`` and ``perWorkload.label`` require."""
         limit = request.policy.limits.per_workload
         return (
             self.refuse(request.pod, limit, request.now.monotonic) if limit.is_limit and not request.is_hard else None
         )
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Count the pod as missing, also if its policy does not set this limit."""
+        """Count the pod as missing, even if its policy does not set this limit."""
         self.leave(request.pod)
 
     def refuse(self, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
-        """Refuse if a workload cannot spare this pod. A pod that is not Ready already counts as missing."""
+        """Refuse a pod that a workload of it cannot spare. A pod that is not Ready already counts as missing."""
         if not pod.ready or pod.uid in self._leaving:
             return None  # a pod whose last call may have been carried out already counts
         for key in self._keys(pod):
@@ -176,7 +176,7 @@ class Workloads(Limit):
         return Refusal(WORKLOAD, until, RefusalScope.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
 
     def _count(self, key: _Key, pod: Pod, by: int) -> None:
-        """Count a running pod, or no longer."""
+        """Add ``by`` running pods like this one to a workload: 1, or -1 to subtract it."""
         workload = self._workloads.get(key)
         if workload is None:
             workload = self._workloads[key] = _Workload()
@@ -194,7 +194,7 @@ class Workloads(Limit):
         self._freed.add(_key(key))
 
     def _keys(self, pod: Pod) -> tuple[_Key, ...]:
-        """The workloads that a pod belongs to."""
+        """Return the workloads to which a pod belongs."""
         own = pod.shared.workload
         keys: tuple[_Key, ...] = () if own is None else (own,)
         return keys + self._named(pod.namespace, pod.shared.labels.items()) if self.labels else keys
@@ -204,16 +204,16 @@ class Workloads(Limit):
         return tuple([LabelKey(namespace, label, value) for label, value in labels if value and label in named])
 
     def _is_counted(self, key: _Key, pod: Pod) -> bool:
-        """True if the controller of a pod says how many such pods it wants."""
+        """Return True if the number of pods that the controller of a pod wants in this workload is known."""
         return _watched(pod) in (self._controllers.get(key, {}) if isinstance(key, LabelKey) else self._wanted)
 
 
 def _key(key: _Key) -> str:
-    """The key of a refusal, shared by the pods of the workload and by no others."""
+    """Return the key of a refusal, shared by the pods of the workload and by no others."""
     return f"workload/{'/'.join(key)}"
 
 
 def _watched(pod: Pod) -> WorkloadKey | None:
-    """The controller of a pod; None if it is not watched."""
+    """Return the controller of a pod; None if controllers of its kind are not watched."""
     owner = pod.shared.owner
     return pod.shared.workload if owner is not None and owner.kind in COUNTED_KINDS else None

@@ -1,7 +1,7 @@
-"""The health of zones, by the taints of their nodes: which of these mean that a node is unhealthy, the policy lists.
+"""Health of zones, by the taints of their nodes. The policy lists the taints by which a node is unhealthy.
 
-A zone with at least three nodes is Degraded from the threshold on, and Full if all its nodes are unhealthy; there one
-rate applies. When all selected nodes, at least three, are unhealthy, only pods that a person releases are evicted.
+A zone with at least three nodes is Degraded from the threshold on, and Full if all its nodes are unhealthy. Both
+have the rate of ``zoneHealth``. If all selected nodes, at least three, are unhealthy, only released pods are evicted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from taintwarden.engine.model import Instant, Policy, ZoneHealth
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 MIN_NODES = 3
-"""Minimum nodes of which a share says something. A zone with fewer is Normal."""
+"""Minimum nodes for a share to be meaningful. A zone with fewer is Normal."""
 
 
 class ZoneState(StrEnum):
@@ -26,13 +26,13 @@ class ZoneState(StrEnum):
 
 
 def zone_of(labels: Mapping[str, str]) -> str:
-    """The name of a node's zone, with its region. Nodes without a zone form one, named "none"."""
+    """Return the name of a node's zone, with its region; "none" for nodes without either."""
     zone, region = labels.get(ZONE_LABEL, ""), labels.get(REGION_LABEL, "")
     return f"{region}/{zone}" if region and zone else region or zone or "none"
 
 
 def classify(nodes: int, unhealthy: int, health: ZoneHealth) -> ZoneState:
-    """The state of a zone in which ``unhealthy`` of ``nodes`` nodes are unhealthy."""
+    """Return the state of a zone in which ``unhealthy`` of ``nodes`` nodes are unhealthy."""
     if nodes < MIN_NODES:
         return ZoneState.NORMAL
     if unhealthy == nodes:
@@ -61,10 +61,10 @@ class Zones(Limit):
         self._health: dict[str, ZoneHealth] = {}
         self._zones: dict[str, dict[str, _Zone]] = {}
         self._nodes: dict[str, tuple[tuple[str, str, bool], ...]] = {}
-        """Node -> how it counts: policy, zone, and whether it is unhealthy."""
+        """Node -> for each policy that counts it: policy, zone, and True if the node is unhealthy."""
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
-        """Apply changed settings at once; nodes are counted again when they are evaluated."""
+        """Apply changed settings at once. Nodes are counted again when they are evaluated."""
         del now
         self._health = {
             policy.name: policy.limits.zone_health
@@ -78,22 +78,22 @@ class Zones(Limit):
                 self._classify(policy, name)
 
     def concerns(self, policy: Policy) -> bool:
-        """Whether it has ``zoneHealth``, and no hard deadlines."""
+        """Return True if the policy has ``zoneHealth``, and no hard deadlines."""
         return policy.limits.zone_health is not None and policy.reclaim is None
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """While all nodes are unhealthy, only pods that a person released are evicted."""
+        """Refuse all pods except released ones while all nodes that the policy selects are unhealthy."""
         if request.is_hard or request.released or not self.all_unhealthy(request.policy.name):
             return None
         return Refusal(ZONE, detail="all nodes are unhealthy, which looks like a fault of the monitoring")
 
     def count(self, node: str, labels: Mapping[str, str], unhealthy: Mapping[str, bool]) -> None:
-        """Count a node for the policies that select it: whether it is unhealthy."""
+        """Count a node for the policies that select it. ``unhealthy``: policy -> True if the node is unhealthy."""
         zone = zone_of(labels)
         self._count(node, tuple((policy, zone, bad) for policy, bad in unhealthy.items() if policy in self._health))
 
     def forget(self, node: str) -> None:
-        """A node is gone."""
+        """Stop counting a node that is gone."""
         self._count(node, ())
 
     def _count(self, node: str, counted: tuple[tuple[str, str, bool], ...]) -> None:
@@ -130,27 +130,27 @@ class Zones(Limit):
             del self._zones[policy]
 
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
-        """Name, state, nodes and unhealthy nodes of a policy's zones, by name."""
+        """Return name, state, nodes and unhealthy nodes of a policy's zones, by name."""
         zones = self._zones.get(policy, {})
         return [(name, zone.state, zone.nodes, zone.unhealthy) for name, zone in sorted(zones.items())]
 
     def all_unhealthy(self, policy: str) -> bool:
-        """Whether all nodes that a policy selects are unhealthy: a fault of the monitoring, not of the nodes."""
+        """Return True if all nodes of a policy are unhealthy, which is a fault of the monitoring, not of the nodes."""
         zones = self._zones.get(policy, {}).values()
         nodes = sum(zone.nodes for zone in zones)
         return nodes >= MIN_NODES and nodes == sum(zone.unhealthy for zone in zones)
 
     def is_slowed(self, policy: str, name: str) -> bool:
-        """Whether a zone is Degraded or Full."""
+        """Return True if a zone is Degraded or Full."""
         zone = self._zones.get(policy, {}).get(name)
         return zone is not None and zone.state is not ZoneState.NORMAL
 
     def describe(self, policy: str, name: str) -> str:
-        """The state of a zone in words."""
+        """Return the state of a zone in words."""
         zone = self._zones[policy][name]
         return f"zone {name} is {zone.state}: {zone.unhealthy} of {zone.nodes} nodes are unhealthy"
 
 
 def key_of(policy: str, zone: str) -> str:
-    """The key of a refusal, shared by all pods in the zone."""
+    """Return the key of a refusal, shared by all pods in the zone."""
     return f"zone/{policy}/{zone}"
