@@ -49,7 +49,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_hard(self) -> bool:
-        """True if the node is removed (``reclaim``). Calls, replacements, budgets, bounces and the overall rate apply."""
+        """True if the policy has ``reclaim``: only calls, replacements, budgets, bounces and the overall rate apply."""
         return self.policy.reclaim is not None
 
     @property
