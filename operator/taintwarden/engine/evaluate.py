@@ -88,7 +88,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         begins = self.counts_from if self.counts_from > bound_at else bound_at
         due = max(begins + self.seconds, bound_at + self.protected_seconds, bound_at + self.settle_seconds)
         if self.hard_at is None:
-            return due  # type: ignore[return-value] # the maximum of wall times is one
+            return due  # type: ignore[return-value] # a maximum of wall times is a wall time
         return min(due, max(self.latest_at, bound_at))  # type: ignore[return-value]
 
 
@@ -113,7 +113,7 @@ class Grounds(msgspec.Struct, frozen=True, gc=False):
 
     def first(self, bound_at: float) -> tuple[WallTime, TaintVerdict]:
         """Return when a pod bound at ``bound_at`` must leave, and the verdict that sets this time."""
-        if len(self.verdicts) == 1:  # nearly always
+        if len(self.verdicts) == 1:  # nearly all grounds
             only = self.verdicts[0]
             return only.evicts_at(bound_at), only
         return min([(one.evicts_at(bound_at), one) for one in self.verdicts], key=_when)

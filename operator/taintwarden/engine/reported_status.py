@@ -126,7 +126,7 @@ class ReportedStatus(Status, frozen=True):
     selected_nodes: Int64 = 0
     evicting_nodes: Int64 = 0
     pending: Int64 = 0
-    """Pods that the policy evicts, now or later; of a paused policy, those that it would."""
+    """Pods that the policy evicts, now or later, or would evict if it were not paused."""
     blocked: Int64 = 0
     """Due pods that PodDisruptionBudgets block. ``pending`` includes them."""
     evicted: Int64 = 0

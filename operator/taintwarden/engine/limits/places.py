@@ -52,7 +52,7 @@ class Nodes:
         self.waiting: dict[str, None] = {}
         """Nodes with a pod that waits for nothing but a place. Those that have waited longest come first."""
         self.is_new = False
-        """True if the limit was added while the policy was in force: pods may leave more nodes than it allows."""
+        """True if the limit was added while the policy was in effect: pods may leave more nodes than it allows."""
         self.changed = True
         """True if a pod has left or stays: a node may be drained."""
         self.others_wait = False

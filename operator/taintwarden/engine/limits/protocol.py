@@ -69,11 +69,11 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 LaneKey = tuple[str, str]
-"""Policy and namespace."""
+"""Key of a lane: policy and namespace."""
 
 
 class Settlement(Enum):
-    """Outcome of an eviction call for the limits."""
+    """Outcome of an eviction call, as far as limits distinguish it."""
 
     ACCEPTED = auto()
     OPEN = auto()
@@ -131,14 +131,14 @@ class Freed:
 
 
 EVERY_POLICY = "policies"
-"""The key under which refusals of all policies are freed."""
+"""Key under which refusals of all policies are freed."""
 
 
 def policy_key(policy: str) -> str:
-    """The key under which a refusal of a whole policy is freed."""
+    """Return the key under which a refusal of a whole policy is freed."""
     return f"policy/{policy}"
 
 
 def lane_key(lane: LaneKey) -> str:
-    """The key under which a refusal of a lane is freed."""
+    """Return the key under which a refusal of a lane is freed."""
     return f"lane/{lane[0]}/{lane[1]}"
