@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from cli.policies import Run, empty_cluster
+from cli.policies import Run, condition, empty_cluster, set_status
 from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at
@@ -196,6 +196,12 @@ def replaced(cluster: LocalCluster) -> LocalCluster:
 async def test_a_pod_that_is_replaced_first_names_its_deployment_and_no_budget(replaced, explain):
     waits = json.loads((await explain("shop/web", "-o", "json")).stdout)["waitsFor"]
     assert waits == "for its deadline, in 5m; then for Deployment web, which starts the replacement first (5m at most)"
+
+
+async def test_a_pod_whose_replacement_is_refused_waits_for_its_budget(replaced, explain):
+    set_status(replaced, "sla", conditions=[condition("ReplacesFirst", "False", "pods are evicted: 403")])
+    waits = json.loads((await explain("shop/web", "-o", "json")).stdout)["waitsFor"]
+    assert waits.startswith("for its deadline, in 5m; then for PodDisruptionBudget web: ")
 
 
 async def test_deployments_that_may_not_be_read_are_said(replaced, explain):

@@ -146,14 +146,16 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.dry_run_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-    budgets = [] if claim.deployment else answer.budgets
+    # Without the right to ask Deployments, or where one refuses, pods are evicted as any other.
+    deployment = "" if status.says("ReplacesFirst", "False") else claim.deployment
+    budgets = [] if deployment else answer.budgets
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)
     if claim.due_at > evaluation.now:
         deadline = f"for its deadline, {wording.relative(claim.due_at, evaluation.now)}"
         found = [deadline, *filter(None, [tripped_guard(policy, status), blocked_by(budgets, policy)])]
-    if claim.deployment and not any("asked Deployment" in one for one in found):
+    if deployment and not any("asked Deployment" in one for one in found):
         most = wording.duration(policy.replacement_seconds)
-        found.append(f"for Deployment {claim.deployment}, which starts the replacement first ({most} at most)")
+        found.append(f"for Deployment {deployment}, which starts the replacement first ({most} at most)")
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 
