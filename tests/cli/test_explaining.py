@@ -378,6 +378,13 @@ def listed(says: str = "", spec: Json | None = None, observed: str | None = None
     return policy(**spec or {}) | {"status": status | ({"observedAt": observed} if observed else {})}
 
 
+def timed() -> Json:
+    """A policy whose operator knows only for another pod of this node when the limit lets one go."""
+    found, of = listed(limit="node", message="1 pod terminates"), {"message": "1 pod terminates"}
+    limits = limited(("node", 2), **of, until="2026-01-31T12:00:40Z")["status"]["limits"]
+    return found | {"status": found["status"] | {"limits": limits}}
+
+
 def halted(grace: int = 0, action: str = "Halt", **spec) -> Json:
     """A policy whose guard has tripped, before the operator lists the pod as held."""
     stopped = policy(timing={"violationGraceSeconds": grace}, limits={"guard": {"action": action}}, **spec)
@@ -451,6 +458,11 @@ WAITS: dict[str, tuple[tuple[Json, ...], str]] = {
     "next_of_a_limit_is_a_pod": (
         (listed(limit="policy-rate", until="2026-01-31T12:00:40Z"),),
         f"{RATE}; the next may be evicted in 40s",
+    ),
+    "pods_held_for_one_reason_wait_for_one_time": (
+        (timed(),),
+        "limit node of policy sla: the maximum number of pods of the node is terminating: 1 pod terminates; the next "
+        "may be evicted in 40s at the latest",
     ),
     "failing_deletion_waits_for_no_budget": (
         (listed(spec=PATIENT, limit="failing", message="no right to delete", attempts=2), budget()),

@@ -40,9 +40,12 @@ def tripped_guard(policy: Policy, status: PolicyStatus) -> str:
 def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
     if not row.limit:
         return row.message and f"its eviction: {row.message}"
-    again = ""
-    if row.until_at is not None and row.until_at > now:  # the report may be older
-        again = f"; {wording.next_one(row.limit, wording.relative(row.until_at, now))}"
+    again, until = "", row.until_at
+    if until is None:  # pods that a limit holds for one reason wait for the same moment
+        same = (one.until for one in status.limits if (one.limit, one.message) == (row.limit, row.message))
+        until = read_time(next(same, None))
+    if until is not None and until > now:  # the report may be older
+        again = f"; {wording.next_one(row.limit, wording.relative(until, now))}"
     message = row.message
     if row.limit == FAILING and not row.attempts:
         message = f"of another pod of its namespace: {message}"
