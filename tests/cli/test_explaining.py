@@ -22,7 +22,7 @@ from cli.world import (
     taint,
     toleration,
 )
-from taintwarden.controller.words.wording import guard_advice
+from taintwarden.controller.words.wording import guard_advice, why_held
 from taintwarden.engine.model import Gates
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.explain.explanation import Fate
@@ -380,7 +380,7 @@ def listed(says: str = "", spec: Json | None = None, observed: str | None = None
 
 def timed() -> Json:
     """A policy whose operator knows only for another pod of this node when the limit lets one go."""
-    found, of = listed(limit="node", message="1 pod terminates"), {"message": "1 pod terminates"}
+    found, of = listed(limit="node", message="1 pod ends"), {"message": "1 pod ends"}
     limits = limited(("node", 2), **of, until="2026-01-31T12:00:40Z")["status"]["limits"]
     return found | {"status": found["status"] | {"limits": limits}}
 
@@ -461,8 +461,7 @@ WAITS: dict[str, tuple[tuple[Json, ...], str]] = {
     ),
     "pods_held_for_one_reason_wait_for_one_time": (
         (timed(),),
-        "limit node of policy sla: the maximum number of pods of the node is terminating: 1 pod terminates; the next "
-        "may be evicted in 40s at the latest",
+        f"limit node of policy sla: {why_held('node', '1 pod ends')}; the next may be evicted in 40s at the latest",
     ),
     "failing_deletion_waits_for_no_budget": (
         (listed(spec=PATIENT, limit="failing", message="no right to delete", attempts=2), budget()),

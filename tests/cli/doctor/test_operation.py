@@ -42,7 +42,9 @@ def test_policies_that_nobody_carries_out(held, words):
 
 def test_operator_that_leads_and_says_nothing_is_found():
     (found,) = idle(reported(90), lease=lease(1))
-    assert found.message.startswith("the operator has not reported for 1m30s, though it renews its Lease: nothing is")
+    assert found.message.startswith(
+        "the operator has not reported for 1m30s, though taintwarden-0 renews its Lease: nothing is"
+    )
 
 
 def test_a_lease_that_is_not_renewed_is_found_before_it_has_ended():

@@ -90,7 +90,7 @@ def liveness(
         sentence = f"the operator has not renewed its Lease for {late}: nothing is evicted until it does"
         return Liveness(sentence, reported_at)
     if reported_at is not None and now - reported_at > SILENT_SECONDS:
-        held = "" if renewed_at is None else ", though it renews its Lease"
+        held = "" if renewed_at is None else f", though {_holder(lease)} renews its Lease"
         return Liveness(_silence(reported_at, now, held), reported_at)
     acquired = lease.spec.acquire_time if lease is not None and lease.spec is not None else None
     return Liveness("", reported_at, read_time(acquired))
@@ -106,10 +106,14 @@ def _duration(lease: LeaseObject | None) -> float:
     return (spec and spec.lease_duration_seconds) or LEASE_SECONDS
 
 
+def _holder(lease: LeaseObject | None) -> str:
+    return (lease and lease.spec and lease.spec.holder_identity) or ""
+
+
 def _renewed_at(lease: LeaseObject | None) -> float | None:
     """The time of the last renewal; None if the Lease has no holder."""
     spec = lease.spec if lease else None
-    return read_time(spec.renew_time) if spec and spec.holder_identity else None
+    return read_time(spec.renew_time) if spec and _holder(lease) else None
 
 
 def _observed_at(policy: Mapping[str, Any]) -> float | None:
