@@ -194,6 +194,7 @@ async def test_pods_that_a_budget_keeps_until_their_node_is_removed_call_for_a_p
     (problem,) = found["problems"]
     assert (result.exit_code, problem["kind"]) == (10, "Reclaim")
     assert problem["effect"] == "1 pod not evicted by then, held by shop/web"
+    assert problem["remedy"].startswith("let it allow more: kubectl -n shop edit poddisruptionbudget web; or set")
 
 
 async def test_pods_with_less_time_to_stop_than_they_ask_for_call_for_a_person(cluster, run):

@@ -79,6 +79,8 @@ def describe_removals(policy: str, failing: Sequence[Removal], now: str) -> tupl
     )
     remedy = "set terminationGracePeriodSeconds of these pods below the notice"
     if held:
-        allow = f"set eviction.method EvictThenDelete, or let {held[0]} allow more"
-        remedy = f"{allow}: kubectl edit taintevictionpolicy {policy}"
+        space, _, budget = held[0].partition("/")
+        remedy = f"let it allow more: kubectl -n {space} edit poddisruptionbudget {budget}; or set eviction.method "
+        remedy += f"EvictThenDelete: kubectl edit taintevictionpolicy {policy}"
+        remedy = remedy if budget else "docs/runbooks/deadline-missed.md"
     return cause, "; ".join(filter(None, effects)), remedy
