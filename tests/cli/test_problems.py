@@ -45,9 +45,13 @@ def test_devices_that_are_not_known():
 
 
 def test_replacements_that_cannot_be_asked_for():
-    refused = condition("ReplacesFirst", "False", wording.not_replaced("403"))
     effect = "pods get no replacement first"
-    assert problems(conditions=[refused]) == [("403", effect, "taintwarden doctor")]
+    for why, remedy in (
+        ('User "x" cannot patch resource "deployments"', "taintwarden doctor --only rights-missing"),
+        ("a webhook denied the request", "docs/runbooks/evictions-refused.md"),
+    ):
+        refused = condition("ReplacesFirst", "False", wording.not_replaced(why))
+        assert problems(conditions=[refused]) == [(why, effect, remedy)]
 
 
 def test_a_source_that_no_node_has():

@@ -5,6 +5,8 @@ import pytest
 from cli.doctor.scene import asking, named
 from cli.policies import condition
 from cli.world import budget, pod, policy, profile, taint, toleration
+from taintwarden.controller.words import wording
+from taintwarden_cli.doctor.doctor_snapshot import Rights
 
 problem, wide, idle = map(asking, ("policy-problem", "policy-too-wide", "policy-never-acts"))
 STATUS = {"observedGeneration": 1}
@@ -110,14 +112,22 @@ def test_open_guard_of_a_policy_whose_newest_version_was_not_looked_at():
     assert {found.remedy.partition(" -")[0] for found in problem(shut)} >= {"kubectl get pods"}
 
 
+@pytest.mark.parametrize(("rights", "found"), [(None, 1), (Rights("tw/taintwarden", ()), 0)])
+def test_a_missing_right_is_left_to_its_own_check_where_that_is_made(rights, found):
+    refused = observed()
+    why = wording.not_replaced('User "x" cannot patch resource "deployments"')
+    refused["status"] |= {"conditions": [FINE[0], condition("ReplacesFirst", "False", why)]}
+    assert len(problem(refused, rights=rights)) == found
+
+
 @pytest.mark.parametrize(("advice", "is_released"), [(". Release: taintwarden guard reset sla", True), ("", False)])
 def test_zones_that_are_all_full(advice, is_released):
     full = observed()
     waiting = condition("GuardTripped", "True", f"120 pods wait{advice}", "AllNodesUnhealthy")
     full["status"] |= {"guard": {}, "conditions": [FINE[0], waiting]}
     (found,) = problem(full)
-    only = "all nodes are unhealthy, so only pods that you release are evicted"
-    assert (found.severity, found.message) == ("error", f"120 pods wait: {only}")
+    evicted = "only pods that you release are evicted" if is_released else "no pod is evicted"
+    assert (found.severity, found.message) == ("error", f"120 pods wait: all nodes are unhealthy, so {evicted}")
     assert found.remedy.endswith("taintwarden guard reset sla") is is_released
 
 

@@ -15,7 +15,7 @@ from taintwarden_cli.rehearsal.rehearsal import namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.status.lasting_problems import why_allows_none
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
-from taintwarden_cli.status.problems import Problem, ProblemKind
+from taintwarden_cli.status.problems import RIGHTS, Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
 _CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
@@ -66,7 +66,8 @@ class Context:
         """
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
         in_vain = all(one is not None and why_allows_none(one) for one in budgets)
-        return problem.kind in _CHECKED or (problem.kind is ProblemKind.BUDGET and in_vain)
+        is_right = problem.remedy == RIGHTS and self.snapshot.rights is not None
+        return problem.kind in _CHECKED or is_right or (problem.kind is ProblemKind.BUDGET and in_vain)
 
     @property
     def running_groups(self) -> Iterator[PodGroup]:

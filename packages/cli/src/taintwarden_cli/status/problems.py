@@ -13,6 +13,8 @@ from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
 
+RIGHTS = "taintwarden doctor --only rights-missing"
+"""Remedy for a right that the operator lacks, by the check that names what grants it."""
 STUCK_SECONDS = 300.0
 """Seconds after which a stuck pod is a problem, as for the alert."""
 _SERVICE = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<space>[a-z0-9-]+)\.svc")
@@ -101,7 +103,8 @@ def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bo
         yield Problem(ProblemKind.DEVICES, cause, effect, "docs/runbooks/devices-not-known.md")
     if refused := status.says("ReplacesFirst", "False"):
         effect, _, cause = refused.partition(": ")
-        yield Problem(ProblemKind.REPLACEMENTS, cause, effect, "taintwarden doctor")
+        remedy = RIGHTS if '" cannot ' in cause else _LIMITS[FAILING][1]
+        yield Problem(ProblemKind.REPLACEMENTS, cause, effect, remedy)
     if missing := status.says("SourcesFound", "False"):
         cause, _, effect = missing.partition(", so ")
         yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")
