@@ -102,11 +102,17 @@ def test_what_waits_for_full_zones_says_its_cause_without_advice():
     )
     found = zones_problem("sla", msgspec.convert({"conditions": [full]}, PolicyStatus))
     assert (found.cause, found.remedy[:20]) == ("All 3 nodes are unhealthy: 7 pods wait", "check the monitoring")
+    assert found.effect == "all nodes are unhealthy, so no pod is evicted"  # no guard, so nothing to reset
 
 
 def test_the_worst_comes_first_and_each_once():
-    made = [Problem(kind, "c", "e", "r") for kind in (ProblemKind.WEBHOOK, ProblemKind.GUARD, ProblemKind.WEBHOOK)]
+    made = [Problem(kind, kind, "e", "r") for kind in (ProblemKind.WEBHOOK, ProblemKind.GUARD, ProblemKind.WEBHOOK)]
     assert [one.kind for one in by_severity(made)] == [ProblemKind.GUARD, ProblemKind.WEBHOOK]
+
+
+def test_of_one_cause_only_the_worst_problem_is_told():
+    made = [Problem(kind, "two budgets", "e", "r") for kind in (ProblemKind.BUDGET, ProblemKind.NEVER)]
+    assert [one.kind for one in by_severity(made)] == [ProblemKind.NEVER]
 
 
 # -- policies that act first ------------------------------------------------------------------------------------------

@@ -389,7 +389,7 @@ async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
     result = await run("status", "spot")
     assert result.exit_code == 10
     assert "All 3 nodes are unhealthy: 7 pods are held" in result.stdout
-    assert "all nodes are unhealthy, so only pods that you release are evicted\n" in (await run("status")).stdout
+    assert "all nodes are unhealthy, so no pod is evicted\n" in (await run("status")).stdout
 
 
 async def test_policy_that_is_not_accepted_or_that_nobody_looked_at_calls_for_a_person(cluster, run):

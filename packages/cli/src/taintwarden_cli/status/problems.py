@@ -151,11 +151,11 @@ def zones_problem(name: str, status: PolicyStatus) -> Problem:
     """The problem that all nodes of a policy are unhealthy."""
     says = status.says("GuardTripped", "AllNodesUnhealthy")
     cause = says.partition(". ")[0] or "all nodes are unhealthy"
-    release = f"taintwarden guard reset {name}"
-    remedy = "check the monitoring; taintwarden plan" + f". Only to evict all of them: {release}" * (release in says)
-    return Problem(
-        ProblemKind.ZONES, cause, "all nodes are unhealthy, so only pods that you release are evicted", remedy
-    )
+    effect, remedy = "all nodes are unhealthy, so no pod is evicted", "check the monitoring; taintwarden plan"
+    if (release := f"taintwarden guard reset {name}") in says:
+        effect = "all nodes are unhealthy, so only pods that you release are evicted"
+        remedy += f". Only to evict all of them: {release}"
+    return Problem(ProblemKind.ZONES, cause, effect, remedy)
 
 
 def invalid_values_problem(values: list[str]) -> Problem:
