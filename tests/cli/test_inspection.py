@@ -12,6 +12,7 @@ from cli.world import Json, budget, namespace, pod, policy, profile, taint, tole
 from localcluster import LocalCluster
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine.staying import in_short
+from taintwarden.engine.model import several_budgets
 from taintwarden.engine.rfc3339 import at, exactly
 from taintwarden_cli.status import inspection
 
@@ -279,6 +280,17 @@ async def test_policies_for_other_nodes_are_no_reason(cluster, run, pool, is_sai
     )
     paused(cluster, nodeSelector={"matchLabels": {"pool": pool}})
     assert [one["kind"] for one in (await told(run, "web"))["problems"]] == ["Shadowed"] * is_said
+
+
+async def test_two_budgets_for_one_pod_call_for_a_person_at_once(cluster, run):
+    why = several_budgets(["shop/db", "shop/web"])
+    held = [{"limit": "budget", "pods": 1, "since": at(time.time()), "message": why}]
+    blocked = [{"namespace": "shop", "name": name, "pods": 1} for name in ("db", "web")]
+    set_status(cluster, "sla", conditions=FINE, limits=held, blockedBudgets=blocked)
+    result = await run("status", "sla")
+    assert result.exit_code == 10
+    assert "kubectl -n shop edit poddisruptionbudget db" in result.stdout
+    assert "\n  Budget " not in result.stdout
 
 
 async def test_a_pod_that_is_pending_and_keeps_a_budget_from_allowing_is_named(cluster, run):

@@ -13,8 +13,9 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
+from taintwarden.engine.limits.refusal import BUDGET
 from taintwarden.engine.machine import NodeView, named_taints
-from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint
+from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, several_budgets
 from taintwarden.kube.wire.resources import PODS
 from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.node_requirements import FullPod
@@ -244,6 +245,7 @@ class _Inspector:
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE or policy.eviction.method is not Method.EVICT:
                 continue
+            self._add_several_budgets(policy)
             for blocking in self._statuses[policy.name].blocked_budgets:
                 budget = budgets.get((blocking.namespace, blocking.name))
                 if budget is None:
@@ -258,6 +260,15 @@ class _Inspector:
                     why = f": {pending.unschedulable}" if pending.unschedulable else ""
                     cause = f"{name}, for which PodDisruptionBudget {blocking} waits, is Pending{why}"
                     self._add(policy.name, ProblemKind.BUDGET, cause, effect, f"taintwarden explain pod {name}")
+
+    def _add_several_budgets(self, policy: Policy) -> None:
+        """Add the sets of budgets that select one pod, which the API server then refuses to evict."""
+        status = self._statuses[policy.name]
+        for cause in dict.fromkeys(one.message for one in (*status.limits, *status.next_pods) if one.limit == BUDGET):
+            if cause.startswith(refusal := several_budgets(()).removesuffix(")")):
+                space, _, name = cause.removeprefix(refusal).partition(",")[0].partition("/")
+                remedy = f"leave one budget for each pod: kubectl -n {space} edit poddisruptionbudget {name}"
+                self._add(policy.name, ProblemKind.NEVER, cause, "pods that all of them select are not evicted", remedy)
 
     async def _find_pending_pod(self, budget: FullBudget) -> FullPod | None:
         """A pod that the budget selects and that is not bound to a node."""

@@ -3,6 +3,7 @@
 Times are ages and countdowns, which need no clock to compare with.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
@@ -24,6 +25,7 @@ _GUARDS = {TRIPPED: "bold red", UNHEALTHY: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 SHOWN_NODES = 10
 """Maximum number of removals of nodes listed."""
+_NAME = re.compile(r"[a-z0-9./-]+")
 LATE_SECONDS = 30.0
 """Seconds after which a report is late. The operator reports every 20 s."""
 
@@ -181,5 +183,5 @@ def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
         lines.add("Limit", times.rewrite(f"{pods(limit.pods)} waiting since {limit.since}: {why}{until}"), "yellow")
     since = next((f" since {one.since}" for one in status.limits if one.limit == BUDGET), "")
     for budget in status.blocked_budgets:
-        if not any(f"PodDisruptionBudget {budget}" in cause for cause in causes):
+        if not any("PodDisruptionBudget" in cause and str(budget) in _NAME.findall(cause) for cause in causes):
             lines.add("Budget", times.rewrite(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")

@@ -74,8 +74,11 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def by_severity(problems: list[Problem]) -> list[Problem]:
-    """The problems without duplicates, the worst first."""
-    return sorted(dict.fromkeys(problems), key=lambda one: _RANK[one.kind])
+    """The problems, the worst first, and the worst of each cause only."""
+    found: dict[str, Problem] = {}
+    for one in sorted(problems, key=lambda one: _RANK[one.kind]):
+        found.setdefault(one.cause, one)
+    return list(found.values())
 
 
 def split_problem(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
