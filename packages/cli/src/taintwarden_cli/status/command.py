@@ -19,9 +19,9 @@ It needs the right to list taintevictionpolicies. Each of these rights adds some
 named. To get the operator's Lease: a dead or frozen operator is noticed after 10 seconds instead of a minute; status
 then takes up to 5 s longer, as clocks may differ. To list Deployments in its namespace: a webhook without a ready
 replica. To list nodes, pods, namespaces, tolerationprofiles, poddisruptionbudgets and events: pods that stay, nodes
-that are removed, keys that no node has, budgets that never allow an eviction or wait for a Pending pod. Pods of at most
-100 tainted nodes are counted, those of nodes that are removed first; --all counts and names all. Otherwise the number
-of those that stay is the operator's.
+that are removed, keys that no node has, budgets that never allow an eviction, what waits for a Pending pod. Pods of at
+most 100 tainted nodes are counted, those of nodes that are removed first; --all counts and names all. Otherwise the
+number of those that stay is the operator's.
 
 \b
 Examples:
@@ -39,11 +39,11 @@ Exit codes:
       before it is removed or have less time to stop than they ask for, a paused policy is without effect, since
       another one acts first, the value of a taint cannot be compared, no node has a taint whose values are
       compared or what a policy reads, or a PodDisruptionBudget that pods wait for never allows an eviction, or
-      waits for a Pending pod. For 10 minutes after it: pods were still there when their node was removed. After
-      15 seconds: no operator has looked at the newest version of a policy. When pods have waited for a minute:
-      eviction calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to
-      its node, or an evicted pod should have ended. Half an hour: a PodDisruptionBudget, an admission webhook
-      that keeps pods, or pods that terminate on their node
+      it or a workload waits for a Pending pod. For 10 minutes after it: pods were still there when their node
+      was removed. After 15 seconds: no operator has looked at the newest version of a policy. When pods have
+      waited for a minute: eviction calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a
+      workload comes back to its node, or an evicted pod should have ended. Half an hour: a PodDisruptionBudget,
+      an admission webhook that keeps pods, or pods that terminate on their node
 
 JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, lookedAt, unread[], policies[] (name,
 mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,

@@ -4,7 +4,8 @@ not pass by themselves, such as a budget that never allows an eviction.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
-from taintwarden.engine.limits.refusal import BUDGET
+from taintwarden.engine.limits.refusal import BUDGET, WORKLOAD
 from taintwarden.engine.machine import NodeView, named_taints
 from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, several_budgets
 from taintwarden.kube.wire.resources import PODS
@@ -99,6 +100,7 @@ class _Inspector:
             if all(map(self._snapshot.has_read, (Source.NAMESPACES, Source.PROFILES))):
                 await self._attempt(self._inspect_pods)
         await self._attempt(self._inspect_budgets)
+        await self._attempt(self._inspect_workloads)
         await self._attempt(self._inspect_events)
 
     async def _attempt(self, inspect: Any) -> None:
@@ -255,7 +257,7 @@ class _Inspector:
                     cause = f"PodDisruptionBudget {blocking} never allows an eviction: {why}"
                     edit = f"kubectl -n {blocking.namespace} edit poddisruptionbudget {blocking.name}"
                     self._add(policy.name, ProblemKind.NEVER, cause, effect, edit)
-                elif pending := await self._find_pending_pod(budget):
+                elif pending := await self._find_pending_pod(blocking.namespace, partial(_is_selected, budget)):
                     name = f"{pending.metadata.namespace}/{pending.metadata.name}"
                     why = f": {pending.unschedulable}" if pending.unschedulable else ""
                     cause = f"{name}, for which PodDisruptionBudget {blocking} waits, is Pending{why}"
@@ -264,19 +266,42 @@ class _Inspector:
     def _add_several_budgets(self, policy: Policy) -> None:
         """Add the sets of budgets that select one pod, which the API server then refuses to evict."""
         status = self._statuses[policy.name]
-        for cause in dict.fromkeys(one.message for one in (*status.limits, *status.next_pods) if one.limit == BUDGET):
+        told = [one.message for one in status.limits if one.limit == BUDGET]
+        for cause in dict.fromkeys([*told, *(one.message for one in status.next_pods if one.limit == BUDGET)]):
             if cause.startswith(refusal := several_budgets(()).removesuffix(")")):
                 space, _, name = cause.removeprefix(refusal).partition(",")[0].partition("/")
                 remedy = f"leave one budget for each pod: kubectl -n {space} edit poddisruptionbudget {name}"
                 self._add(policy.name, ProblemKind.NEVER, cause, "pods that all of them select are not evicted", remedy)
 
-    async def _find_pending_pod(self, budget: FullBudget) -> FullPod | None:
-        """A pod that the budget selects and that is not bound to a node."""
-        decoded, space = decoding.budget(budget), budget.metadata.namespace
-        selector = None if decoded is None else decoded.selector
+    async def _inspect_workloads(self) -> None:
+        """Find Pending pods that fit no node, of workloads that may lose no other pod until these run."""
+        for policy in self._policies:
+            if policy.mode is not Mode.ENFORCE:
+                continue
+            waiting = [one for one in self._statuses[policy.name].next_pods if one.limit == WORKLOAD]
+            for space, message in dict.fromkeys((one.namespace, one.message) for one in waiting):
+                if pending := await self._find_pending_pod(space, partial(_is_missed, message)):
+                    name = f"{pending.metadata.namespace}/{pending.metadata.name}"
+                    cause = f"{name}, for which limit workload waits, is Pending: {pending.unschedulable}"
+                    effect = "no Ready pod of its workload is evicted"
+                    self._add(policy.name, ProblemKind.WORKLOAD, cause, effect, f"taintwarden explain pod {name}")
+
+    async def _find_pending_pod(self, space: str, is_wanted: Callable[[FullPod], bool]) -> FullPod | None:
+        """A wanted pod of a namespace that is not bound to a node."""
         pages = self._session.pages(PODS.path_in(space), FullPod, PODS.name, "status.phase=Pending")
         async for page in pages:
             for pod in page:
-                if selector is not None and pod.is_pending and selector.selects(pod.metadata.labels):
+                if pod.is_pending and is_wanted(pod):
                     return pod
         return None
+
+
+def _is_selected(budget: FullBudget, pod: FullPod) -> bool:
+    decoded = decoding.budget(budget)
+    return decoded is not None and decoded.selector is not None and decoded.selector.selects(pod.metadata.labels)
+
+
+def _is_missed(message: str, pod: FullPod) -> bool:
+    """True if the scheduler finds no node for a pod of the workload that the message of a limit names."""
+    owner = pod.controller
+    return owner is not None and bool(pod.unschedulable) and f" of {owner.kind} {owner.name} " in message

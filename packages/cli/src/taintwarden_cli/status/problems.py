@@ -38,6 +38,7 @@ class ProblemKind(StrEnum):
     STUCK = "Stuck"
     NEVER = "BudgetNeverAllows"
     BUDGET = "Budget"
+    WORKLOAD = "Workload"
     NODE = "Node"
     BOUNCE = "Bounce"
     VIEW = "View"
