@@ -239,6 +239,12 @@ def test_a_pod_of_a_daemon_set_is_told_about_its_own_node():
     assert answer.remedy.startswith("kubectl rollout restart daemonset/agent -n shop")
 
 
+def test_where_no_node_matches_the_selector_taints_are_not_blamed():
+    web = owned(pending(spec={"nodeName": "", "nodeSelector": {"disk": "ssd"}}))
+    nodes = named("a", taint("900", effect="NoSchedule"), disk="hdd"), named("b", disk="hdd")
+    assert explained(stored(web), *nodes).remedy.startswith("label a node so that it matches")
+
+
 def test_a_node_that_the_pod_itself_leaves_out_is_not_blamed_on_placement():
     web = owned(pending(extended=[ABOVE], spec={"nodeName": "", "nodeSelector": {"disk": "ssd"}}))
     answer = explained(stored(web, PLACES), named("a", disk="hdd"), PLACES, INJECTED)

@@ -83,7 +83,8 @@ def _explained(
         case ObstacleKind.LABELS:
             why = "labels of placement do not say what the taints of the node say"
             return why, f"look at the operator, which writes them: {OUR_PODS}"
-    if not any(one.kind is ObstacleKind.TAINT for found in obstacles.values() for one in found):
+    kinds = [{one.kind for one in found} for found in obstacles.values()]
+    if all(ObstacleKind.AFFINITY in one for one in kinds) or not any(ObstacleKind.TAINT in one for one in kinds):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
     if unscheduled.demand.tolerations.extended:
         step = "add a node, correct a value, or loosen the toleration in the annotation or profile"
