@@ -134,8 +134,8 @@ def _by_budgets(entry: PolicyReport, main: LimitStatus | None) -> str:
     budgets, blocked = entry.status.blocked_budgets, wording.pods(entry.status.blocked)
     if len(budgets) == 1:
         return f"PodDisruptionBudget {budgets[0]} blocks {blocked}{since}"
-    most = f", {budgets[0]} most of them" if budgets else ""
-    return f"PodDisruptionBudgets block {blocked}{since}{most}"
+    named = f", such as {budgets[0]}" if budgets else ""
+    return f"PodDisruptionBudgets block {blocked}{since}{named}"
 
 
 def _guard_tripped(entry: PolicyReport) -> tuple[str, str, str]:
