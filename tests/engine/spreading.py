@@ -42,7 +42,7 @@ class Rig:
     def run(self, uid: str, node: str, *constraints: SpreadConstraint, **rest) -> Pod:
         pod, before = self.pod(uid, node, *constraints, **rest), self.pods.get(uid)
         if before is None:
-            self.spread.came(pod)
+            self.spread.pod_added(pod)
         else:
             self.spread.changed(before, pod)
         self.pods[uid] = pod

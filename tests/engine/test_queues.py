@@ -404,7 +404,7 @@ def test_a_pod_leaves_before_its_place_if_its_domain_has_more_pods_of_its_revisi
         labels = {"pod-template-hash": revision}
         shared = bench.interner.pod_class("shop", labels, Tolerations(), spread=spread, owner=owner())
         bench.pods[name] = Pod(name, name, "n1" if name == "a" else "n2", shared, 0.0, 1)
-        counted.came(bench.pods[name])
+        counted.pod_added(bench.pods[name])
     given = msgspec.structs.replace(X, eviction=msgspec.structs.replace(X.eviction, order=order))
     bench.ready(*"abc", policy=given)
     assert bench.next() == first

@@ -195,7 +195,7 @@ def test_a_domain_weighs_the_cube_of_its_pods_and_one_without_pods_nothing():
 def test_nothing_is_kept_of_a_pod_that_is_gone_after_its_eviction(rig):
     [pod] = rig.fill("a1", BY_ZONE)
     spread = Spread(lambda _: {})
-    for happens in (spread.came, spread.leave, spread.gone):
+    for happens in (spread.pod_added, spread.leave, spread.gone):
         happens(pod)
     assert kept(spread, pod.uid) == []
 
@@ -240,7 +240,7 @@ class Naive(RuleBasedStateMachine):
         before = self.standing.get(pod.uid)
         self.standing[pod.uid] = pod
         if before is None:
-            self.rig.spread.came(pod)
+            self.rig.spread.pod_added(pod)
         else:
             self.rig.spread.changed(before, pod)
         for group, candidates in zip(self.groups, self.candidates, strict=True):

@@ -185,7 +185,7 @@ class Spread:
         self._classes: dict[str, dict[PodClass, _Standing]] = {}
         self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], DomainTally] = WeakValueDictionary()
 
-    def came(self, pod: Pod) -> None:
+    def pod_added(self, pod: Pod) -> None:
         """Count a pod that was not known."""
         self._change(pod, 1)
 

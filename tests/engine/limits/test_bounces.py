@@ -41,7 +41,7 @@ class Loop:
     def come(self, name: str, of: Owner | None = None, node: str = "n1", namespace: str = "shop") -> Pod:
         shared = INTERNER.pod_class(namespace, {}, Tolerations(), owner=of or owner())
         pod = Pod(name, name, node, shared, 0.0, 1)
-        self.bounces.came(pod)
+        self.bounces.pod_added(pod)
         return pod
 
     def request(self, pod: Pod, policy: str = "p") -> EvictionRequest:
@@ -185,7 +185,7 @@ def bare(loop: Loop, namespace: str) -> Pod:
     """Another pod that nothing controls comes to the node."""
     loop.now += 1
     pod = Pod(str(loop.now), "bare", "n1", INTERNER.pod_class(namespace, {}, Tolerations()), 0.0, 1)
-    loop.bounces.came(pod)
+    loop.bounces.pod_added(pod)
     return pod
 
 

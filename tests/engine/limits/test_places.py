@@ -64,7 +64,7 @@ def test_the_end_of_a_place_asks_again(nodes):
 def test_the_sentence(nodes, held, told):
     nodes.restart([Place(node, 0.0) for node in held])
     nodes.waiting["z"] = None
-    assert nodes.told("z") == told
+    assert nodes.describe_wait("z") == told
 
 
 def test_a_new_leader_begins_with_all_of_the_time(nodes):

@@ -83,7 +83,7 @@ class Bounces(Limit):
         detail = f"{what} was evicted from node {pod.node} {loop.rounds} times in a row, and came back"
         return Refusal(BOUNCE, until, RefusalScope.PODS, key, detail)
 
-    def came(self, pod: Pod) -> None:
+    def pod_added(self, pod: Pod) -> None:
         """Give a pod that was not known before the next sequence number."""
         for loop in self._loops_of(pod):
             loop.came[pod.uid] = self._next()

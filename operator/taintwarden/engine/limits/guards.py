@@ -125,7 +125,7 @@ class Guards(Limit):
         for guard in self.by_policy.values():
             guard.gone(pod.uid, pod.shared.workload, now)
 
-    def came(self, pod: Pod) -> None:
+    def pod_added(self, pod: Pod) -> None:
         """Note a new pod, which may replace an evicted one."""
         for guard in self.by_policy.values():
             guard.ledger.past.pod_added(pod.uid, pod.shared.workload)

@@ -118,7 +118,7 @@ class Nodes:
         yield from (node for node in self.begun if node in self.waiting)
         yield from (node for node in self.waiting if node not in self.begun)
 
-    def told(self, node: str) -> str:
+    def describe_wait(self, node: str) -> str:
         """Return why a node waits, in one sentence."""
         named = ", ".join([*self.held][:NAMED]) + f" and {len(self.held) - NAMED} more" * (len(self.held) > NAMED)
         holding = f"{named} {'loses' if len(self.held) == 1 else 'lose'} pods now; " if named else ""

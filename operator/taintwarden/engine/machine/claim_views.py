@@ -119,7 +119,7 @@ class ClaimViews:
         if found is None or found.limit != PLACE or found.is_brief:
             return found
         nodes = self._world.limiter.places.by_policy.get(claim.policy.name)
-        return found if nodes is None else replace(found, detail=nodes.told(claim.node))
+        return found if nodes is None else replace(found, detail=nodes.describe_wait(claim.node))
 
     def _unanswered(self, claim: Claim) -> Refusal:
         since, is_slow = self._world.limiter.calls.begun(claim.uid)

@@ -149,9 +149,9 @@ class Intake:
         if known is None:  # after a restore of etcd a pod that terminated may run again
             world.limiter.departures.end(pod.uid, pod.node)
             if world.verdicts.features.bounce:
-                world.limiter.bounces.came(pod)
+                world.limiter.bounces.pod_added(pod)
             if world.limiter.guards.by_policy:
-                world.limiter.guards.came(pod)
+                world.limiter.guards.pod_added(pod)
         self._count_pod(pod, known)
         if known is not None:
             self._judging.pod_changed(known, pod)
@@ -176,7 +176,7 @@ class Intake:
             if known is not None:
                 verdicts.count_pods(state, known.shared, -1)
         if known is None:
-            spread.came(pod)
+            spread.pod_added(pod)
         elif known.shared is not pod.shared:
             spread.changed(known, pod)
         limiter.workloads.seen(pod, known)
