@@ -21,9 +21,9 @@ EXCEPTIONS: dict[str, str] = {
     "tests/engine/limits/test_bounces.py: bounces.MAX_LOOPS": _BOUND,
     "tests/engine/test_judgements.py: evaluate.MAX_ACTING": _BOUND,
     "tests/engine/test_judgements.py: evaluate.MAX_JUDGEMENTS": _BOUND,
-    "tests/engine/limits/test_bounces.py: model.BOUNCING_EVICTIONS": _ROWS,
+    "tests/engine/limits/test_bounces.py: limit_settings.BOUNCING_EVICTIONS": _ROWS,
     "tests/engine/limits/test_bounces.py: bounces.BOUNCING_SECONDS": _ROWS,
-    "tests/engine/test_machine_bounces.py: model.BOUNCING_EVICTIONS": _ROWS,
+    "tests/engine/test_machine_bounces.py: limit_settings.BOUNCING_EVICTIONS": _ROWS,
 }
 """``path: constant`` -> why it cannot be handed in."""
 

@@ -34,9 +34,10 @@ from taintwarden.controller.stores.profile_store import ProfileStore
 from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import Notifier
 from taintwarden.controller.words.policy_changes import PolicyChanges
+from taintwarden.engine import events
 from taintwarden.engine.limits.calls import MAX_SLOW
-from taintwarden.engine.machine import Machine, Timings, events
-from taintwarden.engine.model import Policy, ask_replacements
+from taintwarden.engine.machine import Machine, Timings
+from taintwarden.engine.policy import Policy, ask_replacements
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings

@@ -5,9 +5,9 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from taintwarden.controller.handlers.following import Spawn
-from taintwarden.controller.loop import Feed
-from taintwarden.engine.machine import Event, NewSource
-from taintwarden.engine.model import Policy
+from taintwarden.engine.events import Event, Feed
+from taintwarden.engine.machine import NewSource
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.calls.patching import Fence
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.watching import StreamTimings

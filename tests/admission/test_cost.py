@@ -7,9 +7,9 @@ import pytest
 
 from admission.workloads import ANNOTATION, Json, review
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Policy, TaintSelector
+from taintwarden.engine import events
 from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.policy import Policy, TaintSelector
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, AdmissionWebhooks
 from taintwarden_placement.serving.reviews import MAX_BODY_BYTES, Review

@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 from admission.patching import patched
 from admission.workloads import Json, exists, pod
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
-from taintwarden.engine.model import (
-    Effect,
-    Exclude,
-    Mode,
-    PodClass,
-    Policy,
-    TaintSelector,
-    Toleration,
-    Tolerations,
-)
+from taintwarden.engine.model import Effect, PodClass, Toleration, Tolerations
 from taintwarden.engine.operators import ALL_GATES, Operator
+from taintwarden.engine.policy import Exclude, Mode, Policy, TaintSelector
 from taintwarden_placement.admission.injection import NO_NODE, Additions, additions, native_additions
 from taintwarden_placement.admission.placing import ConcerningPolicies, concerning_policies
 from taintwarden_placement.admission.response import AdmissionResponse

@@ -8,9 +8,10 @@ import pytest
 from admission.patching import patched
 from admission.workloads import Json, controlled, exists, extended, gt, inside, pod, review
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Exclude, Policy, Profile, TaintSelector, Toleration
+from taintwarden.engine import events
+from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.operators import ALL_GATES, Operator
+from taintwarden.engine.policy import Exclude, Policy, TaintSelector
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.response import AdmissionResponse

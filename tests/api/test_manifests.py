@@ -10,7 +10,8 @@ import yaml
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
-from taintwarden.engine.model import Effect, Exclude, Method, Reclaim, Taint
+from taintwarden.engine.model import Effect, Taint
+from taintwarden.engine.policy import Exclude, Method, Reclaim
 from taintwarden_placement.node_labels.names import Domain
 
 ROOT = Path(__file__).parents[2]

@@ -9,29 +9,31 @@ from msgspec.structs import replace
 from api.policy_cases import BAD, BAD_FOR_US, GOOD, policy
 from limits_off import LIMITS_OFF
 from taintwarden.api.policies import parse_policy
-from taintwarden.engine.model import (
+from taintwarden.engine.limit_settings import (
     ALL_PODS,
     NO_BACKOFF,
     BounceSettings,
-    Effect,
-    EvictionSettings,
-    Exclude,
     GuardAction,
     GuardSettings,
     Limits,
+    PerNode,
+    PerWorkload,
+    RateLimit,
+    UnhealthyTaint,
+    ZoneHealth,
+)
+from taintwarden.engine.model import Effect
+from taintwarden.engine.policy import (
+    EvictionSettings,
+    Exclude,
     Method,
     Mode,
     OrderBy,
-    PerNode,
-    PerWorkload,
     Policy,
-    RateLimit,
     TaintSelector,
     Timing,
-    UnhealthyTaint,
     ValueType,
     Window,
-    ZoneHealth,
 )
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.field_errors import FieldError, InvalidObject

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taintwarden.api.window_schedules import MAX_SCHEDULE_LENGTH, check_windows, parse_duration
 from taintwarden.engine.limits.windows import Windows
-from taintwarden.engine.model import Window
+from taintwarden.engine.policy import Window
 
 
 class Written(NamedTuple):

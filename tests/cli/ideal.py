@@ -10,8 +10,10 @@ from cli.world import Json
 from limits_off import LIMITS_OFF
 from simulated import Simulation
 from taintwarden.api.policies import parse_policy
-from taintwarden.engine.machine import Outcome, Timings, events
+from taintwarden.engine import events
+from taintwarden.engine.machine import Timings
 from taintwarden.engine.model import Budget
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
 from taintwarden_cli.rehearsal.node_requirements import FullPod

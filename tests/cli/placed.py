@@ -8,9 +8,10 @@ from cli.world import Json, node, pod, policy, taint, toleration
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine import events
+from taintwarden.engine.model import Taint
 from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.policy import TaintSelector
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import neutral_labels, node_labels, version_labels

@@ -11,7 +11,8 @@ from cli.test_plan import add_node
 from cli.world import Json, budget, namespace, pod, policy, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.engine import rfc3339
-from taintwarden.engine.model import Taint, TaintSelector, ValueType
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import TaintSelector, ValueType
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_demo.definitions import shipped_definitions

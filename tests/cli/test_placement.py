@@ -8,7 +8,8 @@ from cli.policies import POLICIES, empty_cluster
 from cli.world import Json, policy
 from kube import wire
 from localcluster import LocalCluster
-from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import TaintSelector
 from taintwarden_cli.change.placement_removal import remove_labels
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_placement.node_labels import neutral_labels, node_labels

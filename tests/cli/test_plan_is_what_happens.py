@@ -9,7 +9,7 @@ from limits_off import LIMITS_OFF
 from simulated import Simulation
 from simulated.cluster import CALL_SECONDS
 from taintwarden.api.policies import parse_policy
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.engine.model import Gates, Taint
 from taintwarden.kube.wire.kinds import NodeObject, WorkloadObject
 from taintwarden_cli.rehearsal.changes import Change, NodeSelection

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.model import Instant, Pod, PodClass, Policy, Taint, TaintSelector, Toleration, Tolerations
+from taintwarden.engine.model import Instant, Pod, PodClass, Taint, Toleration, Tolerations
+from taintwarden.engine.policy import Policy, TaintSelector
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, NodeObject, PodObject, WorkloadObject
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z

@@ -13,7 +13,8 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.decoding.bounds import TOLERATES_ALL
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.model import SharedTolerations, Taint, Toleration, TolerationSecondsMode
+from taintwarden.engine.model import SharedTolerations, Taint, Toleration
+from taintwarden.engine.policy import TolerationSecondsMode
 from taintwarden.kube.watch.frames import FrameDecoder as Frames
 from taintwarden.kube.wire.kinds import MAX_POD_ENTRIES, MAX_SPREAD_CONSTRAINTS
 from taintwarden.kube.wire.resources import PODS

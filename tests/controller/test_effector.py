@@ -10,10 +10,11 @@ from structlog.testing import capture_logs
 from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
 from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, READS, Effector
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.limits.places import Place
-from taintwarden.engine.machine import Outcome, WriteOutcome, commands, events
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.model import NodeCondition
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.records import GuardRecord, Place
 from taintwarden.kube.errors import Unreachable
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_publisher.cluster import MANAGER

@@ -14,7 +14,7 @@ from taintwarden.controller.handlers.keyed_handlers import NamespaceHandler
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.handlers.stream_handlers import NodeHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.kube.wire.kinds import Metadata, NamespaceObject

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from controller import NOW, policy
 from taintwarden.controller.status.gauges import Gauges
-from taintwarden.engine.guard import GuardRecord, Pace
-from taintwarden.engine.limits.places import Place
+from taintwarden.engine.commands import GuardReport
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine import DevicesReport, GuardReport, Machine, PlacesReport, PolicyReport
+from taintwarden.engine.machine import DevicesReport, Machine, PlacesReport, PolicyReport
+from taintwarden.engine.records import GuardRecord, Pace, Place
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 from taintwarden.telemetry.metrics import Metrics
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller import NOW
 from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_NAMESPACES, MAX_PAST, ReservedEviction
 from taintwarden.controller.stores.guard_record import MAX_COUNT, read, written
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.records import GuardRecord
 from taintwarden.engine.reported_status import Status
 
 OPEN = GuardRecord(

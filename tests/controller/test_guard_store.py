@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 from controller import NOW
 from taintwarden.controller.stores.guard_record import written
 from taintwarden.controller.stores.guard_store import GuardStore
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
+from taintwarden.engine.records import GuardRecord
 
 Json = dict[str, Any]
 

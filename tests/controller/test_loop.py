@@ -12,9 +12,11 @@ from controller import GT_950, NOW
 from simulated import policy
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
+from taintwarden.engine import commands, events
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, Outcome, commands, events
+from taintwarden.engine.machine import Machine
 from taintwarden.engine.model import Instant, Node, Pod, SourceValue, Taint, Tolerations
+from taintwarden.engine.outcomes import Outcome
 
 pytestmark = pytest.mark.looptime
 

@@ -12,22 +12,13 @@ from taintwarden.controller.decoding.decoding import PodIssue
 from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import ROWS, Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind
+from taintwarden.engine import commands
 from taintwarden.engine.evaluate import Kind, TaintVerdict
-from taintwarden.engine.guard import GuardRecord, Pace
-from taintwarden.engine.machine import commands
-from taintwarden.engine.model import (
-    Gates,
-    GuardSettings,
-    Limits,
-    Mode,
-    Owner,
-    PodClass,
-    Policy,
-    Taint,
-    Toleration,
-    Tolerations,
-)
+from taintwarden.engine.limit_settings import GuardSettings, Limits
+from taintwarden.engine.model import Gates, Owner, PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode, Policy
+from taintwarden.engine.records import GuardRecord, Pace
 from taintwarden.fields.field_errors import FieldError
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message
 from taintwarden.telemetry.metrics import Metrics

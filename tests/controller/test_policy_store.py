@@ -10,8 +10,8 @@ from taintwarden.controller.stores import policy_store
 from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.words.policy_changes import PolicyChanges
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Mode, Policy
+from taintwarden.engine import events
+from taintwarden.engine.policy import Mode, Policy
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from engine.kept import kept
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.stores import profile_store
 from taintwarden.controller.stores.profile_store import ProfileStore
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.engine.model import Profile
 
 Json = dict[str, Any]

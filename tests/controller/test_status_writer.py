@@ -24,13 +24,13 @@ from taintwarden.controller.status.status_writer import (
     in_turns,
 )
 from taintwarden.controller.stores.object_store import ObservedObject
-from taintwarden.engine import rfc3339
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine import events, rfc3339
+from taintwarden.engine.commands import GuardReport
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, PolicyReport, events
-from taintwarden.engine.machine.commands import GuardReport
+from taintwarden.engine.machine import Machine, PolicyReport
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE
 from taintwarden.engine.model import Node, Pod, Profile, Taint, Tolerations
+from taintwarden.engine.records import GuardRecord
 from taintwarden.engine.reported_status import ReportedStatus
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.telemetry.metrics import Metrics

@@ -9,7 +9,7 @@ from controller import deletion, deliver
 from taintwarden.controller.handlers.store_handler import StoreHandler, _stored
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.kinds import CustomObject, CustomStatus, Identity
 from taintwarden.telemetry.metrics import Metrics

@@ -30,9 +30,10 @@ from taintwarden.controller.handlers.keyed_handlers import (
     WorkloadHandler,
 )
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
+from taintwarden.engine import events
+from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits.workloads import COUNTED_KINDS
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Budget, PerWorkload
+from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity
 from taintwarden.telemetry.metrics import Metrics

@@ -8,9 +8,12 @@ import pytest
 from controller import NOW, policy
 from taintwarden.controller.status.summary import conditions
 from taintwarden.controller.words.wording import not_ended, without_advice
-from taintwarden.engine.guard import GuardRecord, Pace
-from taintwarden.engine.machine import BadNode, BadNodes, GuardReport, PolicyReport, SourceReport
-from taintwarden.engine.model import GuardAction, GuardSettings, Limits, Mode, Taint
+from taintwarden.engine.commands import BadNode, BadNodes, GuardReport
+from taintwarden.engine.limit_settings import GuardAction, GuardSettings, Limits
+from taintwarden.engine.machine import PolicyReport, SourceReport
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import Mode
+from taintwarden.engine.records import GuardRecord, Pace
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, StuckPod, ZoneStatus
 
 DUE = "2023-11-14T22:13:20Z"

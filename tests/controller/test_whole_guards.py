@@ -9,7 +9,7 @@ import pytest
 
 from controller.whole import Whole, whole
 from taintwarden.app import App
-from taintwarden.engine.guard import GuardRecord
+from taintwarden.engine.records import GuardRecord
 
 CROWD = [f"crowd-{number}" for number in range(60)]
 """More than a guard lets go by default."""

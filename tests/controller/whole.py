@@ -23,7 +23,8 @@ from localcluster import LocalCluster
 from patience import PATIENCE_SECONDS
 from taintwarden import app as app_module
 from taintwarden.app import App, AppTimings
-from taintwarden.engine.machine import Outcome, Timings
+from taintwarden.engine.machine import Timings
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.kube.calls.lease import LeaseTimings
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.plugin import load_plugin

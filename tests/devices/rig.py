@@ -3,8 +3,9 @@
 from typing import Any, Self
 
 from engine.rig import NO_LIMITS, Rig
-from taintwarden.engine.machine import commands
-from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Node, Policy, Toleration
+from taintwarden.engine import commands
+from taintwarden.engine.model import DeviceId, DeviceUse, Node, Toleration
+from taintwarden.engine.policy import DeviceTaintSelector, Policy
 from taintwarden_devices import events as device_events
 from taintwarden_devices import source
 from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule

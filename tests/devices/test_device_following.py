@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube.scripted import Call, ScriptedClient, Silence, refusal
-from taintwarden.engine.machine import Event
-from taintwarden.engine.model import DeviceTaintSelector, Policy, TaintSelector
+from taintwarden.engine.events import Event
+from taintwarden.engine.policy import DeviceTaintSelector, Policy, TaintSelector
 from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics

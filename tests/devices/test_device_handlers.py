@@ -8,8 +8,9 @@ from structlog.testing import capture_logs
 
 from kube.wire_format import read
 from taintwarden.controller.decoding.times import latest_moment
-from taintwarden.engine.machine import Event
-from taintwarden.engine.model import DeviceId, DeviceTaintSelector, DeviceUse, Policy, Toleration
+from taintwarden.engine.events import Event
+from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
+from taintwarden.engine.policy import DeviceTaintSelector, Policy
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.kinds import Identity
 from taintwarden.telemetry.metrics import Metrics

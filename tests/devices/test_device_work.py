@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from devices.rig import DRIVER, KEY, Devices, Taints, for_devices, tainted
-from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import DeviceId, DeviceUse, Timing
+from taintwarden.engine import events
+from taintwarden.engine.events import Event
+from taintwarden.engine.model import DeviceId, DeviceUse
+from taintwarden.engine.policy import Timing
 from taintwarden_devices import events as device_events
 from taintwarden_devices.inventory import (
     MAX_DEVICES_OF_A_POD,

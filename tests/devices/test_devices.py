@@ -21,22 +21,14 @@ from devices.rig import (
 )
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, exists, limited
+from taintwarden.engine import commands, events
 from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
+from taintwarden.engine.limit_settings import ALL_PODS, GuardSettings, Limits
 from taintwarden.engine.limits.refusal import VIEW
-from taintwarden.engine.machine import NOT_LISTED, commands, events
-from taintwarden.engine.model import (
-    ALL_PODS,
-    DeviceId,
-    DeviceTaintSelector,
-    DeviceUse,
-    GuardSettings,
-    Limits,
-    Policy,
-    TaintSelector,
-    Timing,
-    ValueType,
-)
+from taintwarden.engine.machine import NOT_LISTED
+from taintwarden.engine.model import DeviceId, DeviceUse
+from taintwarden.engine.policy import DeviceTaintSelector, Policy, TaintSelector, Timing, ValueType
 from taintwarden_devices import events as device_events
 from taintwarden_devices.inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
 from taintwarden_devices.node_taints import MAX_ABSENT

@@ -6,16 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import NO_LIMITS, Rig
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import (
-    DeviceId,
-    DeviceTaintSelector,
-    DeviceUse,
-    Policy,
-    SchedulingGroup,
-    Timing,
-    Toleration,
-)
+from taintwarden.engine import events
+from taintwarden.engine.model import DeviceId, DeviceUse, SchedulingGroup, Toleration
+from taintwarden.engine.policy import DeviceTaintSelector, Policy, Timing
 from taintwarden_devices import events as device_events
 from taintwarden_devices import source
 from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice, TaintRule

@@ -5,9 +5,10 @@ import pytest
 from devices.rig import DRIVER, GPU_1, KEY, POOL, Devices, for_devices, native, tainted
 from engine.kept import kept
 from engine.rig import START
+from taintwarden.engine import commands
 from taintwarden.engine.history import MAX_TEXT_LENGTH
-from taintwarden.engine.machine import commands
-from taintwarden.engine.model import DeviceId, DeviceUse, SchedulingGroup, Timing
+from taintwarden.engine.model import DeviceId, DeviceUse, SchedulingGroup
+from taintwarden.engine.policy import Timing
 from taintwarden_devices import events as device_events
 from taintwarden_devices.inventory import DeviceClaim, DeviceTaint, Slice
 

@@ -30,8 +30,9 @@ import pytest
 
 from devices.rig import DRIVER, KEY, POOL, Devices, Taints, for_devices
 from engine.rig import START
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import DeviceEffect, SchedulingGroup, Timing, Toleration
+from taintwarden.engine import commands, events
+from taintwarden.engine.model import DeviceEffect, SchedulingGroup, Toleration
+from taintwarden.engine.policy import Timing
 from taintwarden_devices import events as device_events
 from taintwarden_devices.handlers import device_claim
 from taintwarden_devices.inventory import DeviceTaint, Slice, TaintRule

@@ -4,9 +4,10 @@ from devices.rig import GPU_0, KEY, Devices, for_devices, tainted
 from devices.test_devices import on_many_nodes, put_rule
 from engine.kept import kept
 from engine.rig import START, limited
+from taintwarden.engine import commands, events
 from taintwarden.engine.history import Span, TaintHistory, encode_histories
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Node, SchedulingGroup, Timing
+from taintwarden.engine.model import Node, SchedulingGroup
+from taintwarden.engine.policy import Timing
 from taintwarden_devices import events as device_events
 from taintwarden_devices.inventory import DeviceClaim, DeviceUse
 

@@ -15,9 +15,7 @@ from docs.pages import ROOT
 REVISED = tuple(
     os.environ.get(
         "ENGLISH",
-        "docs README.md tools packages/demo packages/devices packages/localcluster packages/placement "
-        "packages/publisher operator/taintwarden/api operator/taintwarden/fields operator/taintwarden/kube "
-        "operator/taintwarden/serving operator/taintwarden/telemetry",
+        "docs README.md tools packages operator",
     ).split()
 )
 """Files and folders that are checked."""

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from docs.pages import BY_NAME, data_blocks
-from taintwarden.engine.model import Taint, TaintSelector, Toleration, ValueType
+from taintwarden.engine.model import Taint, Toleration
+from taintwarden.engine.policy import TaintSelector, ValueType
 from taintwarden.engine.versions import parse_version
 from taintwarden.fields.names import MAX_PLACED_PREFIX_LENGTH
 from taintwarden_placement.admission.merged_affinity import restrict

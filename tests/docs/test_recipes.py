@@ -6,7 +6,7 @@ from docs.pages import objects
 from engine.rig import START, Rig, gt
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine import commands, events
 
 SHOWN = {one["metadata"]["name"]: one for where, one in objects() if where.startswith("docs/policies.md")}
 NODES = ("n1", "n2", "n3", "n4")

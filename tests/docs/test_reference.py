@@ -14,8 +14,7 @@ from taintwarden.controller.effector import COMPLAINTS
 from taintwarden.controller.words.issues import CHANGES, EVENTS
 from taintwarden.controller.words.notifier import ROWS
 from taintwarden.engine.limits import refusal
-from taintwarden.engine.machine import Outcome
-from taintwarden.engine.outcomes import OUTCOMES
+from taintwarden.engine.outcomes import OUTCOMES, Outcome
 
 POLICIES, OPERATING, CONCEPTS, TROUBLESHOOTING = (
     BY_NAME[f"docs/{name}.md"] for name in ("policies", "operating", "concepts", "troubleshooting")

@@ -10,7 +10,7 @@ import pytest
 from controlplane import Json, Target
 from kube.wire_format import enveloped, message, read
 from taintwarden.controller.decoding.decoding import Decoder as Translator
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.engine.model import Instant
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.http.client import JSON, Client

@@ -13,7 +13,8 @@ from controlplane import ApiError, Cluster, Json, WorkingCluster, wait_until
 from controlplane.binaries import is_before
 from controlplane.cluster import SCHEDULER
 from placement.node_selector import term_holds
-from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import TaintSelector
 from taintwarden_placement.node_labels import node_labels
 
 SECONDS = 90

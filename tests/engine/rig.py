@@ -6,38 +6,15 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from simulated import policy
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import Event, WriteOutcome
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import (
-    ClaimView,
-    Event,
-    Machine,
-    Outcome,
-    Phase,
-    PolicyReport,
-    Timings,
-    View,
-    WriteOutcome,
-    commands,
-    events,
-)
+from taintwarden.engine.limit_settings import ALL_PODS, NO_BACKOFF, GuardSettings, Limits, RateLimit
+from taintwarden.engine.machine import ClaimView, Machine, Phase, PolicyReport, Timings, View
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import (
-    ALL_PODS,
-    NO_BACKOFF,
-    Budget,
-    Effect,
-    GuardSettings,
-    Instant,
-    Limits,
-    Node,
-    Owner,
-    Pod,
-    Policy,
-    RateLimit,
-    Taint,
-    Toleration,
-    Tolerations,
-)
+from taintwarden.engine.model import Budget, Effect, Instant, Node, Owner, Pod, Taint, Toleration, Tolerations
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.spec import MAX_RATE
 

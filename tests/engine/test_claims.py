@@ -6,16 +6,18 @@ import msgspec
 import pytest
 
 from engine.rig import limited
+from taintwarden.engine.commands import Evict
 from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import RefusalScope
-from taintwarden.engine.machine import Outcome, Phase
+from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, retry_delay
-from taintwarden.engine.machine.commands import Evict
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
 from taintwarden.engine.machine.refusals import Refusals
-from taintwarden.engine.model import EvictionSettings, Instant, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.model import Instant, Pod, Taint, Tolerations
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import EvictionSettings, Policy
 from taintwarden.engine.spread import Spread
 
 NOW = Instant(1_000.0, 100.0)

@@ -6,23 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import NO_LIMITS, START, Rig, exists, gt
+from taintwarden.engine import commands, events
 from taintwarden.engine.derived import concerns, derivations, rivals, with_derived
-from taintwarden.engine.machine import commands, events
 from taintwarden.engine.model import (
     Effect,
-    Mode,
     Node,
     NodeInfo,
-    Policy,
     SourceKind,
     SourceValue,
     Taint,
-    TaintSelector,
-    Timing,
     Toleration,
     Tolerations,
     ValueSource,
 )
+from taintwarden.engine.policy import Mode, Policy, TaintSelector, Timing
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 KUBELET = ValueSource(SourceKind.NODE_INFO, NodeInfo.KUBELET_VERSION)

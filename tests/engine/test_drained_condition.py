@@ -7,19 +7,11 @@ from msgspec.structs import replace
 
 from engine.rig import Rig, exists, gt, limited
 from simulated import policy
-from taintwarden.engine.machine import StoredPod, WriteOutcome, commands, events
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.machine.conditions import DrainedConditions
-from taintwarden.engine.model import (
-    Mode,
-    Node,
-    NodeCondition,
-    Pod,
-    Profile,
-    SourceKind,
-    SourceValue,
-    ValueSource,
-    Window,
-)
+from taintwarden.engine.model import Node, NodeCondition, Pod, Profile, SourceKind, SourceValue, StoredPod, ValueSource
+from taintwarden.engine.policy import Mode, Window
 from taintwarden.engine.selectors import LabelSelector
 
 SETTLED = 6.0

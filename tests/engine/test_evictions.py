@@ -3,7 +3,7 @@
 import pytest
 
 from engine.test_claims import POD, POLICY, claim
-from taintwarden.engine.machine.commands import Evict
+from taintwarden.engine.commands import Evict
 from taintwarden.engine.machine.evictions import Evictions
 from taintwarden.engine.model import Instant
 

@@ -14,30 +14,27 @@ from msgspec.structs import replace
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, ZONE, Rig, budget, exists, gt, limited, owner
 from simulated import policy
+from taintwarden.engine import commands, events
 from taintwarden.engine.evaluate import exclusion, selects_node
+from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.guard import Guard
-from taintwarden.engine.limits import Refusal
-from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.machine.claims import Claim
-from taintwarden.engine.model import (
+from taintwarden.engine.limit_settings import (
     ALL_PODS,
     NO_BACKOFF,
     BounceSettings,
-    Exclude,
     GuardSettings,
-    Mode,
-    Node,
     PerNode,
     PerWorkload,
-    Pod,
-    Policy,
-    Profile,
     RateLimit,
-    Reclaim,
-    SpreadConstraint,
     UnhealthyTaint,
     ZoneHealth,
 )
+from taintwarden.engine.limits import Refusal
+from taintwarden.engine.machine import Phase
+from taintwarden.engine.machine.claims import Claim
+from taintwarden.engine.model import Node, Pod, Profile, SpreadConstraint
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Exclude, Mode, Policy, Reclaim
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
 from taintwarden.fields.spec import MAX_RATE
 

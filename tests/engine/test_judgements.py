@@ -11,14 +11,8 @@ from taintwarden.engine import evaluate
 from taintwarden.engine.evaluate import Concern, Evaluator, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.model import (
-    SharedTolerations,
-    Taint,
-    Toleration,
-    Tolerations,
-    TolerationSecondsMode,
-    ValueType,
-)
+from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations
+from taintwarden.engine.policy import TolerationSecondsMode, ValueType
 from taintwarden.engine.reported_status import InvalidTaint
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES

@@ -3,8 +3,9 @@
 import pytest
 
 from engine.rig import START, Rig, gt, limited
-from taintwarden.engine.machine import Outcome, events
-from taintwarden.engine.model import Mode
+from taintwarden.engine import events
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode
 from taintwarden.engine.reported_status import StuckPod
 from taintwarden.engine.rfc3339 import at
 

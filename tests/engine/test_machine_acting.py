@@ -5,9 +5,10 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, exists, gt, limited
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Phase, Timings, commands, events
+from taintwarden.engine import commands, events
+from taintwarden.engine.machine import Phase, Timings
 from taintwarden.engine.machine.claims import retry_delay as delay_between
-from taintwarden.engine.outcomes import OUTCOMES
+from taintwarden.engine.outcomes import OUTCOMES, Outcome
 
 
 def retry_delay(outcome: Outcome, attempts: int, uid: str) -> float:

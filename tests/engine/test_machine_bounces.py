@@ -3,9 +3,9 @@
 import pytest
 
 from engine.rig import START, Rig, limited, owner
-from taintwarden.engine import model
-from taintwarden.engine.machine import Phase, commands
-from taintwarden.engine.model import BounceSettings
+from taintwarden.engine import commands, limit_settings
+from taintwarden.engine.limit_settings import BounceSettings
+from taintwarden.engine.machine import Phase
 
 TWICE = limited(bounce=BounceSettings())
 
@@ -13,7 +13,7 @@ TWICE = limited(bounce=BounceSettings())
 @pytest.fixture(autouse=True)
 def _after_two_evictions(monkeypatch):
     """A row begins to wait earlier than in the product, so that the tests are short."""
-    monkeypatch.setattr(model, "BOUNCING_EVICTIONS", 2)
+    monkeypatch.setattr(limit_settings, "BOUNCING_EVICTIONS", 2)
 
 
 WEB = {"owner": owner(), "ready": True}

@@ -3,8 +3,11 @@
 import msgspec
 
 from engine.rig import Rig, gt, limited, owner
-from taintwarden.engine.machine import Outcome, Phase, events
-from taintwarden.engine.model import PerWorkload, Policy, Reclaim, Window
+from taintwarden.engine import events
+from taintwarden.engine.limit_settings import PerWorkload
+from taintwarden.engine.machine import Phase
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy, Reclaim, Window
 
 NEVER = (Window("0 0 29 2 *", 60),)
 """A window that opens on leap days."""

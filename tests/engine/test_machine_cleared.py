@@ -6,19 +6,14 @@ import pytest
 from engine.kept import kept
 from engine.rig import REACHED, START, ZONE, Rig, gt, limited, owner
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Phase, WriteOutcome, commands, events
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
+from taintwarden.engine.limit_settings import GuardSettings, PerNode, PerWorkload, UnhealthyTaint, ZoneHealth
+from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.freshness import NODE_CHECK
-from taintwarden.engine.model import (
-    GuardSettings,
-    Mode,
-    PerNode,
-    PerWorkload,
-    Policy,
-    Profile,
-    Reclaim,
-    UnhealthyTaint,
-    ZoneHealth,
-)
+from taintwarden.engine.model import Profile
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode, Policy, Reclaim
 from taintwarden.engine.selectors import LabelSelector
 
 THEN_DELETE = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}}

@@ -7,9 +7,11 @@ import pytest
 
 from engine.rig import START, Rig, exists, gt, limited, parse
 from simulated import policy
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.history import TaintHistory, decode_histories, encode_histories
-from taintwarden.engine.machine import WriteOutcome, commands, events
-from taintwarden.engine.model import Node, Reclaim, Toleration
+from taintwarden.engine.model import Node, Toleration
+from taintwarden.engine.policy import Reclaim
 
 
 def history(*spans: tuple[str, float]) -> str:

@@ -4,24 +4,15 @@ import msgspec
 import pytest
 
 from engine.rig import START, ZONE, Rig, gt, limited, owner
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import BadNode, BadNodes, Outcome, Phase, WriteOutcome, commands, events
-from taintwarden.engine.model import (
-    GuardAction,
-    GuardSettings,
-    Mode,
-    Node,
-    PerWorkload,
-    Policy,
-    SourceKind,
-    SourceValue,
-    Taint,
-    TaintSelector,
-    Toleration,
-    UnhealthyTaint,
-    ValueSource,
-    ZoneHealth,
-)
+from taintwarden.engine import commands, events
+from taintwarden.engine.commands import BadNode, BadNodes
+from taintwarden.engine.events import WriteOutcome
+from taintwarden.engine.limit_settings import GuardAction, GuardSettings, PerWorkload, UnhealthyTaint, ZoneHealth
+from taintwarden.engine.machine import Phase
+from taintwarden.engine.model import Node, SourceKind, SourceValue, Taint, Toleration, ValueSource
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode, Policy, TaintSelector
+from taintwarden.engine.records import GuardRecord
 
 SETTINGS = GuardSettings(max_percent=20, min_pods=3, window_seconds=600, settle_seconds=0)
 GUARDED = limited(guard=SETTINGS)

@@ -4,20 +4,15 @@ import msgspec
 import pytest
 
 from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
+from taintwarden.engine import commands, events
+from taintwarden.engine.limit_settings import ALL_PODS, PerNode, PerWorkload
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import CALLS
-from taintwarden.engine.machine import Outcome, Phase, commands, events
+from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.freshness import NODE_CHECK
-from taintwarden.engine.model import (
-    ALL_PODS,
-    Node,
-    Owner,
-    PerNode,
-    PerWorkload,
-    Policy,
-    Reclaim,
-    SpreadConstraint,
-)
+from taintwarden.engine.model import Node, Owner, SpreadConstraint
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy, Reclaim
 from taintwarden.engine.selectors import LabelSelector
 
 ONE, NO_LIMIT = PerWorkload(1), PerWorkload("100%")

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.rig import Rig, limited
-from taintwarden.engine.limits.places import Place
-from taintwarden.engine.machine import Outcome, Timings, WriteOutcome, commands, events
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
+from taintwarden.engine.machine import Timings
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.records import Place
 
 IDLE_SECONDS = 30.0
 """How long a node keeps its place without a pod that leaves for good."""

@@ -7,10 +7,13 @@ import pytest
 
 from engine.rig import START, Rig, exists, gt
 from simulated import policy
+from taintwarden.engine import commands, events
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine import Outcome, Phase, commands, events
+from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.verdicts import MAX_CACHED_VERDICTS
-from taintwarden.engine.model import OnInvalidValue, Owner, Reclaim, Toleration
+from taintwarden.engine.model import Owner, Toleration
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import OnInvalidValue, Reclaim
 from taintwarden.engine.rfc3339 import at
 
 WEB = Owner("ReplicaSet", "web", "uid-web")

@@ -8,8 +8,9 @@ import pytest
 
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, parse_tolerations
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.model import Taint, Toleration, TolerationSecondsMode
+from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.operators import ROWS, Match, Operator, Side, match
+from taintwarden.engine.policy import TolerationSecondsMode
 from taintwarden_placement.affinity.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.machine.queues import SAME_URGENCY_SECONDS, rank_of
-from taintwarden.engine.model import OrderBy, Pod, Policy, Tolerations
+from taintwarden.engine.model import Pod, Tolerations
+from taintwarden.engine.policy import OrderBy, Policy
 
 MINUTE = SAME_URGENCY_SECONDS
 INTERNER = Interner()

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from engine.kept import kept
 from engine.rig import limited
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import Timings, WriteOutcome
-from taintwarden.engine.machine.commands import ClearGuardReset, SaveGuard, SaveHistory, Write
-from taintwarden.engine.machine.events import Written
+from taintwarden.engine.commands import ClearGuardReset, SaveGuard, SaveHistory, Write
+from taintwarden.engine.events import WriteOutcome, Written
+from taintwarden.engine.machine import Timings
 from taintwarden.engine.machine.outbox import Outbox, guard_key, history_key, key_of
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Gates, Instant, Node
+from taintwarden.engine.records import GuardRecord
 
 KEY = history_key("n1")
 POLICY = limited()

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
-from taintwarden.engine import evaluate
+from taintwarden.engine import commands, evaluate, events
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import GuardSettings
 from taintwarden.engine.limits.refusal import VIEW
-from taintwarden.engine.machine import Timings, commands, events
-from taintwarden.engine.model import GuardSettings, Profile, SharedTolerations, Taint, Toleration, Tolerations
+from taintwarden.engine.machine import Timings
+from taintwarden.engine.model import Profile, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, match
 from taintwarden.engine.profile_selection import Profiles, matching
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator

@@ -16,7 +16,8 @@ from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.queues import LANES_AT_ONCE, MAX_TURNS, OTHERS_AFTER_SECONDS, Queues
 from taintwarden.engine.machine.refusals import Lane, LaneGroup, Refusals
-from taintwarden.engine.model import Instant, OrderBy, Pod, Policy, Reclaim, SpreadConstraint, Taint, Tolerations
+from taintwarden.engine.model import Instant, Pod, SpreadConstraint, Taint, Tolerations
+from taintwarden.engine.policy import OrderBy, Policy, Reclaim
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.engine.spread import Spread
 

@@ -8,8 +8,9 @@ import pytest
 
 from engine.kept import kept
 from engine.rig import START, Rig, limited
-from taintwarden.engine.machine import Outcome, commands, events
-from taintwarden.engine.model import Policy, Reclaim
+from taintwarden.engine import commands, events
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy, Reclaim
 
 SECONDS = 120
 

@@ -3,20 +3,12 @@
 import pytest
 
 from engine.rig import START, Rig, exists, gt, limited
-from taintwarden.engine.machine import Phase, commands, events
-from taintwarden.engine.model import (
-    Deployment,
-    EvictionSettings,
-    GuardSettings,
-    Method,
-    Owner,
-    Policy,
-    Reclaim,
-    ReplaceFirst,
-    Revision,
-    TaintSelector,
-)
+from taintwarden.engine import commands, events
+from taintwarden.engine.limit_settings import GuardSettings
+from taintwarden.engine.machine import Phase
+from taintwarden.engine.model import Deployment, Owner, Revision
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import EvictionSettings, Method, Policy, Reclaim, ReplaceFirst, TaintSelector
 from taintwarden.engine.rfc3339 import at
 
 WEB = Owner("ReplicaSet", "web-1", "rs")

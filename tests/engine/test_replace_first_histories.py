@@ -9,9 +9,11 @@ import random
 import pytest
 
 from engine.rig import START, Rig, limited
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Deployment, EvictionSettings, GuardSettings, Owner, Policy, ReplaceFirst, Revision
+from taintwarden.engine import commands, events
+from taintwarden.engine.limit_settings import GuardSettings
+from taintwarden.engine.model import Deployment, Owner, Revision
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import EvictionSettings, Policy, ReplaceFirst
 from taintwarden.engine.rfc3339 import read_time
 
 TIMEOUT, STEPS, LAG, SLACK = 60, 40, 3.0, 90.0

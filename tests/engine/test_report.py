@@ -8,28 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rig import REACHED, START, ZONE, Rig, exists, gt, limited, owner
-from taintwarden.engine.machine import (
-    ClaimView,
-    Outcome,
-    Phase,
-    PolicyReport,
-    Timings,
-    commands,
-    events,
-)
+from taintwarden.engine import commands, events
+from taintwarden.engine.limit_settings import GuardSettings, PerNode, PerWorkload, RateLimit, UnhealthyTaint, ZoneHealth
+from taintwarden.engine.machine import ClaimView, Phase, PolicyReport, Timings
 from taintwarden.engine.machine.queues import rank_of
 from taintwarden.engine.machine.reports import STAYING_AT_ONCE
-from taintwarden.engine.model import (
-    GuardSettings,
-    PerNode,
-    PerWorkload,
-    Policy,
-    Profile,
-    RateLimit,
-    UnhealthyTaint,
-    Window,
-    ZoneHealth,
-)
+from taintwarden.engine.model import Profile
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy, Window
 from taintwarden.engine.reported_status import (
     MAX_MESSAGE_CHARACTERS,
     MAX_STAYING,

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.rig import REACHED, Rig, exists, gt
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine import commands, events
 from taintwarden.engine.model import Node
 
 

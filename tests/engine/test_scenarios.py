@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from simulated import Simulation, policy
-from taintwarden.engine.machine import Outcome, events
+from taintwarden.engine import events
+from taintwarden.engine.outcomes import Outcome
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "scenarios.json").read_text())
 SCENARIOS = [scenario for scenario in VECTORS["scenarios"] if scenario.get("kind") != "zone_state"]

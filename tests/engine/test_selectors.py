@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import TaintSelector
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 IN, NOT_IN, EXISTS, ABSENT = SelectorOperator

@@ -7,8 +7,12 @@ import pytest
 
 from engine.rig import REACHED, START, Rig, gt, limited
 from simulated import policy
-from taintwarden.engine.machine import Outcome, Timings, WriteOutcome, commands, events
-from taintwarden.engine.model import Profile, Reclaim, Toleration
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
+from taintwarden.engine.machine import Timings
+from taintwarden.engine.model import Profile, Toleration
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Reclaim
 from taintwarden.engine.selectors import LabelSelector
 
 

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from engine.rig import ZONE, Rig, gt, limited, rate
-from taintwarden.engine.machine import commands, events
-from taintwarden.engine.model import Budget, GuardAction, GuardSettings, Node, Policy, Profile, RateLimit
+from taintwarden.engine import commands, events
+from taintwarden.engine.limit_settings import GuardAction, GuardSettings, RateLimit
+from taintwarden.engine.model import Budget, Node, Profile
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.selectors import LabelSelector
 
 FEW, MANY = 60, 400

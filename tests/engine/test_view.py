@@ -3,9 +3,11 @@
 import pytest
 
 from engine.rig import REACHED, Rig, exists, gt, limited
+from taintwarden.engine import events
 from taintwarden.engine.limits.refusal import VIEW
-from taintwarden.engine.machine import ClaimView, Outcome, Phase, events
+from taintwarden.engine.machine import ClaimView, Phase
 from taintwarden.engine.model import Profile
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.selectors import LabelSelector
 
 

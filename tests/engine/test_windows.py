@@ -15,7 +15,8 @@ from engine.rig import limited
 from simulated.calendar import Wall
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.windows import EvictionWindows, Windows
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, PodClass, Tolerations, WallTime, Window
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, PodClass, Tolerations, WallTime
+from taintwarden.engine.policy import Window
 
 HOUR = 3600
 DAY = 24 * HOUR

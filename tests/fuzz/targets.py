@@ -23,11 +23,13 @@ from taintwarden.api.profiles import parse_profile
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.stores import guard_record
+from taintwarden.engine import events
 from taintwarden.engine.history import decode_histories, encode_histories, until_now
-from taintwarden.engine.machine import Machine, events
-from taintwarden.engine.model import Instant, MonotonicTime, Policy, TaintSelector, WallTime
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.operators import ALL_GATES
+from taintwarden.engine.policy import Policy, TaintSelector
 from taintwarden.engine.versions import hinges_on_text, text_in
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.auth.kubeconfig import from_files

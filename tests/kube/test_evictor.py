@@ -10,8 +10,8 @@ from contract.api import pod as pod_body
 from kube import wire
 from kube.scripted import ScriptedClient, refusal, standing
 from localcluster import LocalCluster
-from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Deployment, Pod, PodClass, Tolerations
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.kube.calls.evictor import Result, ask_replacement, delete_pod, evict_pod, outcome_of
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.wire.answers import read_refusal

@@ -10,9 +10,8 @@ import yaml
 from kube import wire
 from kube.scripted import ScriptedClient, foreign_404, refusal, standing
 from localcluster import LocalCluster
-from taintwarden.engine.machine import StoredPod
-from taintwarden.engine.machine.commands import SaveCondition, SaveHistory
-from taintwarden.engine.model import NodeCondition
+from taintwarden.engine.commands import SaveCondition, SaveHistory
+from taintwarden.engine.model import NodeCondition, StoredPod
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION, read_node, read_pods, save_condition, save_history
 from taintwarden.kube.calls.own_kinds import (
     GUARD_RESET_ANNOTATION,

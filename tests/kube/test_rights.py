@@ -14,7 +14,7 @@ from kube.stored_webhooks import StoredWebhooks
 from taintwarden import app
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.scrapers import Scrapers
-from taintwarden.engine.machine.commands import SaveHistory
+from taintwarden.engine.commands import SaveHistory
 from taintwarden.engine.model import Deployment
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource

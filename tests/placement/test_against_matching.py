@@ -4,17 +4,10 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from placement.node_selector import holds
-from taintwarden.engine.model import (
-    Effect,
-    Gates,
-    Taint,
-    TaintSelector,
-    Toleration,
-    Tolerations,
-    ValueType,
-)
+from taintwarden.engine.model import Effect, Gates, Taint, Toleration, Tolerations
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.operators import ROWS, SEMVER, Match, Operator, match
+from taintwarden.engine.policy import TaintSelector, ValueType
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, requirements
 from taintwarden_placement.node_labels import NodeLabels, encode_version, neutral_labels, node_labels

@@ -14,8 +14,9 @@ from structlog.testing import capture_logs
 from kube.scripted import refusal
 from simulated import policy
 from simulated.world.playing import FIRST_SEED, RUNS
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Effect, Node, Policy, SourceValue, Taint, ValueSource
+from taintwarden.engine import events
+from taintwarden.engine.model import Effect, Node, SourceValue, Taint, ValueSource
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.errors import Fenced, Unreachable
 from taintwarden_placement.node_labels import neutral_labels
 from taintwarden_placement.node_labels.labeller import MAX_COMPARED_AT_ONCE, MAX_WRITES, Labeller

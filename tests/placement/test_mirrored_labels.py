@@ -2,8 +2,9 @@
 
 import pytest
 
-from taintwarden.engine.model import Effect, Taint, TaintSelector, ValueType
+from taintwarden.engine.model import Effect, Taint
 from taintwarden.engine.natural import parse_natural
+from taintwarden.engine.policy import TaintSelector, ValueType
 from taintwarden_placement.node_labels import neutral_labels, node_labels
 from taintwarden_placement.node_labels.encoding import encode_natural
 

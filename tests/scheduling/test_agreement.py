@@ -16,16 +16,9 @@ from placement.affinity_law import matches, weight
 from placement.node_selector import holds
 from scheduling.scene import READ, Scene, pod_json
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.model import (
-    Effect,
-    Policy,
-    Taint,
-    TaintSelector,
-    Toleration,
-    Tolerations,
-    TolerationSecondsMode,
-)
+from taintwarden.engine.model import Effect, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import ALL_GATES, Match, match
+from taintwarden.engine.policy import Policy, TaintSelector, TolerationSecondsMode
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.admission.injection import NO_NODE, additions
 from taintwarden_placement.admission.placing import ConcerningPolicies

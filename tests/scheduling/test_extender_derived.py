@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from scheduling.scene import Scene, pod_json
-from taintwarden.engine.model import Effect, Mode, NodeInfo, Policy, SourceKind, TaintSelector, ValueSource
+from taintwarden.engine.model import Effect, NodeInfo, SourceKind, ValueSource
+from taintwarden.engine.policy import Mode, Policy, TaintSelector
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.scheduling.demands import UnboundPod

@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 from engine.kept import kept
 from taintwarden.engine.affinity import NOWHERE, NodeAffinity, NodeOperator, NodeRequirement, Preference
 from taintwarden.engine.evaluate import judge
-from taintwarden.engine.model import (
-    Gates,
-    SharedTolerations,
-    Taint,
-    Toleration,
-    Tolerations,
-    TolerationSecondsMode,
-)
+from taintwarden.engine.model import Gates, SharedTolerations, Taint, Toleration, Tolerations
 from taintwarden.engine.operators import Match, Operator, match
+from taintwarden.engine.policy import TolerationSecondsMode
 from taintwarden_placement.scheduling.feasibility import (
     MAX_REASONS,
     AnyOf,

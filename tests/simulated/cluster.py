@@ -9,9 +9,13 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.machine import Event, Machine, Outcome, WriteOutcome, commands, events
-from taintwarden.engine.model import Instant, Policy
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import Event, WriteOutcome
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.model import Instant
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy
+from taintwarden.engine.records import GuardRecord
 from taintwarden.kube.wire.kinds import NodeObject, PodObject
 
 START = 1_700_000_000.25

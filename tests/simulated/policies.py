@@ -4,7 +4,7 @@ from typing import Any
 
 from limits_off import LIMITS_OFF
 from taintwarden.api.policies import parse_policy
-from taintwarden.engine.model import Policy
+from taintwarden.engine.policy import Policy
 
 
 def policy(name: str = "p", **spec: Any) -> Policy:

@@ -20,20 +20,13 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.handlers.stream_handlers import PodHandler
+from taintwarden.engine import commands, events
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits.bucket import TokenBucket
-from taintwarden.engine.machine import Machine, Outcome, commands, events
-from taintwarden.engine.model import (
-    Instant,
-    Node,
-    Pod,
-    PodClass,
-    Policy,
-    Taint,
-    TaintSelector,
-    Toleration,
-    Tolerations,
-)
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.model import Instant, Node, Pod, PodClass, Taint, Toleration, Tolerations
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy, TaintSelector
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.wire.resources import PODS
 from taintwarden.telemetry.metrics import Metrics

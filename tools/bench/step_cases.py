@@ -9,23 +9,13 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from taintwarden.app import COLLECTOR_THRESHOLDS
+from taintwarden.engine import commands, events
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.machine import Machine, Outcome, commands, events
-from taintwarden.engine.model import (
-    ALL_PODS,
-    NO_BACKOFF,
-    GuardSettings,
-    Instant,
-    Limits,
-    Mode,
-    Node,
-    Pod,
-    Policy,
-    Reclaim,
-    Taint,
-    TaintSelector,
-    Tolerations,
-)
+from taintwarden.engine.limit_settings import ALL_PODS, NO_BACKOFF, GuardSettings, Limits
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.model import Instant, Node, Pod, Taint, Tolerations
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode, Policy, Reclaim, TaintSelector
 from taintwarden.fields.spec import MAX_RATE
 
 START = 1_800_000_000.0

@@ -16,17 +16,9 @@ from taintwarden.api.types import (
     WindowSpec,
 )
 from taintwarden.api.window_schedules import parse_duration
-from taintwarden.engine.model import (
-    ALL_PODS,
-    NO_BACKOFF,
-    Exclude,
-    Mode,
-    Policy,
-    SourceKind,
-    TaintSelector,
-    ValueSource,
-    Window,
-)
+from taintwarden.engine.limit_settings import ALL_PODS, NO_BACKOFF
+from taintwarden.engine.model import SourceKind, ValueSource
+from taintwarden.engine.policy import Exclude, Mode, Policy, TaintSelector, Window
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 
 QUARANTINE_GRACE_SECONDS = 30

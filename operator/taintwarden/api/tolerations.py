@@ -8,8 +8,9 @@ from msgspec import UNSET, Meta
 
 from taintwarden.api.annotations import MAX_FAULTS, bounded, read_json
 from taintwarden.api.decode import MAX_INT64, decode
-from taintwarden.engine.model import Effect, Int64, Toleration, ValueType
+from taintwarden.engine.model import Effect, Int64, Toleration
 from taintwarden.engine.operators import ROWS, Operator
+from taintwarden.engine.policy import ValueType
 from taintwarden.fields import names
 from taintwarden.fields.field_errors import FieldError, forbidden, too_many
 from taintwarden.fields.spec import LabelValue, Spec, checked

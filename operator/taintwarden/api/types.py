@@ -12,17 +12,9 @@ import msgspec
 from msgspec import Meta, field
 
 from taintwarden.api.window_schedules import MAX_DURATION_LENGTH, MAX_SCHEDULE_LENGTH, MAX_ZONE_LENGTH, check_windows
-from taintwarden.engine.model import (
-    DeviceTaintSelector,
-    Effect,
-    EvictionSettings,
-    Exclude,
-    Limits,
-    NodeInfo,
-    Reclaim,
-    Timing,
-    ValueType,
-)
+from taintwarden.engine.limit_settings import Limits
+from taintwarden.engine.model import Effect, NodeInfo
+from taintwarden.engine.policy import DeviceTaintSelector, EvictionSettings, Exclude, Reclaim, Timing, ValueType
 from taintwarden.engine.selectors import SelectorOperator
 from taintwarden.fields import names
 from taintwarden.fields.field_errors import FieldError, duplicate, forbidden

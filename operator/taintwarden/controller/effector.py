@@ -12,10 +12,12 @@ from typing import Any
 import structlog
 
 from taintwarden.controller.complaints import Complaints
-from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
-from taintwarden.engine.machine import StoredPod, WriteOutcome, commands, events, key_of
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import Feed, WriteOutcome
+from taintwarden.engine.machine import key_of
+from taintwarden.engine.model import StoredPod
 from taintwarden.kube.calls.evictor import ask_replacement, delete_pod, evict_pod, is_running
 from taintwarden.kube.calls.lease import Lease
 from taintwarden.kube.calls.node_calls import last_writer, read_node, read_pods, save_condition, save_history

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from taintwarden.controller.clock import Clock
+from taintwarden.engine import commands, events
 from taintwarden.engine.derived import with_derived
-from taintwarden.engine.machine import Event, Machine, commands, events
-
-Feed = Callable[[Event], None]
-"""Feeds an event into the machine: ``Loop.feed``."""
+from taintwarden.engine.events import Event
+from taintwarden.engine.machine import Machine
 
 LONGEST_SLEEP_SECONDS = 60.0
 """Maximum sleep of the loop. Sleeps use the monotonic clock, so the wall clock has to be read again after steps."""

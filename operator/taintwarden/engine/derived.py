@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from taintwarden.engine.model import Node, Policy, SourceValue, Taint, Tolerations, ValueSource, names_key
+from taintwarden.engine.model import Node, SourceValue, Taint, Tolerations, ValueSource, names_key
+from taintwarden.engine.policy import Policy
 
 
 class Derivation(msgspec.Struct, frozen=True):

@@ -14,24 +14,19 @@ import msgspec
 from taintwarden.engine.derived import concerns
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.model import (
-    AnySelector,
     DeviceOrigin,
     Gates,
-    OnInvalidValue,
     PodClass,
-    Policy,
     SharedTolerations,
     Taint,
-    Timing,
     Toleration,
     Tolerations,
-    TolerationSecondsMode,
-    ValueType,
     WallTime,
     names_key,
     speaking_of,
 )
 from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies, match
+from taintwarden.engine.policy import AnySelector, OnInvalidValue, Policy, Timing, TolerationSecondsMode, ValueType
 
 
 class Kind(StrEnum):

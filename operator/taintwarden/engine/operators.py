@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.model import Gates, Taint, Toleration, ValueType
+from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.numeric import explain_integer, parse_integer
+from taintwarden.engine.policy import ValueType
 from taintwarden.engine.versions import explain_version, hinges_on_text, parse_version, text_in
 
 ALL_GATES = Gates()

@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.guard import BudgetKey, Due, Guard, GuardRecord, GuardTransition
-from taintwarden.engine.model import GuardSettings, Instant, MonotonicTime, WallTime
+from taintwarden.engine.guard import BudgetKey, Due, Guard, GuardTransition
+from taintwarden.engine.limit_settings import GuardSettings
+from taintwarden.engine.model import Instant, MonotonicTime, WallTime
+from taintwarden.engine.records import GuardRecord
 
 WALL = 1_700_000_000.0
 WINDOW, SLOT = 600, 30

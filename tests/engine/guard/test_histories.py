@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.guard.bench import WINDOW, Bench
-from taintwarden.engine.guard import ALL, GuardRecord
+from taintwarden.engine.guard import ALL
+from taintwarden.engine.records import GuardRecord
 
 
 class History:

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from engine.guard.bench import SLOT, WINDOW, Bench, pods
-from taintwarden.engine.guard import ALL, GuardRecord
-from taintwarden.engine.model import GuardAction
+from taintwarden.engine.guard import ALL
+from taintwarden.engine.limit_settings import GuardAction
+from taintwarden.engine.records import GuardRecord
 
 ALLOWED = 10
 NAMESPACES = st.sampled_from(["shop", "bank", "play"])

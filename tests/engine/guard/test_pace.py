@@ -5,9 +5,10 @@ import itertools
 import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
-from taintwarden.engine.guard import ALL, GuardTransition, Pace
+from taintwarden.engine.guard import ALL, GuardTransition
 from taintwarden.engine.guard.latch import NARROW_SECONDS
-from taintwarden.engine.model import GuardAction
+from taintwarden.engine.limit_settings import GuardAction
+from taintwarden.engine.records import Pace
 
 ALLOWED = 10
 TWO_HOURS = 7_200

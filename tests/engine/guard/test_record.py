@@ -4,10 +4,11 @@ import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
 from taintwarden.controller.stores.guard_record import read, written
-from taintwarden.engine.guard import ALL, GuardRecord, GuardTransition
+from taintwarden.engine.guard import ALL, GuardTransition
 from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS, OTHERS
 from taintwarden.engine.guard.ledger import UNSURE_SECONDS
+from taintwarden.engine.records import GuardRecord
 
 
 def test_what_changes_is_stored_and_nothing_else():

@@ -6,7 +6,7 @@ from engine.guard.bench import BEGAN, SLOT, WINDOW, Bench, pods, wave
 from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 from taintwarden.engine.guard.ledger import MAX_RESERVED, UNSURE_SECONDS
-from taintwarden.engine.model import GuardAction
+from taintwarden.engine.limit_settings import GuardAction
 
 
 def test_an_eviction_is_reserved_when_its_record_is_stored():

@@ -4,7 +4,7 @@ import pytest
 
 from engine.guard.bench import Bench, pods
 from taintwarden.engine.guard import GuardTransition
-from taintwarden.engine.model import GuardAction
+from taintwarden.engine.limit_settings import GuardAction
 
 
 @pytest.mark.parametrize("settings", [{"max_percent": 11}, {"min_pods": 11}], ids=str)

@@ -4,8 +4,9 @@ import pytest
 
 from engine.guard.bench import WALL, Bench, key_of, pods
 from engine.kept import kept
-from taintwarden.engine.guard import GuardRecord, GuardTransition
-from taintwarden.engine.model import GuardAction
+from taintwarden.engine.guard import GuardTransition
+from taintwarden.engine.limit_settings import GuardAction
+from taintwarden.engine.records import GuardRecord
 
 # -- tripped -----------------------------------------------------------------------------------------------------------
 

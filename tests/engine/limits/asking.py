@@ -5,7 +5,8 @@ from typing import Any
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import EvictionRequest
 from taintwarden.engine.limits.zones import ZONE_LABEL
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Taint, WallTime
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Taint, WallTime
+from taintwarden.engine.policy import Policy
 
 TAINT = Taint("sla", "900")
 AT_ONCE = Instant(WallTime(0.0), MonotonicTime(0.0))

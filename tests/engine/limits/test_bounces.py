@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
-from taintwarden.engine import model
+from taintwarden.engine import limit_settings
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import BounceSettings
 from taintwarden.engine.limits import EvictionRequest, bounces
 from taintwarden.engine.limits.bounces import Bounces
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal, RefusalScope
-from taintwarden.engine.model import BounceSettings, Instant, Owner, Pod, Policy, Reclaim, Taint, Tolerations
+from taintwarden.engine.model import Instant, Owner, Pod, Taint, Tolerations
+from taintwarden.engine.policy import Policy, Reclaim
 
 BAD, WORSE = Taint("sla", "900"), Taint("sla", "0")
 INTERNER = Interner()
@@ -24,7 +26,7 @@ INTERNER = Interner()
 @pytest.fixture(autouse=True)
 def _after_two_evictions(monkeypatch):
     """A row begins to wait earlier than in the product, so that the tests are short."""
-    monkeypatch.setattr(model, "BOUNCING_EVICTIONS", 2)
+    monkeypatch.setattr(limit_settings, "BOUNCING_EVICTIONS", 2)
     monkeypatch.setattr(bounces, "BOUNCING_SECONDS", 100.0)
 
 

@@ -24,8 +24,9 @@ from taintwarden.engine.limits.calls import (
 )
 from taintwarden.engine.limits.protocol import EVERY_POLICY
 from taintwarden.engine.limits.refusal import CALLS, FAILING, RefusalScope
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Tolerations, WallTime
 from taintwarden.engine.outcomes import CallAnswer
+from taintwarden.engine.policy import Policy, Reclaim
 
 FINE, FAILS, NONE = CallAnswer
 POLICY = limited()

@@ -6,10 +6,11 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from engine.script import play
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import PerNode
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
 from taintwarden.engine.limits.refusal import NODE
-from taintwarden.engine.model import Instant, PerNode, Pod, Tolerations
+from taintwarden.engine.model import Instant, Pod, Tolerations
 
 NOW = Instant(1_000.0, 50.0)
 SHARED = Interner().pod_class("shop", {}, Tolerations())

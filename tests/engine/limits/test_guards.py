@@ -8,13 +8,16 @@ import pytest
 from engine.kept import kept
 from engine.limits.asking import ask
 from engine.rig import limited
-from taintwarden.engine.guard import Due, Guard, GuardRecord
+from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import GuardAction, GuardSettings
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.guards import GuardRecords, Guards
 from taintwarden.engine.limits.refusal import GUARD, RefusalScope
-from taintwarden.engine.model import GuardAction, GuardSettings, Instant, Mode, Pod, Policy, Reclaim, Tolerations
+from taintwarden.engine.model import Instant, Pod, Tolerations
+from taintwarden.engine.policy import Mode, Policy, Reclaim
+from taintwarden.engine.records import GuardRecord
 
 SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=600, settle_seconds=0)
 POLICY = limited(guard=SETTINGS)

@@ -8,10 +8,11 @@ from engine.kept import kept
 from engine.rig import owner
 from engine.script import play
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import FORGIVEN_SECONDS, Workloads
-from taintwarden.engine.model import Instant, Owner, PerWorkload, Pod, Tolerations
+from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
 
 BY_APP = PerWorkload("100%", label="app")
 DB = {"app": "db"}

@@ -8,20 +8,10 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import ZONE, budget, limited, owner
 from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import GuardSettings, PerNode, PerWorkload, RateLimit, ZoneHealth
 from taintwarden.engine.limits import EvictionRequest, Limiter, Refusal, Settlement, refusal
-from taintwarden.engine.model import (
-    GuardSettings,
-    Instant,
-    PerNode,
-    PerWorkload,
-    Pod,
-    Policy,
-    RateLimit,
-    Reclaim,
-    Tolerations,
-    Window,
-    ZoneHealth,
-)
+from taintwarden.engine.model import Instant, Pod, Tolerations
+from taintwarden.engine.policy import Policy, Reclaim, Window
 
 LATER = Instant(1_700_000_000.0, 1_000.0)
 NEVER = (Window("0 0 29 2 *", 60),)

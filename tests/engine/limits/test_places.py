@@ -6,8 +6,9 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Freed
-from taintwarden.engine.limits.places import STORING, Nodes, Place, Places, key
+from taintwarden.engine.limits.places import STORING, Nodes, Places, key
 from taintwarden.engine.model import Pod, Tolerations
+from taintwarden.engine.records import Place
 
 LIMITED = limited(concurrent_nodes=1)
 

@@ -13,19 +13,13 @@ from engine.limits.asking import ask
 from engine.rig import limited, rate
 from simulated import policy
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import RateLimit
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, refusal
 from taintwarden.engine.limits.rates import MAX_IDLE_BUCKETS, Rates
 from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import (
-    Instant,
-    MonotonicTime,
-    Pod,
-    Policy,
-    RateLimit,
-    Tolerations,
-    WallTime,
-)
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Tolerations, WallTime
+from taintwarden.engine.policy import Policy
 from work import steps
 
 START = 1_000.0

@@ -8,10 +8,11 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited, owner
 from engine.script import play
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
-from taintwarden.engine.model import Instant, Owner, PerWorkload, Pod, Tolerations
+from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
 
 ONE = PerWorkload(1)
 FOREIGN = owner("clone", "CloneSet")

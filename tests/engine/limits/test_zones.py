@@ -11,13 +11,15 @@ from engine.kept import kept
 from engine.limits.asking import ask
 from engine.rig import ZONE, limited
 from taintwarden.engine.interning import Interner
+from taintwarden.engine.limit_settings import ZoneHealth
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal
 from taintwarden.engine.limits.protocol import policy_key
 from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import ZONE as ZONE_LIMIT
 from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.limits.zones import REGION_LABEL, Zones, ZoneState, key_of, zone_of
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, Reclaim, Tolerations, WallTime, ZoneHealth
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Tolerations, WallTime
+from taintwarden.engine.policy import Policy, Reclaim
 
 NORMAL, DEGRADED, FULL = ZoneState
 HEALTH = ZoneHealth((), threshold=0.55, evictions_per_second=2.0)

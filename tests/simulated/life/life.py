@@ -7,7 +7,8 @@ from typing import Any
 
 from placement.node_selector import term_holds
 from simulated.life.town import REQUIRED, Json, Town
-from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import TaintSelector
 from taintwarden_placement.node_labels import node_labels
 
 VALUES = (None, "700", "940", "980", "999", "0950")

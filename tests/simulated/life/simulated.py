@@ -11,7 +11,7 @@ from simulated.life.town import REQUIRED, Json
 from taintwarden.api.policies import parse_policy
 from taintwarden.api.profiles import parse_profile
 from taintwarden.controller.clock import system_clock
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.engine.model import Gates, Node, Taint, Toleration
 from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden_cli.explain.explaining import explain

@@ -19,8 +19,12 @@ from taintwarden.controller.decoding import decoding
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.stores.guard_store import GuardStore
-from taintwarden.engine.machine import Machine, Outcome, StoredPod, WriteOutcome, commands, events
-from taintwarden.engine.model import Instant, MonotonicTime, Policy, Profile, WallTime
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import WriteOutcome
+from taintwarden.engine.machine import Machine
+from taintwarden.engine.model import Instant, MonotonicTime, Profile, StoredPod, WallTime
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.calls.evictor import outcome_of
 from taintwarden.kube.wire.answers import read_refusal
 from taintwarden.kube.wire.kinds import BudgetObject, NodeObject, PodObject

@@ -31,13 +31,13 @@ from taintwarden.engine.model import (
     Node,
     Pod,
     PodClass,
-    Policy,
     SchedulingGroup,
     Taint,
     Toleration,
     Tolerations,
     ValueSource,
 )
+from taintwarden.engine.policy import Policy
 from taintwarden.fields.field_errors import FieldError
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.node_calls import HISTORY_ANNOTATION

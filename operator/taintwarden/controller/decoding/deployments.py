@@ -1,6 +1,7 @@
 """Decoders of Deployments and the ReplicaSets that they control, for ``eviction.replaceFirst``."""
 
-from taintwarden.engine.model import ALL_PERCENT, Deployment, Revision
+from taintwarden.engine.limit_settings import ALL_PERCENT
+from taintwarden.engine.model import Deployment, Revision
 from taintwarden.kube.calls.evictor import RESTARTED_AT
 from taintwarden.kube.wire.kinds import DeploymentObject, WorkloadObject
 

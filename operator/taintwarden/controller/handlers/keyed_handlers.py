@@ -6,9 +6,10 @@ from typing import Any, Generic
 
 from taintwarden.controller.decoding import decoding, deployments
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
-from taintwarden.controller.loop import Feed
-from taintwarden.engine.machine import Event, events
-from taintwarden.engine.model import Budget, Policy, WorkloadKey, ask_replacements, labels_of
+from taintwarden.engine import events
+from taintwarden.engine.events import Event, Feed
+from taintwarden.engine.model import Budget, WorkloadKey
+from taintwarden.engine.policy import Policy, ask_replacements, labels_of
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     DeploymentObject,

@@ -7,8 +7,8 @@ import msgspec
 
 from taintwarden.controller.handlers.coalescing import Coalescer
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
-from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores.object_store import Store
+from taintwarden.engine.events import Feed
 from taintwarden.kube.wire.kinds import CustomObject, Identity
 from taintwarden.telemetry.metrics import Metrics
 

@@ -13,8 +13,8 @@ import structlog
 from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment, readable
-from taintwarden.controller.loop import Feed
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
+from taintwarden.engine.events import Feed
 from taintwarden.engine.model import Pod
 from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity, NodeObject, Object, PodObject, version_number
 from taintwarden.telemetry.metrics import WATCH_ENDS, Metrics

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from taintwarden.controller.words.wording import MISSED
-from taintwarden.engine.guard import Pace
-from taintwarden.engine.machine import Outcome, PolicyReport, View
-from taintwarden.engine.model import Mode
+from taintwarden.engine.machine import PolicyReport, View
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode
+from taintwarden.engine.records import Pace
 from taintwarden.engine.reported_status import ZONE_STATES
 from taintwarden.telemetry.metrics import Metrics
 

@@ -4,7 +4,7 @@ from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD
 from taintwarden.engine.machine import PolicyReport
-from taintwarden.engine.model import Mode
+from taintwarden.engine.policy import Mode
 from taintwarden.engine.reported_status import LimitStatus
 
 ConditionRow = tuple[str, str, str, str]

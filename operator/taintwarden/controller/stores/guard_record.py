@@ -20,9 +20,8 @@ from taintwarden.api.status import (
     ReservedEviction,
 )
 from taintwarden.engine import rfc3339
-from taintwarden.engine.guard import Evictions, GuardRecord
-from taintwarden.engine.limits.places import Place
 from taintwarden.engine.model import WallTime
+from taintwarden.engine.records import Evictions, GuardRecord, Place
 from taintwarden.fields.text import shortened
 
 MAX_COUNT = 1_000_000

@@ -6,11 +6,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores import guard_record
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.limits.places import Place
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
+from taintwarden.engine.events import Feed
+from taintwarden.engine.records import GuardRecord, Place
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 
 log = structlog.get_logger()

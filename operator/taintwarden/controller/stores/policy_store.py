@@ -10,7 +10,7 @@ from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.controller.stores.object_store import Store
 from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine.derived import rivals
-from taintwarden.engine.model import Mode, Policy
+from taintwarden.engine.policy import Mode, Policy
 
 
 class PolicyStore(Store[Policy]):

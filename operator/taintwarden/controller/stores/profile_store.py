@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from taintwarden.api.profiles import MAX_ENTRIES_IN_NAMESPACE, check_size, count_entries, parse_profile
-from taintwarden.controller.loop import Feed
 from taintwarden.controller.stores.object_store import KnownVersion, Store
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
+from taintwarden.engine.events import Feed
 from taintwarden.engine.model import Profile
 
 MAX_WAITING_BYTES = 2 * 2**20

@@ -8,11 +8,11 @@ import structlog
 
 from taintwarden.api.types import PROFILE_KIND
 from taintwarden.controller.words import wording
-from taintwarden.engine import rfc3339
+from taintwarden.engine import commands, rfc3339
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine import commands
-from taintwarden.engine.model import Gates, Mode, Policy, Taint
+from taintwarden.engine.model import Gates, Taint
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode, Policy
 from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.recorder import MAX_NOTE_BYTES, NORMAL, WARNING, EventSubject, Message, Recorder
 from taintwarden.telemetry.metrics import Metrics

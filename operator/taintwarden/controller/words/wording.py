@@ -6,12 +6,13 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from taintwarden.engine import rfc3339
+from taintwarden.engine.commands import BadNodes, GuardReport
 from taintwarden.engine.evaluate import Kind, TaintVerdict
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
-from taintwarden.engine.machine import BadNodes, GuardReport
-from taintwarden.engine.model import Gates, Mode, OnInvalidValue, Pod, Policy, Taint, Toleration
+from taintwarden.engine.model import Gates, Pod, Taint, Toleration
 from taintwarden.engine.operators import ROWS, SEMVER, TYPED, why_not
+from taintwarden.engine.policy import Mode, OnInvalidValue, Policy
 from taintwarden.engine.reported_status import MAX_STUCK, InvalidTaint, LimitStatus, StuckPod
 
 NOT_EVICTED = "not-evicted"

@@ -8,15 +8,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container
 from enum import Enum, auto
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from taintwarden.engine.guard.latch import ALL, Latch
 from taintwarden.engine.guard.ledger import MAX_FAILING, MAX_RESERVED, RESTORED, Ledger, Past
-from taintwarden.engine.guard.record import GuardRecord
 from taintwarden.engine.guard.wave import Due, GroupKey, Wave
-from taintwarden.engine.model import GuardAction, GuardSettings, Instant, MonotonicTime, WallTime, WorkloadKey, later
+from taintwarden.engine.limit_settings import GuardAction, GuardSettings
+from taintwarden.engine.model import Instant, MonotonicTime, WallTime, WorkloadKey, later
+from taintwarden.engine.records import GuardRecord, Pace
 
 SLOTS = 20
 """Number of slots in a window. An eviction counts as if it happened at the end of its slot."""
@@ -31,14 +31,6 @@ class GuardTransition(Enum):
     TRIPPED = auto()
     """The guard has been tripped for ``settleSeconds``, after which the wave counts as complete."""
     ARMED = auto()
-
-
-class Pace(NamedTuple):
-    """Pods that a tripped guard with ``action: Pace`` lets leave one after another. Other limits may delay them."""
-
-    pods: int
-    ends_at: WallTime | None
-    """Approximate time at which the last pod may be evicted; None: never, since the allowance is 0."""
 
 
 class Guard:

@@ -13,9 +13,11 @@ server: the local clock may differ or be stepped, which would bypass the limit. 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 
+from taintwarden.engine.limit_settings import BOUNCING_SECONDS, BounceSettings
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit
 from taintwarden.engine.limits.refusal import BOUNCE, Refusal, RefusalScope
-from taintwarden.engine.model import BOUNCING_SECONDS, BounceSettings, Instant, MonotonicTime, Pod, Policy, later
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, later
+from taintwarden.engine.policy import Policy
 
 MAX_LOOPS = 10_000
 """Maximum combinations of policy, workload and node that are tracked. Beyond it, the oldest rounds are dropped."""

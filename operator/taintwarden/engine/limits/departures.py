@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import NODE, Refusal, RefusalScope
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTime, later
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, WallTime, later
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.tally import Tally
 
 LONGEST_SECONDS = 600.0

@@ -5,12 +5,15 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from taintwarden.engine.guard import ALL, BudgetKey, Guard, GuardRecord
+from taintwarden.engine.guard import ALL, BudgetKey, Guard
 from taintwarden.engine.guard.wave import Wave
+from taintwarden.engine.limit_settings import GuardAction
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
 from taintwarden.engine.limits.refusal import GUARD, Refusal, RefusalScope
-from taintwarden.engine.model import GuardAction, Instant, Pod, Policy
+from taintwarden.engine.model import Instant, Pod
+from taintwarden.engine.policy import Policy
+from taintwarden.engine.records import GuardRecord
 
 
 class Guards(Limit):

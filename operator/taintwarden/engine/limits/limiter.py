@@ -16,7 +16,8 @@ from taintwarden.engine.limits.replacements import Replacements
 from taintwarden.engine.limits.windows import EvictionWindows
 from taintwarden.engine.limits.workloads import Workloads
 from taintwarden.engine.limits.zones import Zones
-from taintwarden.engine.model import Instant, MonotonicTime, Pod, Policy, WallTime
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, WallTime
+from taintwarden.engine.policy import Policy
 
 
 class Limiter:

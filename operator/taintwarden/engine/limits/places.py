@@ -8,22 +8,15 @@ observes. A free place is for the first of the nodes that wait: those that have 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-import msgspec
-
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import PLACE, Refusal, RefusalScope
-from taintwarden.engine.model import Instant, Mode, Pod, Policy, WallTime
+from taintwarden.engine.model import Instant, Pod, WallTime
+from taintwarden.engine.policy import Mode, Policy
+from taintwarden.engine.records import Place
 
 NAMED = 3
 """Maximum nodes that a sentence names."""
 STORING = "its place is stored first"
-
-
-class Place(msgspec.Struct, frozen=True, gc=False):
-    """A node from which pods of a policy leave, and the time at which it took its place."""
-
-    node: str
-    since: WallTime
 
 
 class Nodes:

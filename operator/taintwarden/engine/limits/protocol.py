@@ -17,7 +17,8 @@ import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.limits.refusal import Refusal
-from taintwarden.engine.model import ROUNDING_SECONDS, Deployment, Instant, Mode, MonotonicTime, Pod, Policy
+from taintwarden.engine.model import ROUNDING_SECONDS, Deployment, Instant, MonotonicTime, Pod
+from taintwarden.engine.policy import Mode, Policy
 
 
 class Replacement(msgspec.Struct, frozen=True, gc=False):

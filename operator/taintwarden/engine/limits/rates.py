@@ -14,7 +14,8 @@ from taintwarden.engine.limits.refusal import (
     RefusalScope,
 )
 from taintwarden.engine.limits.zones import Zones, key_of, zone_of
-from taintwarden.engine.model import Instant, MonotonicTime, Policy
+from taintwarden.engine.model import Instant, MonotonicTime
+from taintwarden.engine.policy import Policy
 from taintwarden.fields.spec import MAX_RATE
 
 MAX_IDLE_BUCKETS = 100

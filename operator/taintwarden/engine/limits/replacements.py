@@ -17,20 +17,9 @@ from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Replacement
 from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, RefusalScope
-from taintwarden.engine.model import (
-    Deployment,
-    Effect,
-    Instant,
-    MonotonicTime,
-    Pod,
-    Policy,
-    Revision,
-    TaintSelector,
-    WorkloadKey,
-    ask_replacements,
-    later,
-)
+from taintwarden.engine.model import Deployment, Effect, Instant, MonotonicTime, Pod, Revision, WorkloadKey, later
 from taintwarden.engine.operators import Match, match
+from taintwarden.engine.policy import Policy, TaintSelector, ask_replacements
 from taintwarden.engine.rfc3339 import at, read_time
 
 FORGOTTEN_SECONDS = 60.0

@@ -20,7 +20,8 @@ from cronsim import CronSim
 
 from taintwarden.engine.limits.protocol import EvictionRequest, Limit
 from taintwarden.engine.limits.refusal import WINDOW, Refusal
-from taintwarden.engine.model import Instant, Policy, Window, later
+from taintwarden.engine.model import Instant, later
+from taintwarden.engine.policy import Policy, Window
 
 
 class EvictionWindows(Limit):

@@ -10,9 +10,10 @@ the pods of all controllers whose pod template has the value. Its other pods cou
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
 from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, RefusalScope
-from taintwarden.engine.model import Instant, MonotonicTime, PerWorkload, Pod, WorkloadKey, later
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, WorkloadKey, later
 from taintwarden.engine.tally import Tally
 
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})

@@ -7,9 +7,11 @@ have the rate of ``zoneHealth``. If all selected nodes, at least three, are unhe
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from taintwarden.engine.limit_settings import ZoneHealth
 from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, policy_key
 from taintwarden.engine.limits.refusal import ZONE, Refusal
-from taintwarden.engine.model import Instant, Policy, ZoneHealth
+from taintwarden.engine.model import Instant
+from taintwarden.engine.policy import Policy
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"

@@ -4,13 +4,9 @@ Other packages use only the names in ``__all__``: the modules are private. Forbi
 in the engine, and evictions outside ``Tick``.
 """
 
-from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.claim_views import ClaimView
 from taintwarden.engine.machine.claims import Phase, retry_delay
 from taintwarden.engine.machine.cluster import NodeState, TimedTaints, have_same_taints, history_name
-from taintwarden.engine.machine.commands import BadNode, BadNodes, Command, GuardReport
-from taintwarden.engine.machine.conditions import StoredPod
-from taintwarden.engine.machine.events import Event, WriteOutcome
 from taintwarden.engine.machine.intake import NewSource
 from taintwarden.engine.machine.machine import Machine
 from taintwarden.engine.machine.outbox import key_of
@@ -19,35 +15,24 @@ from taintwarden.engine.machine.source import BLIND_KEY, NOT_LISTED, SourceHost,
 from taintwarden.engine.machine.staying import named_taints
 from taintwarden.engine.machine.view import NodeView, View
 from taintwarden.engine.machine.world import Timings
-from taintwarden.engine.outcomes import Outcome
 
 __all__ = [
     "BLIND_KEY",
     "NOT_LISTED",
-    "BadNode",
-    "BadNodes",
     "ClaimView",
-    "Command",
     "DevicesReport",
-    "Event",
-    "GuardReport",
     "Machine",
     "NewSource",
     "NodeState",
     "NodeView",
-    "Outcome",
     "Phase",
     "PlacesReport",
     "PolicyReport",
     "SourceHost",
     "SourceReport",
-    "StoredPod",
     "TimedTaints",
     "Timings",
     "View",
-    "WriteOutcome",
-    "commands",
-    "events",
     "have_same_taints",
     "history_name",
     "key_of",

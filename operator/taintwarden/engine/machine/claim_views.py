@@ -7,8 +7,9 @@ from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, PLACE, VIEW, Refusal
 from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import MonotonicTime, Pod, Policy, WallTime
+from taintwarden.engine.model import MonotonicTime, Pod, WallTime
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.rfc3339 import at
 
 BLIND = "the operator receives no changes of some objects from the API server"

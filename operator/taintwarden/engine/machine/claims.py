@@ -27,12 +27,13 @@ from zlib import crc32
 
 import msgspec
 
+from taintwarden.engine.commands import Evict
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, VIEW, WORKLOAD, RefusalScope
-from taintwarden.engine.machine.commands import Evict
-from taintwarden.engine.model import Mode, MonotonicTime, Pod, Policy, WallTime
+from taintwarden.engine.model import MonotonicTime, Pod, WallTime
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode, Policy
 
 
 class Phase(IntEnum):

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from taintwarden.engine.evaluate import Concern, Grounds, TaintVerdict
 from taintwarden.engine.history import TaintHistory, encode_histories, joined, observed, read_histories, until_now
-from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Policy, Taint, Tolerations
+from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Taint, Tolerations
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.tally import Tally
 
 VerdictKey = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]

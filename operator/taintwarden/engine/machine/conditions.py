@@ -10,16 +10,14 @@ A restart loses nothing: a new leader compares the condition that a node has.
 import math
 from collections.abc import Iterable
 
-import msgspec
-
+from taintwarden.engine.commands import SaveCondition
 from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.events import WriteOutcome, Written
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.commands import SaveCondition
 from taintwarden.engine.machine.drained import DrainedStates
-from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, MonotonicTime, Node, NodeCondition, later
+from taintwarden.engine.model import Instant, MonotonicTime, Node, NodeCondition, StoredPod, later
 
 LOOKS_AT_ONCE = 20
 """Maximum nodes compared in one step. A node with 100 pods takes about 0.1 ms."""
@@ -29,14 +27,6 @@ SPACING_SECONDS = 0.1
 """Seconds between two writes to any nodes, so that there are at most ten a second."""
 UNSEEN_SECONDS = 10.0
 """Seconds until a write counts as lost that the node stream has not delivered."""
-
-
-class StoredPod(msgspec.Struct, frozen=True, gc=False):
-    """A pod of a node that has not finished, as read from the API server."""
-
-    uid: str
-    version: int
-    terminates: bool = False
 
 
 class DrainedConditions:

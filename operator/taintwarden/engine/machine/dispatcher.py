@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from taintwarden.engine import rfc3339
+from taintwarden.engine import commands, events, rfc3339
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.limits import EvictionRequest, Refusal, Settlement
 from taintwarden.engine.limits.protocol import Replacement
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, FAILING, GUARD, VIEW, RefusalScope
-from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import Call, Claim, Evictee, Phase, retry_delay
 from taintwarden.engine.machine.freshness import Freshness
@@ -18,8 +17,9 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.refusals import LaneGroup
 from taintwarden.engine.machine.source import BLIND_KEY
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Deployment, Instant, Mode, MonotonicTime, Pod, later
+from taintwarden.engine.model import Deployment, Instant, MonotonicTime, Pod, later
 from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
+from taintwarden.engine.policy import Mode
 
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"

@@ -12,7 +12,8 @@ from taintwarden.engine.machine.claim_views import ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Mode, NodeCondition
+from taintwarden.engine.model import NodeCondition
+from taintwarden.engine.policy import Mode
 from taintwarden.fields.text import shortened
 
 MAX_TAINTS_NAMED = 5

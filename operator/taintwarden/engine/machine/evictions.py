@@ -9,9 +9,10 @@ from collections import Counter
 
 import msgspec
 
+from taintwarden.engine.commands import Evict
 from taintwarden.engine.deadlines import DeadlineQueue
-from taintwarden.engine.machine.commands import Evict
-from taintwarden.engine.model import Instant, MonotonicTime, Policy, WallTime, later
+from taintwarden.engine.model import Instant, MonotonicTime, WallTime, later
+from taintwarden.engine.policy import Policy
 
 
 class OpenCall(msgspec.Struct, frozen=True, gc=False):

@@ -8,10 +8,10 @@ A read changes nothing that is known. If it found the version that the stream ha
 found a newer one, the claim waits until the stream has delivered that one, since changes in between may matter.
 """
 
+from taintwarden.engine.commands import CheckNode
 from taintwarden.engine.limits.refusal import VIEW, Refusal, RefusalScope
 from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.commands import CheckNode
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, later
 

@@ -6,16 +6,17 @@ from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
+from taintwarden.engine import commands
+from taintwarden.engine.commands import BadNode, BadNodes, GuardReport
+from taintwarden.engine.events import WriteOutcome, Written
 from taintwarden.engine.guard import Guard, GuardTransition
-from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
-from taintwarden.engine.machine.commands import BadNode, BadNodes, GuardReport
-from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key
 from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, Policy
+from taintwarden.engine.model import Instant
+from taintwarden.engine.policy import Mode, Policy
 
 MAX_NODES = 100
 """Maximum number of nodes examined for the cause of a wave."""

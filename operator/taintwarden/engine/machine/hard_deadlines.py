@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from taintwarden.engine import commands
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Grounds, exclusion
-from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Mode, Pod, WallTime
+from taintwarden.engine.model import Instant, Pod, WallTime
+from taintwarden.engine.policy import Mode
 
 NOT_EVICTED, GRACE_CUT = "not-evicted", "grace-cut"
 """Reasons: the pod was still there when its node was removed; it had less time to stop than it asks for."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from taintwarden.engine import commands, events
 from taintwarden.engine.derived import with_derived
-from taintwarden.engine.machine import commands, events
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.freshness import Freshness
@@ -15,7 +15,8 @@ from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.source import SourceHost, TaintSource
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime, labels_of
+from taintwarden.engine.model import Instant, Node, Pod, Profile, WallTime
+from taintwarden.engine.policy import labels_of
 
 NewSource = Callable[[SourceHost], TaintSource]
 

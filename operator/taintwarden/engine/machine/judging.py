@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable
 
+from taintwarden.engine import commands
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.limits.protocol import Replacement
-from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.backlog import Backlog
 from taintwarden.engine.machine.claims import QUEUED, Claim, Evictee, Phase
 from taintwarden.engine.machine.cluster import NodeState, history_name
 from taintwarden.engine.machine.hard_deadlines import GRACE_CUT, NOT_EVICTED, HardDeadlines
 from taintwarden.engine.machine.outbox import Outbox, history_key
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Method, Mode, MonotonicTime, OnInvalidValue, Pod, Policy, later
+from taintwarden.engine.model import MonotonicTime, Pod, later
+from taintwarden.engine.policy import Method, Mode, OnInvalidValue, Policy
 
 
 class Judging:

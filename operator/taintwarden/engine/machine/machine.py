@@ -1,6 +1,6 @@
 """The machine, which makes every decision. ``step(event, now)`` changes the state and returns commands.
 
-Events from outside only change what is known and when pods are due. The machine acts on :class:`~.events.Tick`, at
+Events from outside only change what is known and when pods are due. The machine acts on :class:`~..events.Tick`, at
 its own pace and in slices, so that a wave never stalls the loop. Its parts, in the order of the data flow:
 
 =============== ======================================================================================
@@ -25,11 +25,11 @@ its own pace and in slices, so that a wave never stalls the loop. Its parts, in 
 from collections.abc import Iterable
 from typing import assert_never
 
-from taintwarden.engine.machine import commands, events
+from taintwarden.engine import commands, events
+from taintwarden.engine.events import Event
 from taintwarden.engine.machine.backlog import Backlog
-from taintwarden.engine.machine.conditions import DrainedConditions, StoredPod
+from taintwarden.engine.machine.conditions import DrainedConditions
 from taintwarden.engine.machine.dispatcher import Dispatcher
-from taintwarden.engine.machine.events import Event
 from taintwarden.engine.machine.freshness import Freshness
 from taintwarden.engine.machine.guarding import Guarding
 from taintwarden.engine.machine.hard_deadlines import HardDeadlines
@@ -39,7 +39,7 @@ from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.placing import Placing
 from taintwarden.engine.machine.view import View
 from taintwarden.engine.machine.world import Timings, World
-from taintwarden.engine.model import Gates, Instant
+from taintwarden.engine.model import Gates, Instant, StoredPod
 
 
 class Machine:
@@ -199,7 +199,7 @@ class Machine:
                 assert_never(event)
 
     def wake_after(self, now: Instant) -> float | None:
-        """Seconds until :class:`~.events.Tick` is needed; 0: at once; None: not before another event."""
+        """Seconds until :class:`~..events.Tick` is needed; 0: at once; None: not before another event."""
         if not self._world.synced:
             return None
         waits = [self._backlog.next_in(now), self._world.queues.next_in(now)]

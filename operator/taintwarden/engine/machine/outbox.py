@@ -12,17 +12,10 @@ it.
 
 from msgspec.structs import replace
 
+from taintwarden.engine.commands import ClearGuardReset, SaveCondition, SaveGuard, SaveHistory, SavePlaces, Write
 from taintwarden.engine.deadlines import DeadlineQueue
+from taintwarden.engine.events import WriteOutcome, Written
 from taintwarden.engine.machine.claims import retry_delay
-from taintwarden.engine.machine.commands import (
-    ClearGuardReset,
-    SaveCondition,
-    SaveGuard,
-    SaveHistory,
-    SavePlaces,
-    Write,
-)
-from taintwarden.engine.machine.events import WriteOutcome, Written
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import MonotonicTime, Node, later
 

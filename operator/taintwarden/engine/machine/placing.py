@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from taintwarden.engine import commands
+from taintwarden.engine.events import WriteOutcome
+from taintwarden.engine.limit_settings import MAX_PLACES, share_of
 from taintwarden.engine.limits.places import Nodes
 from taintwarden.engine.limits.refusal import NAMESPACE_RATE, OVERALL_RATE, PLACE, POLICY_RATE
-from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Phase
-from taintwarden.engine.machine.events import WriteOutcome
 from taintwarden.engine.machine.outbox import Outbox
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import MAX_PLACES, Instant, Mode, MonotonicTime, Policy, later, share_of
+from taintwarden.engine.model import Instant, MonotonicTime, later
+from taintwarden.engine.policy import Mode, Policy
 
 UPDATE_SECONDS = 0.5
 """Seconds between two updates. One update adds at most twice as much to the idle time of a node."""

@@ -27,15 +27,14 @@ from taintwarden.engine.machine.refusals import Lane, LaneGroup, Refusals
 from taintwarden.engine.model import (
     Instant,
     MonotonicTime,
-    OrderBy,
     Pod,
     PodClass,
-    Policy,
     SpreadConstraint,
     WallTime,
     WorkloadKey,
     later,
 )
+from taintwarden.engine.policy import OrderBy, Policy
 from taintwarden.engine.spread import Group, Spread
 
 REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")

@@ -8,28 +8,20 @@ from itertools import chain
 
 import msgspec
 
+from taintwarden.engine.commands import GuardReport
 from taintwarden.engine.limits.departures import Departure
-from taintwarden.engine.limits.places import Place
 from taintwarden.engine.limits.refusal import BUDGET, FAILING
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.guarding import guard_report
 from taintwarden.engine.machine.queues import rank_of
 from taintwarden.engine.machine.staying import count_staying
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import (
-    Instant,
-    MonotonicTime,
-    OnInvalidValue,
-    Pod,
-    Policy,
-    ValueSource,
-    WallTime,
-    ask_replacements,
-)
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, ValueSource, WallTime
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import OnInvalidValue, Policy, ask_replacements
+from taintwarden.engine.records import Place
 from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
     MAX_INVALID_TAINTS,

@@ -7,9 +7,9 @@ these taints like those of nodes.
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from taintwarden.engine.events import SourceEvent
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine.cluster import NodeState
-from taintwarden.engine.machine.events import SourceEvent
 from taintwarden.engine.model import Instant, Pod, WallTime
 
 NOT_LISTED = "devices were not listed yet"

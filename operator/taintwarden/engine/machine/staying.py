@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from taintwarden.engine.evaluate import Kind, exclusion
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.verdicts import Verdicts
-from taintwarden.engine.model import Mode, PodClass, Policy, Taint, TaintSelector
+from taintwarden.engine.model import PodClass, Taint
+from taintwarden.engine.policy import Mode, Policy, TaintSelector
 
 PROFILE = "profile"
 """First word of the reason of pods that tolerate by a profile. Counts omit its name: there may be many profiles."""

@@ -14,9 +14,11 @@ from taintwarden.engine.evaluate import (
     selects_namespace,
     selects_node,
 )
+from taintwarden.engine.limit_settings import ZoneHealth
 from taintwarden.engine.machine.cluster import ClassVerdicts, NodeState, history_name
-from taintwarden.engine.model import Gates, PodClass, Policy, Profile, Tolerations, ZoneHealth
+from taintwarden.engine.model import Gates, PodClass, Profile, Tolerations
 from taintwarden.engine.operators import Match, match
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.engine.tally import Tally
 

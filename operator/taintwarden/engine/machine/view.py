@@ -4,16 +4,17 @@ from collections.abc import Generator, Iterator
 
 import msgspec
 
+from taintwarden.engine.commands import GuardReport
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.machine.claim_views import ClaimView, ClaimViews
-from taintwarden.engine.machine.commands import GuardReport
 from taintwarden.engine.machine.guarding import guard_report
 from taintwarden.engine.machine.reports import CLAIMS_AT_ONCE, PlacesReport, PolicyReport, Reports
 from taintwarden.engine.machine.staying import why_staying
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Policy, Profile, Taint, Tolerations
+from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Profile, Taint, Tolerations
+from taintwarden.engine.policy import Policy
 
 MATCHES_AT_ONCE = 20_000
 """Number of pairs of a profile and a class of pods that one slice counts. It takes 2 to 4 ms."""

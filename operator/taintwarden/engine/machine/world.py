@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from taintwarden.engine import commands
 from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.limits import Limiter
-from taintwarden.engine.machine import commands
 from taintwarden.engine.machine.claims import Claim, Claims
 from taintwarden.engine.machine.cluster import Cluster
 from taintwarden.engine.machine.evictions import Evictions

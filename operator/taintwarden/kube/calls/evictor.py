@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.machine import Outcome
 from taintwarden.engine.model import Deployment, Pod
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
 from taintwarden.kube.http.client import STRATEGIC_PATCH, Client

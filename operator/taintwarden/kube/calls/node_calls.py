@@ -6,8 +6,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from taintwarden.engine import rfc3339
-from taintwarden.engine.machine import StoredPod
-from taintwarden.engine.machine.commands import SaveCondition, SaveHistory
+from taintwarden.engine.commands import SaveCondition, SaveHistory
+from taintwarden.engine.model import StoredPod
 from taintwarden.fields.text import printable
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError

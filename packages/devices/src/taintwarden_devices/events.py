@@ -1,6 +1,6 @@
 """Events that the streams of slices, rules and claims deliver to the source."""
 
-from taintwarden.engine.machine.events import SourceEvent
+from taintwarden.engine.events import SourceEvent
 from taintwarden_devices.inventory import DeviceClaim, Slice, TaintRule
 
 

@@ -8,9 +8,9 @@ import msgspec
 import structlog
 
 from taintwarden.controller.handlers.following import Spawn
-from taintwarden.controller.loop import Feed
 from taintwarden.controller.words.wording import devices_unserved
-from taintwarden.engine.model import Policy
+from taintwarden.engine.events import Feed
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.errors import ApiError, KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.streams import Stream

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from taintwarden.controller.decoding.times import readable
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
-from taintwarden.controller.loop import Feed
-from taintwarden.engine.machine import Event
-from taintwarden.engine.model import DeviceId, DeviceUse, Policy, Toleration
+from taintwarden.engine.events import Event, Feed
+from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.wire.kinds import Identity, TaintObject
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_devices import events

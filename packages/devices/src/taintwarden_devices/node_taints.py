@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from taintwarden.engine.evaluate import Concern
 from taintwarden.engine.history import TaintHistory, is_beside, joined, observed
 from taintwarden.engine.machine import TimedTaints, have_same_taints, history_name
-from taintwarden.engine.model import DeviceId, PodClass, Policy, Taint
+from taintwarden.engine.model import DeviceId, PodClass, Taint
+from taintwarden.engine.policy import Policy
 
 MAX_ABSENT = 256
 """Maximum number of kept histories of absent taints. A kubelet may write any number into the annotation."""

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec.structs import replace
 
+from taintwarden.engine.events import SourceEvent
 from taintwarden.engine.history import TaintHistory, is_beside
 from taintwarden.engine.machine import (
     BLIND_KEY,
@@ -17,7 +18,6 @@ from taintwarden.engine.machine import (
     history_name,
     pending_key,
 )
-from taintwarden.engine.machine.events import SourceEvent
 from taintwarden.engine.model import DeviceId, DeviceUse, Pod, PodClass, WallTime
 from taintwarden_devices import events
 from taintwarden_devices.inventory import (

@@ -12,7 +12,7 @@ from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
-from taintwarden.engine.model import Policy
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.resources import NODES

@@ -12,7 +12,7 @@ from taintwarden.controller.handlers.keyed_handlers import NamespaceHandler
 from taintwarden.controller.handlers.store_handler import StoreHandler
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
-from taintwarden.engine.machine import events
+from taintwarden.engine import events
 from taintwarden.engine.model import Gates
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES

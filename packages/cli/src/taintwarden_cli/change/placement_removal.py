@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from taintwarden.engine.model import Mode, TaintSelector
+from taintwarden.engine.policy import Mode, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of

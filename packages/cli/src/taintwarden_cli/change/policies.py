@@ -18,8 +18,9 @@ from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
+from taintwarden.engine.limit_settings import ALL_PERCENT
 from taintwarden.engine.limits.refusal import GUARD, ZONE
-from taintwarden.engine.model import ALL_PERCENT, Mode, Policy
+from taintwarden.engine.policy import Mode, Policy
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION, POLICIES
 from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write

@@ -6,8 +6,9 @@ from functools import cached_property
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import Gates, PodClass, Policy, Taint, Toleration
+from taintwarden.engine.model import Gates, PodClass, Taint, Toleration
 from taintwarden.engine.operators import Operator
+from taintwarden.engine.policy import Policy
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod, UnscheduledPods

@@ -8,8 +8,9 @@ from taintwarden.engine.derived import concerns
 from taintwarden.engine.evaluate import OTHER_NODES, Kind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import ClaimView
-from taintwarden.engine.model import AnySelector, Gates, Mode, Policy, Taint, TaintSelector, Tolerations
+from taintwarden.engine.model import Gates, Taint, Tolerations
 from taintwarden.engine.operators import Match, applies, caution, match
+from taintwarden.engine.policy import AnySelector, Mode, Policy, TaintSelector
 from taintwarden.engine.profile_selection import effective, matching
 from taintwarden_cli.explain.explanation import (
     ClaimExplanation,

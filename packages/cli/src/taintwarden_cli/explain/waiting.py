@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
+from taintwarden.engine.limit_settings import GuardAction
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, FAILING, GUARD, PLACE, WINDOW
-from taintwarden.engine.model import Budget, GuardAction, Method, Pod, Policy, several_budgets
+from taintwarden.engine.model import Budget, Pod, several_budgets
+from taintwarden.engine.policy import Method, Policy
 from taintwarden.engine.reported_status import NextPod
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden.kube.wire.kinds import BudgetObject

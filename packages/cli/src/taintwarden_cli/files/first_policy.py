@@ -13,9 +13,10 @@ from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
 from taintwarden.controller.words.wording import several
 from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import Effect, Gates, Taint, ValueType
+from taintwarden.engine.model import Effect, Gates, Taint
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.policy import ValueType
 from taintwarden.fields.text import printable
 from taintwarden_cli.cluster_session import ACTION_NEEDED, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from taintwarden.engine.limits.zones import ZONE_LABEL, zone_of
-from taintwarden.engine.model import Effect, Mode, Taint
+from taintwarden.engine.model import Effect, Taint
+from taintwarden.engine.policy import Mode
 from taintwarden.fields.names import check_key, check_label_value
 from taintwarden.kube.wire.kinds import NodeObject, TaintObject
 from taintwarden_cli.rehearsal.manifests import BadInput

@@ -12,7 +12,8 @@ from taintwarden.engine.history import TaintHistory, decode_histories
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.departures import OVERDUE_SECONDS
 from taintwarden.engine.machine import ClaimView, history_name
-from taintwarden.engine.model import Budget, Gates, Pod, Policy, Taint, Tolerations
+from taintwarden.engine.model import Budget, Gates, Pod, Taint, Tolerations
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.wire.kinds import Timestamp
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_requirements import FullPod

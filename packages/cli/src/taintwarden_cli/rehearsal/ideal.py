@@ -8,8 +8,9 @@ import msgspec
 from taintwarden.controller.decoding import decoding
 from taintwarden.engine.limits import Freed
 from taintwarden.engine.limits.budgets import Budgets
-from taintwarden.engine.machine import Outcome, View
+from taintwarden.engine.machine import View
 from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
 from taintwarden_cli.rehearsal.node_requirements import FullPod

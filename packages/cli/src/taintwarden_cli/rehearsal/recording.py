@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from taintwarden.controller.words import wording
-from taintwarden.engine import rfc3339
+from taintwarden.engine import commands, rfc3339
+from taintwarden.engine.commands import Command, GuardReport
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.machine import ClaimView, Command, GuardReport, Phase, View, commands
-from taintwarden.engine.model import Instant, Mode, Pod, PodClass, WallTime
+from taintwarden.engine.machine import ClaimView, Phase, View
+from taintwarden.engine.model import Instant, Pod, PodClass, WallTime
+from taintwarden.engine.policy import Mode
 from taintwarden_cli.rehearsal.ideal import ReplacementScheduler
 from taintwarden_cli.rehearsal.plan import PlannedFate, PlannedGuard, PlannedPod, Replacement
 

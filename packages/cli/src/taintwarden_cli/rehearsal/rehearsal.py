@@ -16,8 +16,12 @@ from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHand
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.stores.policy_store import PolicyStore
 from taintwarden.controller.stores.profile_store import ProfileStore
-from taintwarden.engine.machine import Command, Event, Machine, Timings, events
-from taintwarden.engine.model import Gates, Instant, MonotonicTime, Policy, Profile, WallTime, ask_replacements
+from taintwarden.engine import events
+from taintwarden.engine.commands import Command
+from taintwarden.engine.events import Event
+from taintwarden.engine.machine import Machine, Timings
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Profile, WallTime
+from taintwarden.engine.policy import Policy, ask_replacements
 from taintwarden.kube.wire.resources import BUDGETS, DEPLOYMENTS, NAMESPACES, NODES, PODS
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_cli.rehearsal.snapshot import Snapshot

@@ -6,7 +6,8 @@ from typing import Any
 
 from taintwarden.api.policies import parse_policy
 from taintwarden.engine.evaluate import acting_on
-from taintwarden.engine.model import Policy, Taint
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.selectors import LabelSelector, SelectorOperator
 from taintwarden.fields.field_errors import InvalidObject
 

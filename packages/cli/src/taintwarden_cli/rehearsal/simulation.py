@@ -9,11 +9,14 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.words import wording
-from taintwarden.engine import rfc3339
+from taintwarden.engine import commands, events, rfc3339
+from taintwarden.engine.commands import Command
 from taintwarden.engine.derived import derivations
+from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.limits.refusal import FAILING
-from taintwarden.engine.machine import Command, Outcome, WriteOutcome, commands, events
-from taintwarden.engine.model import Gates, Instant, Mode, MonotonicTime, Node, Pod, PodClass, SourceValue, WallTime
+from taintwarden.engine.model import Gates, Instant, MonotonicTime, Node, Pod, PodClass, SourceValue, WallTime
+from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Mode
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_cli.rehearsal.changes import Change, apply, enforce
 from taintwarden_cli.rehearsal.ideal import Assumptions, IdealBudgets, ReplacementScheduler

@@ -11,7 +11,8 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.evaluate import Concern, Evaluator, acting_on
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import NodeView, View
-from taintwarden.engine.model import Effect, Gates, Mode, Pod, Policy, Taint
+from taintwarden.engine.model import Effect, Gates, Pod, Taint
+from taintwarden.engine.policy import Mode, Policy
 from taintwarden_cli.rehearsal.manifests import BadInput
 
 MAX_VALUES = 10_000

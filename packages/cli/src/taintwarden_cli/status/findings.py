@@ -7,7 +7,7 @@ import msgspec
 from taintwarden.controller.words.wording import pods, several
 from taintwarden.engine.evaluate import acting_on
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import Policy
+from taintwarden.engine.policy import Policy
 from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.status.problems import Problem
 

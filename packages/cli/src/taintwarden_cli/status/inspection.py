@@ -16,7 +16,8 @@ from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limits.refusal import BUDGET, WORKLOAD
 from taintwarden.engine.machine import NodeView, named_taints
-from taintwarden.engine.model import Gates, Method, Mode, Policy, Taint, several_budgets
+from taintwarden.engine.model import Gates, Taint, several_budgets
+from taintwarden.engine.policy import Method, Mode, Policy
 from taintwarden.kube.wire.resources import PODS
 from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.node_requirements import FullPod

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from taintwarden.controller.words.wording import several
-from taintwarden.engine.model import Policy, Taint, TaintSelector, ValueType, cannot_compute
+from taintwarden.engine.model import Taint, cannot_compute
+from taintwarden.engine.policy import Policy, TaintSelector, ValueType
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")

@@ -12,7 +12,7 @@ from taintwarden.api.status import ConditionStatus, PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine import rfc3339
-from taintwarden.engine.model import Mode, OnInvalidValue
+from taintwarden.engine.policy import Mode, OnInvalidValue
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from taintwarden.controller.words.wording import next_one, pods, several, waiting, why_held, zone_health
 from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
-from taintwarden.engine.model import Mode
+from taintwarden.engine.policy import Mode
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.staying import Staying
 from taintwarden_cli.relative_times import Times

@@ -1,7 +1,7 @@
 """The cluster state that admission needs: policies, profiles, and the labels of namespaces."""
 
-from taintwarden.engine.machine import events
-from taintwarden.engine.model import Policy
+from taintwarden.engine import events
+from taintwarden.engine.policy import Policy
 from taintwarden.engine.profile_selection import Profiles
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from taintwarden.engine.model import Effect, Policy, Taint, Toleration
+from taintwarden.engine.model import Effect, Taint, Toleration
 from taintwarden.engine.operators import Operator
+from taintwarden.engine.policy import Policy
 from taintwarden_placement.admission.checking import value_at
 
 

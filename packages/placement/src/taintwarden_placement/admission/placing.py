@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from taintwarden.engine.evaluate import exclusion
-from taintwarden.engine.model import Effect, Gates, PodClass, Policy, Tolerations
+from taintwarden.engine.model import Effect, Gates, PodClass, Tolerations
+from taintwarden.engine.policy import Policy
 from taintwarden_placement.admission import merged_affinity as merging
 from taintwarden_placement.affinity import REQUIRED_EFFECTS, Alternatives, native_affinity, requirements
 from taintwarden_placement.node_labels.wanted import placed_keys

@@ -7,10 +7,11 @@ from typing import Any
 from semver import Version
 
 from taintwarden.engine.affinity import NodeOperator, NodeRequirement, Term
-from taintwarden.engine.model import Effect, Gates, Taint, Toleration, ValueType
+from taintwarden.engine.model import Effect, Gates, Taint, Toleration
 from taintwarden.engine.natural import Natural
 from taintwarden.engine.numeric import MAX_INT64
 from taintwarden.engine.operators import ROWS, VERSION, Match, Side, match
+from taintwarden.engine.policy import ValueType
 from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
 from taintwarden_placement.node_labels.names import HIGHEST, TaintLabels
 

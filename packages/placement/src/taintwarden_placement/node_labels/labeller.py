@@ -15,9 +15,12 @@ import structlog
 from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.effector import kind_of, outcome_of
 from taintwarden.controller.handlers.following import Spawn
+from taintwarden.engine import events
 from taintwarden.engine.derived import Derivations, derivations, with_derived
-from taintwarden.engine.machine import Event, Timings, WriteOutcome, events, retry_delay
-from taintwarden.engine.model import Node, Policy, Taint
+from taintwarden.engine.events import Event, WriteOutcome
+from taintwarden.engine.machine import Timings, retry_delay
+from taintwarden.engine.model import Node, Taint
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.calls.node_calls import FIELD_MANAGER, PATH
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import Fenced, KubeError

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from taintwarden.engine.model import Effect, Node, Policy, Taint, TaintSelector, ValueType
+from taintwarden.engine.model import Effect, Node, Taint
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
+from taintwarden.engine.policy import Policy, TaintSelector, ValueType
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.node_labels.encoding import encode_natural, encode_version, is_misread
 from taintwarden_placement.node_labels.names import (

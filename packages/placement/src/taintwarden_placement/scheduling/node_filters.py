@@ -7,7 +7,8 @@ import msgspec
 from taintwarden.controller.decoding.node_values import values_of
 from taintwarden.engine.derived import Derivations, derivations, derived_taints
 from taintwarden.engine.evaluate import selects_node
-from taintwarden.engine.model import Gates, Mode, Policy, Taint, TaintSelector
+from taintwarden.engine.model import Gates, Taint
+from taintwarden.engine.policy import Mode, Policy, TaintSelector
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden_placement.scheduling.feasibility import Demand, NodeFilter

@@ -5,18 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_on, judge
 from taintwarden.engine.machine import NodeView
-from taintwarden.engine.model import (
-    DeviceEffect,
-    Effect,
-    Method,
-    Mode,
-    Policy,
-    Taint,
-    TolerationSecondsMode,
-    ask_replacements,
-    cannot_compute,
-    several_budgets,
-)
+from taintwarden.engine.model import DeviceEffect, Effect, Taint, cannot_compute, several_budgets
+from taintwarden.engine.policy import Method, Mode, Policy, TolerationSecondsMode, ask_replacements
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context

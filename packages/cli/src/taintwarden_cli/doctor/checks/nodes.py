@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
-from taintwarden.engine.model import Policy, Taint, Toleration
+from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.operators import Match, is_comparison, match
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects

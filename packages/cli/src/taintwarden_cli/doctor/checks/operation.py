@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from taintwarden.engine.model import Method, ask_replacements
+from taintwarden.engine.policy import Method, ask_replacements
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.context import Context, is_ours

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from taintwarden.api.tolerations import PATH
-from taintwarden.engine.model import Taint, TaintSelector
+from taintwarden.engine.model import Taint
+from taintwarden.engine.policy import TaintSelector
 from taintwarden.fields.field_errors import FieldError
 from taintwarden_cli.doctor.check import Found, Severity, about, check
 from taintwarden_cli.doctor.context import Context

@@ -1,15 +1,15 @@
 """Events of the machine. Every input is one of these values; nothing else changes its state."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 import msgspec
 
-from taintwarden.engine.guard import GuardRecord
-from taintwarden.engine.limits.places import Place
-from taintwarden.engine.machine.commands import FindWriter, Write
-from taintwarden.engine.model import Budget, Deployment, Node, Pod, Policy, Profile, Revision, WorkloadKey
+from taintwarden.engine.commands import FindWriter, Write
+from taintwarden.engine.model import Budget, Deployment, Node, Pod, Profile, Revision, WorkloadKey
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy
+from taintwarden.engine.records import GuardRecord, Place
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -316,3 +316,6 @@ Event = (
     | Written
     | Tick
 )
+
+Feed = Callable[[Event], None]
+"""Feeds an event into the machine: ``Loop.feed``."""

@@ -7,10 +7,10 @@ of a cycle.
 import msgspec
 
 from taintwarden.engine.evaluate import TaintVerdict
-from taintwarden.engine.guard import GuardRecord, Pace
-from taintwarden.engine.limits.places import Place
-from taintwarden.engine.model import Deployment, NodeCondition, Pod, Policy, Taint
+from taintwarden.engine.model import Deployment, NodeCondition, Pod, Taint
 from taintwarden.engine.outcomes import Outcome
+from taintwarden.engine.policy import Policy
+from taintwarden.engine.records import GuardRecord, Pace, Place
 
 
 class Evict(msgspec.Struct, frozen=True, gc=False):

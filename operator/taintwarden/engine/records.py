@@ -1,6 +1,10 @@
-"""The stored state of a guard."""
+"""Guard records and places, which the status of a policy stores, and the pace of a guard."""
+
+from typing import NamedTuple
 
 import msgspec
+
+from taintwarden.engine.model import WallTime
 
 Evictions = tuple[tuple[float, tuple[tuple[str, int], ...]], ...]
 
@@ -21,3 +25,18 @@ class GuardRecord(msgspec.Struct, frozen=True):
     reserved: tuple[tuple[str, str], ...] = ()
     term: int = 0
     population: int = 0
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """A node from which pods of a policy leave, and the time at which it took its place."""
+
+    node: str
+    since: WallTime
+
+
+class Pace(NamedTuple):
+    """Pods that a tripped guard with ``action: Pace`` lets leave one after another. Other limits may delay them."""
+
+    pods: int
+    ends_at: WallTime | None
+    """Approximate time at which the last pod may be evicted; None: never, since the allowance is 0."""
