@@ -167,6 +167,13 @@ def test_every_effect_is_told_of():
     assert reasons(answer.taints[0]) == {"sla": "it selects this key only with effect NoExecute"}
 
 
+def test_policy_for_other_nodes_gives_no_reason_by_its_effect():
+    elsewhere = policy(name="elsewhere", nodeSelector={"matchLabels": {"pool": "a"}})
+    answer = explained(pod(), node(taint(effect="NoSchedule")), policy(), elsewhere)
+    assert reasons(answer.taints[0])["elsewhere"] == "nodeSelector does not select the node"
+    assert "elsewhere" not in answer.reason
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [

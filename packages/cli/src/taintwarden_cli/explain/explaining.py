@@ -214,14 +214,13 @@ def _other_policies(evaluation: Evaluation, taint: Taint, acting: Policy | None)
     """The other policies that name the taint's key, each with the reason why it does not act."""
     for policy in evaluation.policies:
         selector = policy.selector_for(taint)
-        if policy is acting:
+        effects = "" if selector else _effects_for_key(policy, taint)
+        if policy is acting or not (selector or effects):
             continue
-        if selector is None:
-            effects = _effects_for_key(policy, taint)
-            if effects:
-                yield InactivePolicy(policy.name, f"it selects this key only with effect {effects}")
-        elif why := evaluation.refusal(policy):
+        if why := evaluation.refusal(policy):
             yield InactivePolicy(policy.name, why)
+        elif selector is None:
+            yield InactivePolicy(policy.name, f"it selects this key only with effect {effects}")
         elif acting is not None:
             mine, other = selector.specificity(taint), acting.selector_for(taint)
             is_closer = other is not None and other.specificity(taint) > mine
