@@ -69,12 +69,21 @@ async def test_it_is_renewed_every_few_seconds(store: LeaseStore, one: Candidate
     assert store.lease["spec"]["leaseTransitions"] == 0
 
 
-async def test_renewing_keeps_the_time_of_the_acquisition(store: LeaseStore, one: Candidate) -> None:
-    store.lease = foreign("a", acquireTime="2020-02-02T02:02:02.000000Z", leaseTransitions=4)
-    one.start()
-    await asyncio.sleep(3)
-    assert store.lease["spec"]["acquireTime"] == "2020-02-02T02:02:02.000000Z"
-    assert store.lease["spec"]["leaseTransitions"] == 4
+async def test_renewing_keeps_the_time_of_the_acquisition(store: LeaseStore, leader: Candidate) -> None:
+    acquired = store.lease["spec"]["acquireTime"]
+    await asyncio.sleep(RETRY_SECONDS + 0.1)
+    assert store.lease["spec"]["acquireTime"] == acquired < store.lease["spec"]["renewTime"]
+
+
+async def test_a_leader_that_leads_again_has_a_new_time_of_acquisition(store: LeaseStore, leader: Candidate) -> None:
+    acquired = store.lease["spec"]["acquireTime"]
+    leader.network.hangs = True
+    await asyncio.sleep(LEASE_SECONDS)
+    leader.network.hangs = False
+    await asyncio.sleep(LEASE_SECONDS)
+    assert [held for _, held in leader.changes] == [True, False, True]
+    assert store.lease["spec"]["acquireTime"] > acquired
+    assert store.lease["spec"]["leaseTransitions"] == 0
 
 
 @pytest.mark.parametrize(
@@ -111,11 +120,12 @@ async def test_it_is_taken_over_at_the_first_moment_that_it_may_be(store: LeaseS
 
 async def test_a_holder_that_starts_again_is_not_kept_waiting(store: LeaseStore, one: Candidate) -> None:
     """A container that crashed has the identity of its pod again."""
-    store.lease = foreign("a", leaseTransitions=4)
+    store.lease = foreign("a", acquireTime="2020-02-02T02:02:02.000000Z", leaseTransitions=4)
     one.start()
     await asyncio.sleep(0.1)
     assert one.lease.is_held
     assert store.lease["spec"]["leaseTransitions"] == 4
+    assert store.lease["spec"]["acquireTime"] > "2020-02-02T02:02:02.000000Z"
 
 
 async def test_a_duration_below_our_own_counts(store: LeaseStore, one: Candidate) -> None:

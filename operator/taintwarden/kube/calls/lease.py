@@ -265,7 +265,7 @@ class Lease:
         return LeaseSpec(
             holder_identity=self._identity,
             lease_duration_seconds=self._timings.duration,
-            acquire_time=spec.acquire_time if mine else exactly(time.time()),
+            acquire_time=spec.acquire_time if mine and self.is_held else exactly(time.time()),
             renew_time=exactly(time.time()),
             lease_transitions=transitions if mine else transitions + 1 if transitions < MAX_TRANSITIONS else 0,
         )
