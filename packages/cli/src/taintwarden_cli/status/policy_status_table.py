@@ -102,7 +102,7 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
         lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
     several_fail = sum(bool(one.missed or one.cut) for one in policy.removals) > 1
     for one in policy.removals[:SHOWN_NODES]:
-        there = f"{one.node} {times.rewrite(f'at {one.at}')}: {pods(one.pods)} there"
+        there = f"{one.node} {times.rewrite(f'at {one.at}')}: {pods(one.pods)} still to leave"
         fail = f", {one.missed} not evicted by then, the grace of {one.cut} cut" if several_fail else ""
         lines.add("Removed", there + fail, "yellow")
     if (more := len(policy.removals) - SHOWN_NODES) > 0:
