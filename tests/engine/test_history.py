@@ -85,12 +85,17 @@ def test_a_stamp_before_the_last_recorded_value_moves_nothing(stamp):
 
 
 @pytest.mark.parametrize("value", ["900", "unknown"])
-def test_a_stamp_in_the_future_moves_nothing_and_is_not_remembered(value):
+def test_a_stamp_in_the_future_moves_nothing_and_hides_no_later_one(value):
     made = history(("980", 10.0), ("900", 20.0)).seen(value, 4000.0, 202.0, 200.0)
-    assert (made.added_at, made.stamp) == (10.0, None)
+    assert made.added_at == 10.0
     assert made.values == (("unknown",) if value == "unknown" else ()) + ("900", "980")
     again = made.seen(value, 250.0, 302.0, 240.0)
     assert again.added_at == 250.0, "a real one counts later"
+
+
+def test_a_stamp_that_was_in_the_future_when_it_was_seen_is_none_of_a_later_gap():
+    made = TaintHistory.begin("980", 10.0, 9.0).seen("900", 83.0, 77.0)
+    assert steps(made.seen("900", 83.0, 111.0, 110.0)) == [("980", 9.0), ("900", 77.0)]
 
 
 def test_the_newest_stamp_is_remembered_though_an_older_one_follows():

@@ -101,12 +101,14 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
                 then. When a value began is not shown: a value other than the recorded one counts from ``now``.
 
         """
-        recorded = self.added_at + WHOLE_SECONDS if self.stamp is None else self.stamp
-        if stamp is None or stamp > now + WHOLE_SECONDS:
+        is_known = self.stamp is not None and self.stamp <= now + WHOLE_SECONDS
+        recorded = self.stamp if self.stamp is not None and is_known else self.added_at + WHOLE_SECONDS
+        if stamp is None:
             stamp = self.stamp
-        elif gap_from is not None and stamp > max(recorded, self.held_since):
+        elif gap_from is not None and max(recorded, self.held_since) < stamp <= now + WHOLE_SECONDS:
             return self._add_again(value, stamp, now, gap_from)
-        stamp = stamp if self.stamp is None or stamp is None else max(stamp, self.stamp)
+        elif is_known:
+            stamp = max(stamp, recorded)
         known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
         return known.observe(value, now)
 
