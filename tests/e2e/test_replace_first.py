@@ -96,3 +96,20 @@ def a_paused_rollout_has_its_pod_evicted_at_once(scene: LimitScene) -> None:
     assert left.at - began < TIMEOUT_SECONDS
     assert restarts(scene) == []
     scene.ground.wait_complete(workload)
+
+
+@STORIES.under("replace-late")
+def a_revert_of_the_annotation_causes_no_second_request(scene: LimitScene) -> None:
+    [bad] = scene.nodes(GOOD, a=1)
+    workload = deploy(scene)
+    began = time.monotonic()
+    scene.degrade(bad)  # no other node takes the replacement
+    scene.wait(lambda: restarts(scene), ALL_SECONDS, "the request")
+    reverted = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: None}}}}}
+    scene.cluster.patch("deployments", "web", reverted, scene.namespace)
+    replacement, left = scene.wait_departures(2, began)
+    assert (replacement.node, left.node) == ("", bad)
+    assert TIMEOUT_SECONDS - 2 < left.at - began < TIMEOUT_SECONDS + ALL_SECONDS
+    assert len(restarts(scene)) == 1
+    scene.recover(bad)
+    scene.ground.wait_complete(workload)

@@ -7,9 +7,10 @@ import pytest
 
 from controlplane import OPERATOR_NAMESPACE, Cluster, Json, wait_until
 from controlplane.target import OPERATOR_SERVICE_ACCOUNT
+from kind.installation import Installation
 from kind.scene import LEAVE_SECONDS, RUN_SECONDS, Scene
 
-ROLE = "taintwarden-replace"
+ROLE, RESTARTED_AT = "taintwarden-replace", "kubectl.kubernetes.io/restartedAt"
 PORT = 8080
 # The kubelet sends SIGTERM while some nodes still send requests here: a server that cares answers these for a while. It
 # needs longer to start, so that a node without a replacement is noticed.
@@ -104,3 +105,41 @@ def test_no_request_fails_while_a_node_is_emptied_with_a_replacement_first(
 def test_requests_fail_while_a_node_is_emptied_without_it(scene: Scene, may_ask: None) -> None:
     _, failed = empty(scene, {})
     assert failed > 0
+
+
+def start_alone(scene: Scene, timeout: int) -> tuple[str, str]:
+    """Start Deployment web, whose pods may run on one node only. Returns its pod's name and UID."""
+    on = {"kubernetes.io/hostname": scene.workers[0]}
+    scene.workload("deployments", "web", scene.template(nodeSelector=on), replicas=1)
+    [name] = scene.wait_running()
+    scene.policy(eviction={"replaceFirst": {"timeoutSeconds": timeout}})
+    scene.wait_enforcing()
+    return name, scene.cluster.get("pods", name, scene.name)["metadata"]["uid"]
+
+
+def test_a_new_leader_asks_no_second_time_and_evicts_the_pod_when_its_time_is_over(scene: Scene, may_ask: None) -> None:
+    name, uid = start_alone(scene, timeout=60)
+    since = scene.taint(scene.workers[0])
+    wait_until(lambda: restarts(scene), LEAVE_SECONDS, "the request")
+    operator = Installation(scene.cluster)
+    operator.crash(operator.leader())
+    took = scene.wait_gone(name, uid, since, 60 + 2 * LEAVE_SECONDS)
+    assert (took > 58, len(restarts(scene))) == (True, 1)
+
+
+def test_a_quota_that_forbids_the_replacement_has_the_pod_evicted_after_the_timeout(
+    scene: Scene, may_ask: None
+) -> None:
+    name, uid = start_alone(scene, timeout=20)
+    quota = {"metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}}}
+    scene.cluster.create("v1/resourcequotas", quota, scene.name)
+    wait_until(lambda: scene.cluster.get("v1/resourcequotas", "one", scene.name)["status"]["used"], 30, "a count")
+    since = scene.taint(scene.workers[0])
+    took = scene.wait_gone(name, uid, since, 20 + LEAVE_SECONDS)
+    assert (took > 18, len(restarts(scene))) == (True, 1)
+
+
+def restarts(scene: Scene) -> list[str]:
+    """The values that the annotation had, by the ReplicaSets."""
+    found = [one["spec"]["template"]["metadata"] for one in scene.cluster.items("replicasets", scene.name)]
+    return [one["annotations"][RESTARTED_AT] for one in found if RESTARTED_AT in one.get("annotations", {})]
