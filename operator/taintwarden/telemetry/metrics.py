@@ -50,8 +50,8 @@ class Metrics:
         Info("taintwarden_build", "Version of this build.", registry=registry).info({"version": __version__})
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
-            "Watches that ended or failed: ended (timeout), expired, refused, unreachable, empty, late (open after a "
-            "gap), behind (not up to date with the server), unconfirmed (the version of the server is not known).",
+            "Watches that ended or failed: ended (timeout), expired, refused, unreachable (or 429, 5xx), empty, late "
+            "(open after a gap), behind (not up to date), unconfirmed (the version of the server is not known).",
             ["resource", "reason"],
             registry=registry,
         )
