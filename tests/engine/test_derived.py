@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.rig import NO_LIMITS, START, Rig, exists, gt
 from taintwarden.engine import commands, events
-from taintwarden.engine.derived import concerns, derivations, rivals, with_derived
+from taintwarden.engine.derived import concerns, derivations, source_conflicts, with_derived
 from taintwarden.engine.model import (
     Effect,
     Node,
@@ -78,7 +78,7 @@ def test_the_source_of_the_oldest_policy_counts():
 
 
 def test_a_younger_policy_with_another_source_is_a_rival():
-    found = rivals([reading(name="a", created_at=2.0), reading(source=KERNEL, name="z", created_at=1.0)])
+    found = source_conflicts([reading(name="a", created_at=2.0), reading(source=KERNEL, name="z", created_at=1.0)])
     assert list(found) == ["a"]
     assert "policy z, which is older, reads the taint kubelet from nodeInfo kernelVersion" in found["a"]
 
@@ -88,7 +88,7 @@ def test_a_rival_takes_no_key_itself():
     both = (TaintSelector("kubelet", source=KERNEL), TaintSelector("kernel", source=KUBELET))
     rival = acting(*both, name="b", created_at=2.0)
     third = reading("kernel", KERNEL, name="c", created_at=3.0)
-    assert list(rivals([reading(name="a", created_at=1.0), rival, third])) == ["b"]
+    assert list(source_conflicts([reading(name="a", created_at=1.0), rival, third])) == ["b"]
 
 
 # -- whom it concerns -------------------------------------------------------------------------------------------------
@@ -314,13 +314,13 @@ def test_a_node_has_each_key_and_effect_once(node, policies):
 def test_the_order_of_the_policies_does_not_matter(policies, chance):
     shuffled = list(policies)
     chance.shuffle(shuffled)
-    assert (derivations(shuffled), rivals(shuffled)) == (derivations(policies), rivals(policies))
+    assert (derivations(shuffled), source_conflicts(shuffled)) == (derivations(policies), source_conflicts(policies))
 
 
 @given(POLICIES)
 def test_without_rivals_no_key_has_two_sources(policies):
     policies = [msgspec.structs.replace(one, taints=tuple({t.key: t for t in one.taints}.values())) for one in policies]
-    refused = rivals(policies)
+    refused = source_conflicts(policies)
     accepted = [one for one in policies if one.name not in refused]
     named = {(t.key, t.source) for one in accepted for t in one.taints if t.source is not None}
     assert len(named) == len({key for key, _ in named})

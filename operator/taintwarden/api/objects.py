@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
-    """Decode ``obj``, a whole object from the API server or a YAML parser, as ``wanted``.
+    """Decode a whole object, as the API server or a YAML parser returns it, into the type ``wanted``.
 
     Raises:
         InvalidObject: with every fault of the object.

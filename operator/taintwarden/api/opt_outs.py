@@ -1,4 +1,4 @@
-"""Annotations by which a pod opts out of evictions: ours, Karpenter's and that of the cluster autoscaler."""
+"""Annotations that opt a pod out of evictions: Taintwarden's, Karpenter's and that of the cluster autoscaler."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

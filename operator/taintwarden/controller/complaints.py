@@ -1,4 +1,4 @@
-"""Faults that are reported once while they do not change, because a tenant, kubelet or server may repeat them."""
+"""Faults of objects, each reported only once until it changes, since a tenant, kubelet or server may repeat it."""
 
 from collections import OrderedDict
 
@@ -6,7 +6,7 @@ MAX_REMEMBERED = 1_000
 
 
 class Complaints:
-    """The fault last reported about each subject. Beyond the maximum, the oldest reports are dropped.
+    """Last reported fault of each subject. Beyond the maximum, the least recently reported are dropped.
 
     Args:
         max_remembered: maximum number of subjects.
@@ -26,5 +26,5 @@ class Complaints:
         return before != fault
 
     def settle(self, about: str) -> None:
-        """Forget the fault of this subject. If it recurs, it is new."""
+        """Forget the fault of a subject, so that it is reported again if it recurs."""
         self._reported.pop(about, None)

@@ -1,8 +1,8 @@
-"""Derived taints: no client writes them; policies name the fields of a node from which their values are read.
+"""Derived taints, which are not in a node's spec: a policy names the field of the node from which a value is read.
 
-A derived taint is a taint of the node for every policy, with two differences, since Kubernetes does not know it: a
-taint in the node's spec with the same key and effect replaces it, and it concerns only pods with a toleration for its
-key. The authors of other pods cannot know of it, and the scheduler does not keep these pods off the node.
+Every policy treats a derived taint as a taint of the node, with two differences. A taint in the node's spec with the
+same key and effect replaces it. It concerns only pods with a toleration for its key: the authors of other pods cannot
+know it, and the scheduler does not keep their pods off the node.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from taintwarden.engine.policy import Policy
 
 
 class Derivation(msgspec.Struct, frozen=True):
-    """Source of the derived taints with one key, also as text, and their effects."""
+    """The source of the derived taints with one key, its text, and the effects of the taints."""
 
     source: ValueSource
     text: str
@@ -26,9 +26,9 @@ Derivations = Mapping[str, Derivation]
 
 
 def derivations(policies: Iterable[Policy]) -> Derivations:
-    """Return the derivations of policies, in a fixed order. The oldest policy that names a key decides its source."""
+    """Return the derivations of policies in a fixed order. The oldest policy with a source for a key decides."""
     found: dict[str, Derivation] = {}
-    for policy in sorted(policies, key=seniority):
+    for policy in sorted(policies, key=creation_order):
         for selector in policy.taints:
             if selector.source is None:
                 continue
@@ -39,11 +39,11 @@ def derivations(policies: Iterable[Policy]) -> Derivations:
     return found
 
 
-def rivals(policies: Iterable[Policy]) -> dict[str, str]:
-    """Return an error text for each policy, by name, whose source for a key differs from that of an older policy."""
+def source_conflicts(policies: Iterable[Policy]) -> dict[str, str]:
+    """Return policy name -> error text, for policies whose source for a key differs from that of an older policy."""
     first: dict[str, tuple[ValueSource, str]] = {}
     found: dict[str, str] = {}
-    for policy in sorted(policies, key=seniority):
+    for policy in sorted(policies, key=creation_order):
         named = {one.key: one.source for one in policy.taints if one.source is not None}
         for key, source in named.items():
             known, other = first.get(key, (source, ""))
@@ -58,13 +58,13 @@ def rivals(policies: Iterable[Policy]) -> dict[str, str]:
     return found
 
 
-def seniority(policy: Policy) -> tuple[float, str]:
+def creation_order(policy: Policy) -> tuple[float, str]:
     """Return the sort key of a policy: its creation, then its name."""
     return policy.created_at, policy.name
 
 
 def with_derived(node: Node, derived: Derivations) -> Node:
-    """Return the node with the taints that ``derived`` yields, in place of those that were derived before."""
+    """Return the node with newly derived taints in place of its former derived taints."""
     written = tuple([one for one in node.taints if not one[0].source])
     added = tuple(derived_taints([taint for taint, _ in written], node.values, derived)) if derived else ()
     if not added and len(written) == len(node.taints):

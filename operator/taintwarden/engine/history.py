@@ -55,7 +55,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     @classmethod
     def begin(cls, value: str, now: float, stamp: float | None = None, absent_at: float = -math.inf) -> Self:
-        """Return the history of a taint that is new ``now``, and was certainly absent at ``absent_at``.
+        """Return the history of a taint that is new ``now``, and is known to be absent at ``absent_at``.
 
         The taint counts from the later of its stamp and ``absent_at``, or from ``now`` if the stamp is absent or later.
         """
@@ -168,7 +168,7 @@ def observed(
 ) -> TaintHistory:
     """Return the history of a taint as it is seen ``now``; the taint may be new.
 
-    ``absent_at``: last time at which the known state was certainly true. ``gap``: True if later changes may be missing.
+    ``absent_at``: last time at which the known state was current. ``gap``: True if later changes may be missing.
     """
     if known is None:
         return TaintHistory.begin(value, now, stamp, absent_at)
@@ -184,8 +184,8 @@ def joined(
     }
 
 
-def is_beside(name: str) -> bool:
-    """Return True if the history is not of a taint of the node itself: the name of its device follows ``@``."""
+def is_of_device(name: str) -> bool:
+    """Return True if this is the name of the history of a device's taint, in which the device follows ``@``."""
     return "@" in name
 
 
@@ -198,7 +198,7 @@ def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]
     A deadline moves by a part of the time that has passed since. A joined span has the values of all its spans.
     """
     part, groups = 0.0, [[span] for span in spans]
-    while len(groups) > (most if part == 0.0 else most - most // 8):  # joins many at once, since each pass takes long
+    while len(groups) > (most if part == 0.0 else most - most // 8):  # joins many at once, since each pass is slow
         part = max(part * 1.2, _SHORTEST)
         groups = _groups(spans, part)
     found = [Span(group[0].since, _together(value for span in group for value in span.values)) for group in groups]
@@ -272,7 +272,7 @@ def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
     The text is never longer than :func:`read_histories` reads: with many taints, fewer spans of each are stored. If it
     is still too long, histories are left out: first those of devices, then those that ``timeAdded`` replaces.
     """
-    names = sorted(histories, key=lambda name: (is_beside(name), histories[name].is_stated, name))
+    names = sorted(histories, key=lambda name: (is_of_device(name), histories[name].is_stated, name))
     number = MAX_SPANS
     while names:
         text = msgspec.json.encode({name: histories[name].shortened(number) for name in names}, order="sorted").decode()

@@ -69,8 +69,8 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
     ``why``: reason of the delay, in the words of status and ``explain``. ``answer``: conclusion about other calls.
     ``back_off``: first and longest seconds until the next call for the pod, if the outcome concerns the pod alone.
-    ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait. ``stays``: the call certainly did not
-    evict the pod. ``kept_by_webhook``: an admission webhook may move the pod by itself.
+    ``by_budget``: a PodDisruptionBudget is the cause. ``pauses``: all calls wait. ``stays``: the call is known
+    not to have evicted the pod. ``kept_by_webhook``: an admission webhook may move the pod by itself.
     """
 
     why: str = ""

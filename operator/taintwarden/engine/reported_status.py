@@ -58,7 +58,7 @@ class NextPod(Status, frozen=True, omit_defaults=True):
 
 
 class LimitStatus(Status, frozen=True, omit_defaults=True):
-    """A limit that holds due pods: their number, since when, when it may admit the next one if known, and why."""
+    """A limit that holds due pods: their number, the start, the next possible admission if known, and the reason."""
 
     limit: str
     pods: Int64

@@ -1,7 +1,7 @@
 """Formats of texts: taint and label keys, label values, namespaces, percentages.
 
-The expressions for names are those of apimachinery's ``util/validation``. The CRD repeats all of them. They match the
-full text, after a check of its length: ``$`` would accept a final newline, and a long text would match slowly.
+The regular expressions are those of apimachinery's ``util/validation``. The CRDs repeat them. They must match the full
+text, since ``$`` accepts a final newline, after a check of the length, since long texts match slowly.
 """
 
 import re
@@ -14,8 +14,7 @@ from taintwarden.fields.field_errors import FieldError
 MAX_PREFIX_LENGTH = 253
 MAX_NAME_LENGTH = 63
 MAX_PLACED_PREFIX_LENGTH = 223
-"""Maximum length of the prefix of a key that labels of placement repeat: their prefixes are up to 30 characters longer.
-"""
+"""Maximum length of a key's prefix that placement can copy to a label, whose prefix is up to 30 characters longer."""
 MAX_KEY_LENGTH = MAX_PREFIX_LENGTH + 1 + MAX_NAME_LENGTH
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -60,7 +59,7 @@ def is_label_value(text: str) -> bool:
 
 
 def is_placeable(key: str) -> bool:
-    """Return True if labels of placement can repeat this key."""
+    """Return True if placement can copy this key to a label."""
     return key.rfind("/") <= MAX_PLACED_PREFIX_LENGTH
 
 
@@ -71,7 +70,7 @@ def check_key(text: str) -> Iterator[FieldError]:
 
 
 def check_label_key(text: str) -> Iterator[FieldError]:
-    """Check the key of a label of pods."""
+    """Check the key of a pod label."""
     if not is_key(text):
         key = text.partition("=")[0]
         example = key if key != text and is_key(key) else "for example app.kubernetes.io/instance"

@@ -38,7 +38,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     first_answer_seconds: float = 10.0
     """Maximum seconds from the end of the handshake, if any, to the answer to the first request."""
     accepts_bodies: bool = True
-    """True if bodies of requests are read. Parsing one may take long: it may be compressed, or in chunks of one byte.
+    """True if bodies of requests are read. Parsing may be slow: a body may be compressed, or in chunks of one byte.
     """
 
 

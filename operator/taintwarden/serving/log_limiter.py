@@ -1,14 +1,14 @@
-"""A limit on log lines that clients can cause as often as they like."""
+"""A limit on the rate of log lines that requests of clients cause."""
 
 import time
 from collections.abc import Callable
 
 LOG_SECONDS = 60.0
-"""Minimum seconds between two lines about the same subject."""
+"""Minimum seconds between two lines about one subject."""
 
 
 class LogLimiter:
-    """Decides whether to log.
+    """Decides if a line about a subject may be logged.
 
     Args:
         now: a monotonic clock.
@@ -20,7 +20,7 @@ class LogLimiter:
         self._next: dict[object, float] = {}
 
     def __call__(self, about: object) -> bool:
-        """Return True if a line about this may be logged now. ``about`` is hashable, with few different values."""
+        """Return True if a line about this subject may be logged now. Subjects are hashable, and few."""
         now = self._now()
         if now < self._next.get(about, now):
             return False

@@ -19,9 +19,9 @@ from taintwarden.serving.tls_stream import server_context
 from taintwarden.settings import CommonSettings
 
 LIMITS = ConnectionLimits(max_connections=16, accept_interval_seconds=0.02, accepts_bodies=False)
-"""Limits for some Prometheus servers with one connection each. A handshake blocks evictions for a millisecond."""
+"""Limits for a few Prometheus servers with one connection each. A handshake blocks the event loop for about 1 ms."""
 MAX_TOKEN_BYTES = 8190
-"""Maximum bytes of the header with the token. Tokens of some identity providers have some kilobytes."""
+"""Maximum bytes of the Authorization header. Some identity providers issue tokens of several kilobytes."""
 RELOAD_SECONDS = 60.0
 STOP_SECONDS = 1.0
 SELF_SIGNED_SECONDS = 10 * 365 * 86400.0
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 class MetricsServer(HttpServer):
-    """The metrics of one replica, if ``metrics_port`` is set.
+    """Serves the metrics of one replica, if ``metrics_port`` is set.
 
     Args:
         settings: host, port and folder of the certificate.
@@ -74,7 +74,7 @@ class MetricsServer(HttpServer):
         )
 
     async def start(self) -> None:
-        """Listen.
+        """Listen on the port, if one is set.
 
         Raises:
             ConfigError: the certificate or the port cannot be used.
@@ -92,7 +92,7 @@ class MetricsServer(HttpServer):
             self._reloading = asyncio.create_task(self._reload())
 
     async def stop(self) -> None:
-        """Close."""
+        """Stop reloading the certificate, and close the server."""
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
@@ -109,7 +109,7 @@ class MetricsServer(HttpServer):
         return refusal
 
     async def _reload(self) -> None:
-        """Load the certificate periodically, to serve a new one soon after it was written."""
+        """Load the certificate periodically, so that a renewed one is served."""
         while True:
             await asyncio.sleep(self._reload_seconds)
             try:

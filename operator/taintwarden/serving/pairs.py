@@ -1,6 +1,6 @@
-"""Certificates with their keys in PEM: creating a pair, and reading one that another program may have created.
+"""Pairs of a certificate and its key in PEM: creation of new pairs, and validation of pairs from other programs.
 
-A certificate is that of a server, or of an authority that signs certificates of servers.
+The certificate is a server certificate, or that of an authority (CA) that signs server certificates.
 """
 
 import datetime
@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFETIME_SECONDS = 90 * 86400.0
 AUTHORITY_SECONDS = 10 * 365 * 86400.0
 SLACK_SECONDS = 3600.0
-"""Seconds by which a certificate is valid before its creation, for API servers whose clocks are behind."""
+"""Seconds before its creation at which a certificate becomes valid, for API servers whose clocks are behind."""
 MAX_COMMON_NAME = 64
 _UNREADABLE = (
     ValueError,
@@ -35,7 +35,7 @@ class UnusablePair(ValueError):  # noqa: N818 - clear without the suffix
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A certificate, perhaps with its chain, and its key. Times are seconds since 1970. An authority has no names."""
+    """A certificate, with or without its chain, and its key. Times are seconds since 1970. A CA has no ``names``."""
 
     certificate: bytes
     key: bytes
@@ -52,7 +52,7 @@ class Pair(msgspec.Struct, frozen=True):
 def make_pair(
     names: Sequence[str], now: float, authority: Pair | None = None, lifetime_seconds: float = LIFETIME_SECONDS
 ) -> Pair:
-    """Create a certificate for a server with these names, signed by ``authority`` and not valid for longer than that.
+    """Create a server certificate for these DNS names, signed by ``authority`` and valid no longer than it.
 
     Without an authority it is self-signed: a client that trusts it trusts no other certificate.
     """
@@ -66,7 +66,7 @@ def make_pair(
 
 
 def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> Pair:
-    """Create an authority for the server ``name``. It signs certificates of servers, and no authorities."""
+    """Create the authority ``<name>-ca``. It can sign server certificates, but no other authorities."""
     builder = _builder(now, now + lifetime_seconds, is_authority=True)
     return read_pair(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None), is_authority=True)
 
@@ -75,7 +75,7 @@ def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> 
     """Read the pair of a server or of an authority, which may have expired.
 
     Raises:
-        UnusablePair: the certificate or the key is invalid, of another kind, or they do not belong together.
+        UnusablePair: the certificate or the key is invalid or of another kind, or they do not match.
 
     """
     if not certificate or not key:
@@ -108,14 +108,14 @@ def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> 
 
 
 def trusts(bundle: bytes, certificate: bytes) -> bool:
-    """Return True if ``bundle`` alone suffices to trust a server with this valid ``certificate`` and its chain."""
+    """Return True if a client with only ``bundle`` trusts a server with this valid ``certificate`` and its chain."""
     roots = _certificates(bundle)
     chain = _certificates(certificate)
     return any(one == root or _is_issued_by(one, root) for one in chain for root in roots)
 
 
 def is_contained(certificate: bytes, bundle: bytes) -> bool:
-    """Return True if ``bundle`` contains the first certificate of ``certificate``, in any notation."""
+    """Return True if ``bundle`` contains the first certificate of ``certificate``. Their PEM texts may differ."""
     return any(one in _certificates(bundle) for one in _certificates(certificate)[:1])
 
 
@@ -164,7 +164,7 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
 def _signed(builder: x509.CertificateBuilder, common_name: str, authority: Pair | None) -> tuple[bytes, bytes]:
     """Return certificate and key in PEM, signed by the authority, or self-signed."""
     key = ec.generate_private_key(ec.SECP256R1())
-    # The number distinguishes subjects: OpenSSL looks for issuers by name.
+    # The serial number makes subjects unique, since OpenSSL looks up issuers by name.
     issuer = subject = x509.Name(
         [
             x509.NameAttribute(NameOID.COMMON_NAME, common_name[:MAX_COMMON_NAME]),

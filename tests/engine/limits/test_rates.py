@@ -15,7 +15,7 @@ from simulated import policy
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import RateLimit
 from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, refusal
-from taintwarden.engine.limits.rates import MAX_IDLE_BUCKETS, Rates
+from taintwarden.engine.limits.rates import MIN_SWEPT_BUCKETS, Rates
 from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.limits.zones import Zones
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Tolerations, WallTime
@@ -228,7 +228,7 @@ def test_a_rate_that_was_switched_off_begins_with_an_empty_bucket(meanwhile):
 
 # -- how many buckets there are ----------------------------------------------------------------------------------------
 
-MANY = [f"ns-{number}" for number in range(5 * MAX_IDLE_BUCKETS)]
+MANY = [f"ns-{number}" for number in range(5 * MIN_SWEPT_BUCKETS)]
 
 
 def test_full_buckets_are_forgotten():
@@ -236,7 +236,7 @@ def test_full_buckets_are_forgotten():
     for namespace in MANY:
         assert bench.ask(namespace) == ""
         bench.seconds += 1
-    assert 1 < len(kept(bench.rates, *MANY)) <= MAX_IDLE_BUCKETS + 1
+    assert 1 < len(kept(bench.rates, *MANY)) <= MIN_SWEPT_BUCKETS + 1
 
 
 def test_many_buckets_that_are_not_full_are_not_looked_through_for_each_other_one():
@@ -267,7 +267,7 @@ def test_in_any_time_at_most_the_burst_and_what_the_rate_adds_go(pods):
     for number, (pause, namespace, zone) in enumerate(pods):
         bench.seconds += pause
         given = policies[number % 2]
-        for _ in range(MAX_IDLE_BUCKETS // 10):  # of namespaces that do not come again
+        for _ in range(MIN_SWEPT_BUCKETS // 10):  # of namespaces that do not come again
             bench.refuse(f"other-{bench._number}", given)
         for _ in range(3):
             if not bench.ask(f"ns-{namespace}", given, zone=f"z{zone}"):

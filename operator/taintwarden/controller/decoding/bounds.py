@@ -15,15 +15,13 @@ from taintwarden.kube.wire.kinds import (
 )
 
 MAX_NAME = 317
-"""Maximum length of an owner's kind with its group, name or UID. No object that exists has a longer one."""
+"""Maximum length of an owner's name, of its UID, and of its kind with its group. No existing object exceeds it."""
 MIN_TEXT = 64
-"""Number of characters that a shorter text counts for, since each string has a fixed cost in memory."""
+"""Minimum number of characters that a text counts as, since each string has a fixed cost in memory."""
 MAX_CHARACTERS = MAX_POD_ENTRIES * MIN_TEXT
-"""Maximum number of characters kept of one pod. Pods that are meant to run have fewer."""
+"""Maximum number of characters kept of one pod. Ordinary pods have far fewer."""
 TOLERATES_ALL: Final = Tolerations(annotated=(Toleration(operator="Exists"),))
-"""The tolerations of a pod that is too large. No taint evicts it because of data that were cut, except a quarantine,
-which accepts no toleration. They are extended ones, so that no profile narrows them.
-"""
+"""Tolerations of a too large pod. Only a quarantine ignores them, and no profile narrows extended tolerations."""
 MAX_SELECTED = 1_000
 """Maximum number of labels, keys and values of one selector. Selectors written by hand have fewer."""
 

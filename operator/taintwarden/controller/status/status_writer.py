@@ -18,7 +18,7 @@ from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
 from taintwarden.controller.status.gauges import Gauges
 from taintwarden.controller.status.status_patches import StatusPatcher
-from taintwarden.controller.status.summary import conditions, of_profile
+from taintwarden.controller.status.summary import conditions, profile_conditions
 from taintwarden.controller.stores.object_store import ObservedObject
 from taintwarden.engine import rfc3339
 from taintwarden.engine.machine import PolicyReport, View
@@ -189,7 +189,7 @@ class StatusWriter:
             if observed is None:  # the profile was deleted while others were written
                 continue
             reported = ProfileStatus(matched_pods=matched.get(key, 0))
-            rows = of_profile(observed.problem, in_force=key in matched)
+            rows = profile_conditions(observed.problem, in_force=key in matched)
             written += await self._of_profiles.write_status(key, reported, observed, rows)
 
 

@@ -14,9 +14,10 @@ ConditionRow = tuple[str, str, str, str]
 def conditions(
     entry: PolicyReport | None, problem: str, generation: int = 1, *, dry_run: bool = False
 ) -> list[ConditionRow]:
-    """Return the conditions of a policy. ``problem``: why its newest version, ``generation``, is refused; empty if not.
+    """Return the conditions of a policy.
 
-    ``dry_run``: True if no policy may enforce.
+    ``problem``: why the version ``generation`` is refused; empty if it is valid. ``dry_run``: True if the operator runs
+    with ``--dry-run``.
     """
     is_newest = entry is not None and entry.policy.generation == generation
     rows = [_accepted(problem), *_ready(problem, in_force=is_newest)]
@@ -34,8 +35,8 @@ def conditions(
     ]
 
 
-def of_profile(problem: str, *, in_force: bool) -> list[ConditionRow]:
-    """Return the conditions of a profile. ``problem``: why it is refused. ``in_force``: True if a version counts."""
+def profile_conditions(problem: str, *, in_force: bool) -> list[ConditionRow]:
+    """Return the conditions of a profile. ``problem``: why it is refused. ``in_force``: True if a version applies."""
     still = "its last valid version stays in force" if in_force else "no version of it counts, so it does nothing"
     return [_accepted(f"{problem}; {still}" if problem else ""), *_ready(problem, in_force=in_force)]
 
@@ -57,7 +58,7 @@ def _ready(problem: str, *, in_force: bool) -> list[ConditionRow]:
 
 
 def _sources(entry: PolicyReport) -> list[ConditionRow]:
-    """Return the condition SourcesFound: True if each source of a derived taint is on a node; none without sources."""
+    """Return SourcesFound, which is True if nodes have a value of each source; none without derived taints."""
     if not entry.sources:
         return []
     if missing := [one for one in entry.sources if not one.nodes]:
@@ -121,9 +122,9 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
         return "True", "Blocked", f"{have}; {_by_budgets(entry, main)}"
     if main is not None:
         reason = "Failing" if main.limit == FAILING else "Limited"
-        # Failing calls are named even if another limit holds more pods, since they may be the reason for that.
+        # Failing calls are listed even if another limit holds more pods, since they may be the cause.
         failing = (one for one in status.limits if one is not main and one.limit in (FAILING, CALLS))
-        # The messages of other limits are about one pod each, and change often.
+        # Messages of other limits describe a single pod, and change often.
         held = (wording.held(one, one.message if one.limit in (GUARD, CALLS) else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])
     return "True", "Pending", have

@@ -9,7 +9,7 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.controller.stores.object_store import Store
 from taintwarden.controller.words.policy_changes import PolicyChanges
-from taintwarden.engine.derived import rivals
+from taintwarden.engine.derived import source_conflicts
 from taintwarden.engine.policy import Mode, Policy
 
 
@@ -37,7 +37,7 @@ class PolicyStore(Store[Policy]):
         super().__init__(self._parsed, issue)
         self._dry_run = dry_run
         self._changed = changed
-        self._rivals: dict[str, str] = {}
+        self._conflicts: dict[str, str] = {}
         """Policies that read a key from another source than an older policy does: name -> why they are refused."""
         self._guards = guards
         self._changes = changes
@@ -64,18 +64,18 @@ class PolicyStore(Store[Policy]):
             self._changes.gone(key)
 
     def _apply(self, changes: Mapping[str, Policy | None]) -> None:
-        before, self._rivals = self._rivals, rivals(self.valid.values())
+        before, self._conflicts = self._conflicts, source_conflicts(self.valid.values())
         for name in self.valid:
             if self.observed[name].problem not in ("", before.get(name)):
                 continue  # its newest version is invalid, and `valid` has an earlier one
-            if name in self._rivals:
-                self._refuse(name, self._rivals[name])
+            if name in self._conflicts:
+                self._refuse(name, self._conflicts[name])
             elif name in before:
                 self._complaints.settle(name)
                 self._observe(name, problem="")
                 if self._guards is not None:  # its guard is created again, and needs its stored record
                     self._guards.restore(name)
-        self._changed(tuple(one for name, one in self.valid.items() if name not in self._rivals))
+        self._changed(tuple(one for name, one in self.valid.items() if name not in self._conflicts))
 
     def _publish(self) -> None:
         super()._publish()

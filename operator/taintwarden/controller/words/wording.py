@@ -93,7 +93,7 @@ def what_keeps(finalizers: Sequence[str] | None = None, *, is_finished: bool = F
 
 
 def held(one: LimitStatus, detail: str = "") -> str:
-    """Return the limit, the number of pods that it delays, since when, why, and the end of the delay if it is known."""
+    """Return the limit, the number of pods that it delays, the start, the reason, and the end of the delay if known."""
     why = detail or HAS_TRIPPED if one.limit == refusal.GUARD else why_held(one.limit, detail)
     text = f"{one.limit} delays {one.pods} since {one.since}: {why}"
     return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"

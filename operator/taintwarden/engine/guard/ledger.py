@@ -21,7 +21,7 @@ from taintwarden.engine.tally import Tally
 MAX_RESERVED, MAX_FAILING = 512, 64
 """Maximum reserved pods, since the record has a bounded size, and maximum called pods of a namespace that stay."""
 UNSURE_SECONDS = 60.0
-"""Seconds until a call is certainly over: it may take 30 s, and its watch event arrives later."""
+"""Seconds until a call counts as over: it may take 30 s, and its watch event arrives later."""
 RESTORED: WorkloadKey = ("", "")
 """Stand-in for the workloads of pods that the previous leader evicted, which are not stored."""
 
@@ -128,7 +128,7 @@ class Ledger:
         row.last_at, row.in_flight = now, True
 
     def settle(self, uid: str, *, stays: bool) -> bool:
-        """Note the end of a call. Returns True if the pod certainly stays, so that its reservation has ended."""
+        """Note the end of a call. Returns True if the pod is known to stay, so that its reservation has ended."""
         row = self.called.get(uid)
         if row is None:
             return False

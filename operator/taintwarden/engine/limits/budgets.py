@@ -17,7 +17,7 @@ MOST = 3
 
 
 class _Account:
-    """Evictions that count against one budget, and since when the budget allows none."""
+    """Evictions that count against one budget, and the time since which the budget allows none."""
 
     __slots__ = ("known_since", "refuses_since", "refuses_unready_since", "under_way", "unseen", "updates")
 

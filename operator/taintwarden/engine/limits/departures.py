@@ -22,7 +22,7 @@ OVERDUE_SECONDS = 15.0
 
 
 class Departure(msgspec.Struct, frozen=True, gc=False):
-    """A terminating pod: the end of its grace period, until when it counts, and the policies by which it leaves."""
+    """A terminating pod: the end of its grace period, the end of its counting, and the policies that evict it."""
 
     pod: Pod
     until: WallTime

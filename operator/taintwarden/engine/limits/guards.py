@@ -32,7 +32,7 @@ class Guards(Limit):
         budgets.changed = self._budget_changed
         self._policies: dict[str, Policy] = {}
         self._gone: list[Wave] = []
-        """Waves of removed guards, whose pods are dropped in steps, since dropping all at once would take long."""
+        """Waves of removed guards, whose pods are dropped in steps, since dropping all at once would be slow."""
         self._records: dict[str, GuardRecord] = {}
         """Records of another process, applied when this one leads; and of guards that are switched off."""
 
@@ -118,7 +118,7 @@ class Guards(Limit):
         return Refusal(GUARD, None, RefusalScope.LANE, lane_key(request.lane), f"it holds namespace {namespace} only")
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """End a call. A pod that certainly stays is no longer reserved."""
+        """End a call. A pod that is known to stay is no longer reserved."""
         del now
         for guard in self.by_policy.values():
             guard.settle(uid, stays=settlement is Settlement.STAYS)

@@ -80,11 +80,11 @@ class Settlement(Enum):
     OPEN = auto()
     """The call was answered in another way, or not at all, so the pod may leave. Its watch events decide."""
     STAYS = auto()
-    """The call certainly did not evict the pod: a budget refused it, or it was not sent."""
+    """The call is known not to have evicted the pod: a budget refused it, or it was not sent."""
 
     @property
     def stays(self) -> bool:
-        """True if the pod certainly stays."""
+        """True if the pod is known to stay."""
         return self is Settlement.STAYS
 
 

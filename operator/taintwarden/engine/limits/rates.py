@@ -1,4 +1,4 @@
-"""Rates of all policies together, of a policy, and of its zones and namespaces. Each call takes a token."""
+"""Limits on the rate of evictions: of all policies, of one policy, and of its zones and namespaces."""
 
 from collections.abc import Iterable
 
@@ -18,28 +18,28 @@ from taintwarden.engine.model import Instant, MonotonicTime
 from taintwarden.engine.policy import Policy
 from taintwarden.fields.spec import MAX_RATE
 
-MAX_IDLE_BUCKETS = 100
-"""Number of buckets of zones and namespaces at which full ones are dropped; then, at twice those that are left."""
+MIN_SWEPT_BUCKETS = 100
+"""Minimum number of zone and namespace buckets at which full ones are dropped; later, twice those that remained."""
 
 
-def one_second(rate: float) -> int:
-    """Return the tokens of one second, which are the burst of a rate that has no setting for its burst."""
+def default_burst(rate: float) -> int:
+    """Return the burst of a rate without a setting for it: the tokens of one second, at least 1."""
     return max(1, int(rate))
 
 
 class Rates(Limit):
-    """Token buckets that start empty when this process begins to act.
+    """Token buckets, which are empty when this process becomes leader.
 
     Args:
-        overall_rate: evictions per second over all policies; None is no cap.
-        zones: the health of zones, which may set a rate.
+        overall_rate: maximum evictions per second of all policies; None for no limit.
+        zones: the health of zones. The rate of an unhealthy zone is reduced.
 
     """
 
     def __init__(self, overall_rate: float | None, zones: Zones) -> None:
         self._overall_rate = overall_rate
         self._zones = zones
-        self._swept_at = MAX_IDLE_BUCKETS
+        self._swept_at = MIN_SWEPT_BUCKETS
         self._began = MonotonicTime(0.0)
         self._overall: TokenBucket | None = None
         self._policies: dict[str, TokenBucket] = {}
@@ -47,10 +47,10 @@ class Rates(Limit):
         self.restart(self._began)
 
     def restart(self, now: MonotonicTime) -> None:
-        """Empty all buckets, since the tokens that other processes used until now are not known."""
+        """Empty all buckets, since the previous leader may have used their tokens."""
         self._began = now
         rate = self._overall_rate
-        self._overall = None if rate is None else TokenBucket(rate, one_second(rate), now)
+        self._overall = None if rate is None else TokenBucket(rate, default_burst(rate), now)
         self._policies = {name: TokenBucket(bucket.rate, bucket.burst, now) for name, bucket in self._policies.items()}
         self._keyed = {}
 
@@ -83,12 +83,12 @@ class Rates(Limit):
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Take a token of each bucket that concerns the pod. A rehearsal takes as many as an eviction."""
+        """Take a token from each bucket that concerns the pod. A dry-run eviction takes tokens, too."""
         for _, bucket in self._buckets(request):
             bucket.take(request.now.monotonic)
 
     def _buckets(self, request: EvictionRequest) -> list[tuple[Refusal, TokenBucket]]:
-        """Return the buckets that concern a pod, each with its refusal. A hard deadline has only the overall rate."""
+        """Return the buckets that concern a pod, with refusals. Only the overall rate applies to a hard deadline."""
         found: list[tuple[Refusal, TokenBucket]] = []
         if self._overall is not None:
             found.append((_OVERALL, self._overall))
@@ -113,15 +113,15 @@ class Rates(Limit):
         return found
 
     def _bucket(self, key: str, rate: float, now: MonotonicTime) -> TokenBucket:
-        """Return the bucket of a zone or namespace, whose burst is the tokens of one second."""
+        """Return the bucket of a zone or namespace. It has the default burst."""
         bucket = self._keyed.get(key)
         if bucket is None:
             if len(self._keyed) >= self._swept_at:
                 self._keyed = {name: one for name, one in self._keyed.items() if not one.is_full(now)}
-                self._swept_at = max(MAX_IDLE_BUCKETS, 2 * len(self._keyed))
-            bucket = self._keyed[key] = TokenBucket(rate, one_second(rate), self._began)
+                self._swept_at = max(MIN_SWEPT_BUCKETS, 2 * len(self._keyed))
+            bucket = self._keyed[key] = TokenBucket(rate, default_burst(rate), self._began)
         elif bucket.rate != rate:
-            bucket.resize(rate, one_second(rate), now)
+            bucket.resize(rate, default_burst(rate), now)
         return bucket
 
 

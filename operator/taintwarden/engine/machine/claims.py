@@ -18,8 +18,8 @@ PAUSED       a verdict of a paused policy                      the policy is res
 ENDED        the pod is gone, or no longer has to leave
 ============ ================================================= ====================================================
 
-A claim stores what happened: its phase, its call, the last answers of limits. Facts about the present (which taints
-evict the pod, since when a budget blocks it, whether a person released it) are computed when they are needed.
+A claim stores events of the past: its phase, its call, the last answers of limits. The present state (which taints
+evict the pod, how long a budget has blocked it, whether a person released it) is computed when needed.
 """
 
 from enum import IntEnum, auto
@@ -52,7 +52,7 @@ class Phase(IntEnum):
 
 
 _INITIAL = (Phase.WAITING, Phase.PAUSED)
-"""Phases in which a claim begins or restarts: until its deadline, or while its policy is paused."""
+"""Phases in which a claim begins or restarts: PAUSED if its policy is paused, otherwise WAITING."""
 QUEUED = (Phase.WAITING, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.BLOCKED)
 """Phases without a call in progress. A claim in them may restart or end at any moment."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
@@ -84,9 +84,9 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     """resourceVersion of the pod at its first evaluation. Its node has to be known up to this version."""
     phase: Phase = Phase.WAITING
     announced_in: int | None = None
-    """Term of the leader that announced an eviction at ``due_at``; None if none did."""
+    """Leadership term in which an eviction at ``due_at`` was announced; None if it was not."""
     is_reported: bool = False
-    """True if it was reported what delays the eviction."""
+    """True if a delay or a failed call was reported."""
     settles_at: MonotonicTime = MonotonicTime(0.0)
     """Time at which its wave is complete."""
     retry_at: MonotonicTime = MonotonicTime(0.0)
@@ -96,7 +96,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     outcome: Outcome | None = None
     """Outcome of the last call that did not evict the pod."""
     ready_since: MonotonicTime | None = None
-    """Time at which it became due. Reads of its node and retries do not change it."""
+    """Time at which it became due. Retries, and waits for a read of its node, do not change it."""
     failing_since: MonotonicTime | None = None
     """Time at which calls for it began to fail, other than by a budget."""
     refusal: Refusal | None = None
@@ -104,7 +104,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     budget_refused_at: MonotonicTime | None = None
     """Time at which a budget first refused it, by its status or in an answer of the API server."""
     waited_for: str = ""
-    """Limit to report on admission: the last one whose refusal was not brief."""
+    """Limit that the eviction is reported to have waited for: the last one whose refusal was not brief."""
 
     @classmethod
     def of(cls, pod: Pod, grounds: Grounds, settles_at: MonotonicTime) -> "Claim":
@@ -135,7 +135,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
     @property
     def was_announced(self) -> bool:
-        """True if it was reported that the pod is to be evicted."""
+        """True if the pending eviction of the pod was reported."""
         return self.announced_in is not None or self.is_reported or self.phase is Phase.REHEARSED
 
     @property
@@ -144,13 +144,13 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
     def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
-        """Time since which ``limit`` delays it: since it was due, or since calls failed if that is the limit."""
+        """Time at which ``limit`` began to delay it: when it became due, or for FAILING when calls began to fail."""
         failing = self.failing_since if limit == FAILING else None
         since = self.ready_since if failing is None else failing
         return now if since is None else since
 
     def grace_seconds(self, pod: Pod) -> int:
-        """Seconds that the pod may take to stop."""
+        """Grace period in seconds of the pod: that of the policy, or else its own."""
         given = self.policy.eviction.grace_period_seconds
         return pod.shared.grace_seconds if given is None else given
 
@@ -176,7 +176,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         self.node = node
 
     def pause(self) -> None:
-        """Expect no eviction any more, since the policy is paused."""
+        """Withdraw the announcement of an eviction, since the policy is paused."""
         self._reset_waits()
         self.announced_in, self.is_reported = None, False
 
@@ -185,12 +185,12 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         self.settles_at = max(self.settles_at, until)
 
     def note_due(self, now: MonotonicTime) -> None:
-        """Record that it is due, or may be called again."""
+        """Record that it is due, unless that was recorded before."""
         if self.ready_since is None:
             self.ready_since = now
 
     def _reset_waits(self) -> None:
-        """Reset since when, and for what, it waits."""
+        """Reset the times and the limit that describe its wait."""
         self.ready_since, self.failing_since, self.waited_for = None, None, ""
 
     def note_budget_refusal(self, now: MonotonicTime) -> None:
@@ -199,7 +199,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.budget_refused_at = now
 
     def pod_changed(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
-        """Record that the pod changed. Budgets refused its old version since ``refused_since``; None: they did not."""
+        """Record a change of the pod. ``refused_since``: when budgets began to refuse the old version; None: never."""
         if self.budget_refused_at is not None:
             self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
 
@@ -207,7 +207,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         """Record that a limit refuses it."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
-        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most reads of nodes are brief
+        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most node reads are brief
             self.waited_for = refusal.limit
 
     def retry(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
@@ -228,31 +228,31 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
 
 class Call(msgspec.Struct, eq=False, gc=False):
-    """An eviction call that was issued, and the claim that it carries out."""
+    """An eviction call that was issued, and its claim."""
 
     claim: Claim
     order: Evict
 
     @property
     def is_answered(self) -> bool:
-        """True if the call has ended. The stream has yet to show that the pod is gone."""
+        """True if the call has ended. The pod may still exist."""
         return self.claim.phase is not Phase.IN_FLIGHT
 
 
 class Evictee(msgspec.Struct, eq=False, gc=False):
-    """A pod that has to leave: the claims on it, and the call that one of them has issued."""
+    """A pod that has to leave: the claims on it, and the call for one of them."""
 
     uid: str
     node: str
     claims: tuple[Claim, ...] = ()
-    """One claim for each policy. There is rarely more than one, and a tuple of one is the smallest collection."""
+    """One claim for each policy. There is rarely more than one; a tuple takes the least memory."""
     call: Call | None = None
     missing_until: MonotonicTime | None = None
-    """Time until which it counts as missing from its workload without a call in progress; None if it does not."""
+    """Time until which it counts as missing from its workload, although no call is in progress; None if it does not."""
     kept_until: MonotonicTime | None = None
     """Time until which it counts as missing because a webhook prevented its eviction; None if none has."""
     checks: int = 0
-    """Number of reads since its eviction was accepted."""
+    """Number of reads of the pod since its eviction was accepted."""
 
     def move(self, node: str) -> None:
         """Move to another node, with the remaining claims."""
@@ -326,7 +326,7 @@ def limit_of(outcome: Outcome) -> str:
 def retry_delay(bounds: tuple[float, float], attempts: int, name: str) -> float:
     """Seconds until the next retry, doubling from the first to the longest, with up to 20% jitter each way.
 
-    The jitter is derived from the name, so that one history of events has one trace.
+    The jitter is derived from the name, so that a replay gives the same result.
     """
     first, longest = bounds
     delay = min(longest, first * 2.0 ** min(attempts - 1, 16))

@@ -25,7 +25,7 @@ TimedTaints = tuple[tuple[Taint, float | None], ...]
 
 
 class SourceTaints(Protocol):
-    """Taints of the pods on a node beside those of the node, from a source of taints."""
+    """Taints of the pods on a node besides those of the node, from a source of taints."""
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
         """All these taints, with their histories."""
@@ -68,7 +68,7 @@ class NodeState:
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
         self.source_taints: SourceTaints | None = None
-        """Taints of its pods beside its own; None if no source has provided any."""
+        """Taints of its pods besides its own; None if no source has provided any."""
         self.history_policies: tuple[Policy, ...] = ()
         """Policies whose nodeSelector selects the node, even if it opts out. Its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
@@ -160,7 +160,7 @@ class NodeState:
         Args:
             node: its newest version.
             now: seconds since the epoch.
-            seen_until: last time at which the known version was certainly the newest: ``now`` while it is watched.
+            seen_until: last time at which the known version was the newest: ``now`` while it is watched.
             gap: True if changes since then may be missing. A later ``timeAdded`` then means that the taint was added
                 again, and the annotation may contain what another leader saw meanwhile. Without a gap the annotation
                 is read only when the node is first seen: from then on memory is newer.

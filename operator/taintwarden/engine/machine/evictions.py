@@ -71,7 +71,7 @@ class Evictions:
         self._in_flight[order.pod.uid] = OpenCall(order, due_at, now.monotonic)
 
     def settle(self, uid: str, *, stays: bool) -> None:
-        """Record that the call for a pod ended. ``stays``: True if it certainly did not evict the pod."""
+        """Record that the call for a pod ended. ``stays``: True if it is known not to have evicted the pod."""
         called = self._in_flight.pop(uid)
         if not stays:
             self._open[uid] = called

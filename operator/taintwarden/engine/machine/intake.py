@@ -31,7 +31,7 @@ class Intake:
         freshness: records how far the node stream has progressed.
         outbox: writes to nodes.
         guarding: records changes that may cause a wave.
-        new_source: creates the source of taints beside those of nodes; None: there is none.
+        new_source: creates the source of taints besides those of nodes; None: there is none.
 
     """
 

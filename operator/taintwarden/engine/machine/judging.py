@@ -86,7 +86,7 @@ class Judging:
             return
         verdicts = self._world.verdicts
         self._world.note_change(state.name)
-        verdicts.policies_on(state)  # also without pods: its history is kept for the policies that select it
+        verdicts.policies_on(state)  # even without pods: its history is kept for the policies that select it
         if state.node is not None and verdicts.features.zone_health:
             self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
         verdicts.recount_pods(state)
@@ -97,9 +97,9 @@ class Judging:
         self._finish_node(state)
 
     def evaluate_departures(self, node: str) -> None:
-        """Record by which policies the pods leave that terminate on a node.
+        """Record the policies that evict the terminating pods of a node.
 
-        Taints of devices are kept only for running pods. A pod leaves by them only if it was known while it ran.
+        Taints of devices are kept only for running pods. They count only for a pod that was known while it ran.
         """
         world, departures = self._world, self._world.limiter.departures
         state = world.cluster.nodes.get(node)

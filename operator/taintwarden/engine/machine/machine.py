@@ -6,7 +6,7 @@ its own pace and in slices, so that a wave never stalls the loop. Its parts, in 
 =============== ======================================================================================
 ``world``       the state that all parts share
 ``intake``      updates of the known nodes, pods and policies by what streams deliver
-``source``      interfaces of a source of taints beside those of nodes
+``source``      interfaces of a source of taints besides those of nodes
 ``backlog``     pods that wait to be evaluated again
 ``judging``     evaluation: verdicts create, update and withdraw *claims*, each of one policy on one pod
 ``hard_deadlines`` pods whose node is removed at a known time
@@ -51,7 +51,7 @@ class Machine:
         max_in_flight: maximum number of eviction calls in progress.
         slice_size: number of pods that one step evaluates before it returns to the loop.
         timings: the delays of the machine.
-        source: creates the source of taints beside those of nodes; None: there is none.
+        source: creates the source of taints besides those of nodes; None: there is none.
         drained_condition: True if nodes get the condition that says whether they are drained.
 
     """

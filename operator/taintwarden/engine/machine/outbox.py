@@ -1,13 +1,12 @@
 """Writes of the machine to nodes and policies: the wanted content, the write in progress, and the next retry.
 
-An entry has the content that should be stored. While a write of it is in progress, no other write starts under its key.
-When it ends, the content wanted by then is written. A write that failed is retried soon, a write to an object that has
-changed at once. A write that was refused is retried much later, since rights and admission policies change. A write to
-an object that is gone is dropped. A loss of leadership removes all entries: answers to writes in progress are ignored,
-and the next leader writes its own.
+Each key has an entry with the content to store. Only one write per key is in progress; when it ends, the newest wanted
+content is written. A failed write is retried soon, after a conflict (409) sooner. A refused write is retried much
+later, since rights and admission policies may change. A write to a deleted object is dropped. A loss of leadership
+removes all entries: answers to writes in progress are ignored, and the next leader writes its own content.
 
-A history carries the version of the node on which it is based. What was written counts only when the stream delivers
-it.
+A history is written with the resourceVersion of its node as precondition. Content counts as stored only once the stream
+delivers it.
 """
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from taintwarden.engine.model import MonotonicTime, Node, later
 
 
 class _Entry:
-    """Writes under one key. ``wanted`` is None if nothing has to follow the write in progress."""
+    """Writes under one key. ``wanted`` is None if no other write has to follow the one in progress."""
 
     __slots__ = ("attempts", "in_progress", "retry_at", "sent", "wanted", "written", "written_version")
 
@@ -29,9 +28,9 @@ class _Entry:
         self.wanted: Write | None = None
         self.in_progress: Write | None = None
         self.sent: Write | None = None
-        """``in_progress`` as it was issued, with the version of its object."""
+        """The command issued for ``in_progress``. A history has the version of its node."""
         self.written: Write | None = None
-        """Last write, while the stream may not have delivered it."""
+        """Last completed write, until the stream has delivered it."""
         self.written_version = -1
         self.attempts = 0
         self.retry_at: MonotonicTime | None = None
@@ -46,7 +45,7 @@ class Outbox:
         self._retries: DeadlineQueue[MonotonicTime] = DeadlineQueue()
 
     def put(self, order: Write) -> None:
-        """Write this content in place of what was wanted under the same key. Only leaders write."""
+        """Replace the wanted content of a key, and write it when no write is in progress. Only leaders write."""
         if not self._world.leading:
             return
         key = key_of(order)
@@ -63,14 +62,14 @@ class Outbox:
             self._begin(key, entry)
 
     def withdraw(self, key: str) -> None:
-        """Drop the wanted content, since the stored content is correct. A write in progress continues."""
+        """Drop the wanted content of a key, since the stored content is correct. A write in progress continues."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.wanted = None
             self._drop_if_idle(key, entry)
 
     def assumed_stored(self, key: str, version: int) -> Write | None:
-        """Write whose content is or may be stored, although the stream has delivered only this version."""
+        """The write that may be stored although the stream has only delivered ``version``; None if there is none."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -79,7 +78,7 @@ class Outbox:
         return entry.in_progress or entry.written
 
     def is_overwritten(self, node: Node) -> bool:
-        """True if this version of a node, after the last write to it, lacks the content. Each write is checked once."""
+        """True if this version of a node follows the last write but lacks its content. Each write is checked once."""
         key = history_key(node.name)
         entry = self._entries.get(key)
         if entry is None or entry.written is None or entry.written_version > node.resource_version:
@@ -89,7 +88,7 @@ class Outbox:
         return isinstance(done, SaveHistory) and done.text != node.history
 
     def wrote_history(self, node: str, text: str) -> bool:
-        """True if this history of a node was written last, or is being written."""
+        """True if this text is the last written history of a node, or is being written."""
         entry = self._entries.get(history_key(node))
         written = None if entry is None else entry.in_progress or entry.written
         return isinstance(written, SaveHistory) and written.text == text
@@ -120,7 +119,7 @@ class Outbox:
                 self._begin(key, entry)
             case WriteOutcome.GONE if isinstance(event.order, SaveHistory):
                 self.forget(key)
-            case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):  # other content may be wanted by now
+            case WriteOutcome.GONE if not isinstance(event.order, SaveGuard):  # newer content may be wanted
                 self._begin(key, entry)
             case _ if isinstance(event.order, SaveGuard | SavePlaces):
                 entry.attempts += 1
@@ -138,7 +137,7 @@ class Outbox:
         while (key := self._retries.pop_due(self._world.now.monotonic)) is not None:
             entry = self._entries[key]
             entry.retry_at = None
-            if entry.wanted is not None:  # otherwise a guard puts a new record soon: attempts are kept for it
+            if entry.wanted is not None:  # otherwise a guard puts a new record soon, so its attempts are kept
                 self._begin(key, entry)
 
     def next_at(self) -> MonotonicTime | None:
@@ -151,7 +150,7 @@ class Outbox:
         self._retries = DeadlineQueue()
 
     def forget(self, key: str) -> None:
-        """Drop the writes to an object that is gone or replaced by one of its name."""
+        """Drop the writes to an object that was deleted, or replaced by a new one with the same name."""
         if self._entries.pop(key, None) is not None:
             self._retries.cancel(key)
 

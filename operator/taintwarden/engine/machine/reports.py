@@ -45,14 +45,14 @@ from taintwarden.engine.rfc3339 import at, until
 from taintwarden.fields.text import shortened
 
 CLAIMS_AT_ONCE = 1_000
-"""Maximum number of claims, or of nodes, that one slice counts. It takes 2 to 4 ms."""
+"""Maximum number of claims, or of nodes, that one slice counts. A slice takes 2 to 4 ms."""
 
 STAYING_AT_ONCE = 500
-"""Number of staying pods after which a slice ends. It takes about 2 ms."""
+"""Number of pods on counted nodes after which a slice ends. A slice takes about 2 ms."""
 
 
 class SourceReport(msgspec.Struct, frozen=True):
-    """A source of values that a policy reads as taints with a key, and the number of selected nodes with a value."""
+    """A source of the derived taints with a key, and the number of selected nodes that have a value."""
 
     key: str
     source: str
@@ -60,14 +60,14 @@ class SourceReport(msgspec.Struct, frozen=True):
 
 
 class DevicesReport(msgspec.Struct, frozen=True):
-    """Devices of the cluster, for a policy that selects taints of devices."""
+    """State of the devices of the cluster, for policies that select taints of devices."""
 
     pods: int
     """Number of pods with devices."""
     problem: str = ""
     """Why devices are not known; empty if they are."""
     blind: tuple[str, ...] = ()
-    """Streams about devices that are cut off. No pod is evicted because of devices meanwhile."""
+    """Streams about devices that are cut off. Meanwhile, no pod is evicted because of devices."""
 
 
 class PlacesReport(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
     sources: tuple[SourceReport, ...] = ()
     """Sources of values, in the order of the policy."""
     blocked_by: Mapping[str, int] = {}
-    """Outcome -> number of pods whose last call had it and did not evict them."""
+    """Outcome -> number of pods whose last call had it, or that a budget blocks without a call."""
     all_nodes_unhealthy: bool = False
     """True if all nodes are unhealthy. Then only released pods are evicted."""
     bouncing: int = 0
@@ -125,9 +125,9 @@ class Reports:
         self._views = views
 
     def slices(self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE) -> Generator[None, None, list[PolicyReport]]:
-        """Create one report per policy, by name, in slices. The machine may run between slices.
+        """Create one report per policy, sorted by name, in slices. The machine may run between slices.
 
-        Claims that it adds meanwhile are not counted.
+        Claims added between slices are not counted.
         """
         tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
         claims = [one.claims for one in self._world.claims.evictees.values()]
@@ -142,7 +142,7 @@ class Reports:
             self._count_nodes(nodes[first : first + claims_at_once], tallies)
         for departure in self._world.limiter.departures.leaving():
             for name in departure.policies:
-                tallies[name].leave(departure, now)
+                tallies[name].add_departure(departure, now)
         uses, bounces = self._world.verdicts.features, self._world.limiter.bounces
         bouncing = bounces.bouncing(now.monotonic) if uses.bounce else Counter[str]()
         return [
@@ -183,7 +183,7 @@ class Reports:
     def _report(self, policy: Policy, tally: "_Tally", bouncing: int, now: Instant) -> PolicyReport:
         name = policy.name
         zones = self._world.limiter.zones if policy.limits.zone_health is not None else None
-        first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.first)]
+        first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.candidates)]
         soonest = (one for one in first if self._views.has_to_leave(one))
         views = map(self._views.view, soonest)
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
@@ -205,7 +205,7 @@ class Reports:
                 invalid_taints=tuple(
                     nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda one: (-one.pods, one.node, one.taint))
                 ),
-                staying=tally.staying_most(),
+                staying=tally.most_staying(),
                 next_deadline=None if tally.next_deadline is None else at(tally.next_deadline),
                 limited_by=limits[0].limit if limits else None,
                 limits=limits,
@@ -218,7 +218,7 @@ class Reports:
             stuck_pods=len(tally.stuck),
             invalid_taints=len(tally.invalid),
             sources=tuple(
-                SourceReport(one.key, str(one.source), tally.found[one.source])
+                SourceReport(one.key, str(one.source), tally.nodes_by_source[one.source])
                 for one in policy.taints
                 if one.source is not None
             ),
@@ -244,7 +244,7 @@ class Reports:
         return DevicesReport(pods, world.devices_problem, blind)
 
     def _count_nodes(self, names: Sequence[str], tallies: Mapping[str, "_Tally"]) -> None:
-        """Count for each policy its selected nodes, those with a value of a source, and pods with an invalid value."""
+        """Count selected nodes, nodes with values of sources, staying pods, and pods affected by invalid values."""
         for state in map(self._world.cluster.nodes.get, names):
             if state is not None and state.node is not None:
                 for policy in state.policies or ():
@@ -252,7 +252,7 @@ class Reports:
                     tally.selected += 1
                     if state.node.values:
                         sources = (one.source for one in policy.taints if one.source in state.node.values)
-                        tally.found.update([*dict.fromkeys(sources)])
+                        tally.nodes_by_source.update([*dict.fromkeys(sources)])
                 for (name, reason), pods in count_staying(self._world.verdicts, state).items():
                     tallies[name].staying[reason] += pods
                 if state.reported_invalid:
@@ -260,7 +260,7 @@ class Reports:
 
     def _count_invalid(self, state: NodeState, node: str, tallies: Mapping[str, "_Tally"]) -> None:
         for verdict in self._world.verdicts.invalid_values(state).values():
-            tallies[verdict.policy.name].invalid[node, str(verdict.taint)] = 0  # also without pods
+            tallies[verdict.policy.name].invalid[node, str(verdict.taint)] = 0  # listed even without pods
         for pod in state.pods.values():
             for verdict in self._world.verdicts.of(state, pod.shared)[0]:
                 if verdict.invalid:
@@ -285,12 +285,12 @@ def _next_pod(claim: ClaimView, now: Instant) -> NextPod:
 
 
 def _end(moment: MonotonicTime | None, now: Instant) -> str | None:
-    """Time at which a wait ends; None if that is not known, or never: a window may never open."""
+    """Time at which a wait ends; None if it is unknown or infinite, since a window may never open."""
     return None if moment is None or math.isinf(moment) else until(max(now.wall, now.wall_at(moment)))
 
 
 class _LimitTally(msgspec.Struct):
-    """Pods that one limit refuses: their number, since when, and until when if that is known."""
+    """Number of pods that one limit refuses, and the times at which this began and ends, if known."""
 
     since: MonotonicTime
     until: MonotonicTime | None = None
@@ -313,7 +313,7 @@ class _Tally:
         self.stuck: list[Departure] = []
         self.invalid: Counter[tuple[str, str]] = Counter()
         """Number of pods affected by an invalid value, by node and taint."""
-        self.found: Counter[ValueSource | None] = Counter()
+        self.nodes_by_source: Counter[ValueSource | None] = Counter()
         """Number of selected nodes with a value, by its source."""
         self.staying: Counter[str] = Counter()
         """Number of pods by the reason why they stay on nodes with a taint."""
@@ -322,8 +322,8 @@ class _Tally:
         self.blocked_by: Counter[str] = Counter()
         self.limits: dict[str, _LimitTally] = {}
         self.budgets: Counter[str] = Counter()
-        self.first: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
-        """Candidates for the next evictions, with their order."""
+        self.candidates: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
+        """Candidates for the next evictions: rank, deadline and key, in the order of evictions, and the claim."""
 
     def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
         self.pending += 1
@@ -336,32 +336,32 @@ class _Tally:
             self.next_deadline = due_at
         if pod is not None:
             rank = rank_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at)
-            self.first.append((rank, due_at, claim.key, claim))
-            if len(self.first) > CLAIMS_AT_ONCE:
-                self.first = nsmallest(NEXT_PODS, self.first)
+            self.candidates.append((rank, due_at, claim.key, claim))
+            if len(self.candidates) > CLAIMS_AT_ONCE:
+                self.candidates = nsmallest(NEXT_PODS, self.candidates)
         if claim.failed is not None:
             self.blocked_by[claim.failed.value] += 1
         elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET:
             self.blocked_by[Outcome.BLOCKED.value] += 1
 
-    def leave(self, departure: Departure, now: Instant) -> None:
+    def add_departure(self, departure: Departure, now: Instant) -> None:
         self.leaving += 1
         if departure.is_stuck(now.wall):
             self.stuck.append(departure)
 
     def longest_stuck(self) -> tuple[StuckPod, ...]:
-        """Stuck pods that should have ended first."""
+        """The pods that have been stuck for longest."""
         longest = nsmallest(MAX_STUCK, self.stuck, key=lambda one: (one.until, one.pod.uid))
         return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
 
-    def staying_most(self) -> tuple[StayingPods, ...]:
-        """Reasons for which the most pods stay."""
+    def most_staying(self) -> tuple[StayingPods, ...]:
+        """The reasons for which the most pods stay."""
         counted = ((reason, pods) for reason, pods in self.staying.items() if reason)
         most = nsmallest(MAX_STAYING, counted, key=lambda one: (-one[1], one[0]))
         return tuple(StayingPods(*one) for one in most)
 
     def limits_at(self, now: Instant) -> tuple[LimitStatus, ...]:
-        """Limits that refuse pods, by the number of pods. Of limits with the same number, failing calls come first."""
+        """Limits that refuse pods, the most pods first. Ties: failing calls first, then by name."""
         held = sorted(self.limits.items(), key=lambda one: (-one[1].count, one[0] != FAILING, one[0]))
         return tuple(
             LimitStatus(

@@ -1,4 +1,4 @@
-"""Interfaces of a source of taints beside those of nodes, such as taints of devices, and of its host.
+"""Interfaces of a source of taints besides those of nodes, such as taints of devices, and of its host.
 
 The machine calls a source only while a policy selects its taints. Verdicts, histories, guards, limits and reports treat
 these taints like those of nodes.
@@ -16,7 +16,7 @@ NOT_LISTED = "devices were not listed yet"
 
 
 class TaintSource(Protocol):
-    """Source of taints that pods have beside those of their node."""
+    """Source of taints that pods have besides those of their node."""
 
     @property
     def problem(self) -> str:
@@ -24,7 +24,7 @@ class TaintSource(Protocol):
 
     @property
     def blind(self) -> Mapping[str, WallTime]:
-        """Its streams that are cut off, and since when. No pod is evicted because of its taints meanwhile."""
+        """Its streams that are cut off, with the time of each cut. Its taints evict no pod meanwhile."""
 
     def process_event(self, event: SourceEvent) -> None:
         """Process an event of its streams."""

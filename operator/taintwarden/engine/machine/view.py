@@ -17,7 +17,7 @@ from taintwarden.engine.model import Budget, Instant, Node, Pod, PodClass, Profi
 from taintwarden.engine.policy import Policy
 
 MATCHES_AT_ONCE = 20_000
-"""Number of pairs of a profile and a class of pods that one slice counts. It takes 2 to 4 ms."""
+"""Pairs of a profile and a class of pods after which a slice of the count ends. A slice takes 2 to 4 ms."""
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class NodeView(msgspec.Struct, frozen=True):
     """Taints of the node itself, which all of its pods have."""
     policies: tuple[Policy, ...]
     device_taints: tuple[tuple[Taint, TaintHistory], ...] = ()
-    """Taints of devices that pods on it have. Each concerns only the pods with the device."""
+    """Taints of devices that its pods use. Each concerns only the pods that use the device."""
 
 
 class View:
@@ -58,7 +58,7 @@ class View:
 
     @property
     def is_busy(self) -> bool:
-        """True if calls in progress fill half the slots: work that is not urgent waits until the wave has passed."""
+        """True if calls in progress fill half the slots. Work that is not urgent then waits."""
         return self._world.limiter.calls.is_busy
 
     @property
@@ -70,16 +70,16 @@ class View:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """The policies in force, by name."""
+        """The policies in force, sorted by name."""
         return self._world.verdicts.policies
 
     @property
     def profiles(self) -> list[Profile]:
-        """The profiles in force, by namespace and name."""
+        """The profiles in force, sorted by namespace and name."""
         return self._world.verdicts.profiles()
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """The profiles that select pods of a class, by name."""
+        """The profiles that select pods of a class, sorted by name."""
         return self._world.verdicts.profiles_of(pod_class)
 
     def tolerations_of(self, pod_class: PodClass) -> Tolerations:
@@ -87,7 +87,7 @@ class View:
         return self._world.verdicts.tolerations(pod_class)
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
-        """The policies that may evict pods of a class, by name."""
+        """The policies that may evict pods of a class, sorted by name."""
         return self._world.verdicts.policies_for(pod_class)
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
@@ -131,22 +131,22 @@ class View:
         return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
 
     def why_staying(self, node: str, pod_class: PodClass, policy: Policy) -> str:
-        """Why a policy does not evict pods of a class on a node with a taint it names; empty without such a taint."""
+        """Why a policy evicts no pods of a class from a node; empty if it selects no taint of the node."""
         state = self._world.cluster.nodes.get(node)
         return "" if state is None else why_staying(self._world.verdicts, state, pod_class, policy)
 
     def budgets_of(self, pod_class: PodClass) -> tuple[Budget, ...]:
-        """The PodDisruptionBudgets that select pods of a class, by name."""
+        """The PodDisruptionBudgets that select pods of a class, sorted by name."""
         return self._world.limiter.budgets.of(pod_class)
 
     def budgets(self, pod: Pod) -> list[tuple[Budget, Refusal | None]]:
-        """The PodDisruptionBudgets that the API server checks for a pod, by name, each with its own refusal."""
+        """The PodDisruptionBudgets that the API server checks for a pod, sorted by name, each with its refusal."""
         return self._world.limiter.budgets.evaluate(pod, self._world.now.monotonic)
 
     # -- claims ---------------------------------------------------------------------------------------------------
 
     def claims(self, uid: str) -> tuple[ClaimView, ...]:
-        """The claims on a pod: enforced ones first, then the earliest deadline."""
+        """The claims on a pod, those of enforcing policies first, then by deadline."""
         evictee = self._world.claims.evictees.get(uid)
         return () if evictee is None else self._claim_views.of(evictee)
 
@@ -160,9 +160,9 @@ class View:
     def report_in_slices(
         self, now: Instant, claims_at_once: int = CLAIMS_AT_ONCE
     ) -> Generator[None, None, list[PolicyReport]]:
-        """Create one report per policy, by name, with pauses in which the machine may run: many claims take long.
+        """Create one report per policy, sorted by name. Yields between slices, so that the machine may run.
 
-        A report includes changes made in a pause only for claims that were not counted before.
+        A change between slices is included only if the claim was not counted before.
         """
         return self._reports.slices(now, claims_at_once)
 
@@ -175,12 +175,12 @@ class View:
         return self._reports.places(policy)
 
     def matched_pods(self, at_once: int = MATCHES_AT_ONCE) -> Generator[None, None, dict[str, int]]:
-        """Number of running pods that each profile selects, by ``namespace/name``. In slices: both may be many."""
+        """Number of running pods that each profile selects, by ``namespace/name``. Yields between slices."""
         matched, done = dict.fromkeys(self.profiles, 0), 0
         for pod_class, count in list(self._world.cluster.classes.items()) if matched else ():
             profiles = self.profiles_of(pod_class)
             for profile in profiles:
-                if profile in matched:  # else it has changed in a pause
+                if profile in matched:  # otherwise it changed between two slices
                     matched[profile] += count
             done += 1 + len(profiles)
             if done >= at_once:

@@ -87,9 +87,9 @@ class World:
         self.term = 0
         self.synced = False
         self.blind: dict[str, WallTime] = {}
-        """Streams that are cut off, and since when. No pod is evicted on data that may be outdated."""
+        """Streams that are cut off, with the time of each cut. No pod is evicted on data that may be outdated."""
         self.source: TaintSource | None = None
-        """Source of taints beside those of nodes; None while no policy selects any."""
+        """Source of taints besides those of nodes; None while no policy selects any."""
         self.cluster = Cluster()
         self.claims = Claims()
         self.evictions = Evictions()
@@ -112,7 +112,7 @@ class World:
 
     @property
     def blind_to_devices(self) -> Mapping[str, WallTime]:
-        """Streams about devices that are cut off, and since when. No pod is evicted because of devices meanwhile."""
+        """Streams about devices that are cut off, with the time of each cut. Their taints evict no pod meanwhile."""
         return {} if self.source is None else self.source.blind
 
     @property

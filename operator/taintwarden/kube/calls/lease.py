@@ -217,7 +217,7 @@ class Lease:
             # The clocks of replicas are not compared: what counts is how long *we* have seen no renewal.
             self._observed = (seen, self._monotonic())
             self._rival_at = self._monotonic() if is_of_another else self._rival_at
-        # No replica stores a longer duration than ours. Unlimited, one foreign write could keep all of us from leading.
+        # No replica stores a longer duration. Without a limit, one foreign write could keep all from leading.
         expires = self._observed[1] + min(spec.lease_duration_seconds or self._timings.duration, self._timings.duration)
         if is_of_another and self._monotonic() < expires:
             self._expires = expires

@@ -1,4 +1,4 @@
-"""Checks that compare the observed with the expected results. Pure. They determine the exit code of the demo."""
+"""Checks that compare observed with expected results. They are pure, and determine the exit code of the demo."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from taintwarden_demo.facts import Departure, Facts
 from taintwarden_demo.scenario import POLICY, Change, Leave, Story, Workload
 
 CLOCK_SECONDS = 0.1
-"""Maximum difference in seconds between the wall clock of the operator and the monotonic clock of the demo."""
+"""Tolerance in seconds, since the operator uses a wall clock and the demo a monotonic clock."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -21,17 +21,17 @@ def judge(story: Story, facts: Facts) -> list[Check]:
     """Return a check for each expectation. The demo succeeds if all are ok."""
     checks = []
     for change in story.changes:
-        checks += [_leave(change, leave, facts) for leave in change.leaves]
+        checks += [_check_evictions(change, leave, facts) for leave in change.leaves]
         if change.cancels:
-            checks.append(_cancelled(change, facts))
+            checks.append(_check_cancelled(change, facts))
         if change.invalid:
-            checks.append(_held(change, facts))
+            checks.append(_check_invalid(change, facts))
     budgets = [workload for workload in story.workloads if workload.max_unavailable is not None]
-    checks += [_budget(workload, facts) for workload in budgets]
-    return [*checks, _others(story, facts), _reported(story, facts)]
+    checks += [_check_budget(workload, facts) for workload in budgets]
+    return [*checks, _check_others(story, facts), _check_reports(story, facts)]
 
 
-def _leave(change: Change, leave: Leave, facts: Facts) -> Check:
+def _check_evictions(change: Change, leave: Leave, facts: Facts) -> Check:
     expected = (
         f"{change.node} at {change.value}: {leave.pods} {leave.workload} leave after {leave.grace_seconds} s, "
         f"within {leave.within_seconds:g} s ({leave.says})"
@@ -51,7 +51,7 @@ def _leave(change: Change, leave: Leave, facts: Facts) -> Check:
     ]
     if len(left) != leave.pods:
         faults.insert(0, f"{len(left)} instead of {leave.pods} left")
-    happened = _span(left, began) + "".join(f"; {fault}" for fault in faults)
+    happened = _departure_times(left, began) + "".join(f"; {fault}" for fault in faults)
     return Check(expected, happened, ok=not faults)
 
 
@@ -59,7 +59,7 @@ def _fault(pods: list[Departure], what: str) -> list[str]:
     return [f"{what}: {', '.join(one.pod for one in pods)}"] if pods else []
 
 
-def _span(left: list[Departure], began: float) -> str:
+def _departure_times(left: list[Departure], began: float) -> str:
     if not left:
         return "no pod left"
     first, last = (end(one.at for one in left) - began for end in (min, max))
@@ -67,29 +67,29 @@ def _span(left: list[Departure], began: float) -> str:
     return f"{len(left)} left after {after}"
 
 
-def _cancelled(change: Change, facts: Facts) -> Check:
+def _check_cancelled(change: Change, facts: Facts) -> Check:
     expected = f"{change.node} back at {change.value} within the grace: {change.cancels} stay, evictions cancelled"
     announced = {one.uid for one in facts.events_of("EvictionScheduled", change.node)}
     cancelled = {one.uid for one in facts.events_of("EvictionCancelled", change.node)}
     left = [one for one in facts.departures if one.node == change.node]
-    happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_left(left)}"
+    happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_name_departed(left)}"
     return Check(expected, happened, ok=announced == cancelled and len(cancelled) == change.cancels and not left)
 
 
-def _held(change: Change, facts: Facts) -> Check:
+def _check_invalid(change: Change, facts: Facts) -> Check:
     expected = f"{change.node} at {change.value!r}, a mistake: no pod leaves, the node has a Warning"
     warnings = [one for one in facts.events_of("InvalidTaintValue", change.node) if change.value in one.note]
     left = [one for one in facts.departures if one.node == change.node]
-    happened = f"{'warned' if warnings else 'no Event'}, {_left(left)}"
+    happened = f"{'warned' if warnings else 'no Event'}, {_name_departed(left)}"
     changed = (change.node, change.value) in facts.changed_at
     return Check(expected, happened, ok=changed and bool(warnings) and not left)
 
 
-def _left(left: list[Departure]) -> str:
+def _name_departed(left: list[Departure]) -> str:
     return f"{', '.join(one.pod for one in left)} left" if left else "no pod left"
 
 
-def _budget(workload: Workload, facts: Facts) -> Check:
+def _check_budget(workload: Workload, facts: Facts) -> Check:
     floor = len(workload.nodes) - (workload.max_unavailable or 0)
     expected = f"budget of {workload.name}: never fewer than {floor} of {len(workload.nodes)} Ready, others blocked"
     fewest = facts.fewest_ready.get(workload.name)
@@ -98,7 +98,7 @@ def _budget(workload: Workload, facts: Facts) -> Check:
     return Check(expected, happened, ok=fewest is not None and fewest >= floor and bool(blocked))
 
 
-def _others(story: Story, facts: Facts) -> Check:
+def _check_others(story: Story, facts: Facts) -> Check:
     may_leave = {(change.node, leave.workload) for change in story.changes for leave in change.leaves}
     staying = sum((node, one.name) not in may_leave for one in story.workloads for node in one.nodes)
     wrong = [one for one in facts.departures if (one.node, one.workload) not in may_leave]
@@ -107,7 +107,7 @@ def _others(story: Story, facts: Facts) -> Check:
     return Check(expected, named or "all stayed", ok=not wrong)
 
 
-def _reported(story: Story, facts: Facts) -> Check:
+def _check_reports(story: Story, facts: Facts) -> Check:
     count = sum(leave.pods for change in story.changes for leave in change.leaves)
     status = facts.policy_status
     enforcing = any((one["type"], one["status"]) == ("Enforcing", "True") for one in status.get("conditions", ()))

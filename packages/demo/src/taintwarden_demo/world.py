@@ -65,7 +65,7 @@ def create_pod(cluster: LocalCluster, workload: Workload, owner: Object, node: s
 
 
 def _above(value: str) -> Object:
-    """Return node affinity as the webhook adds it, for the label in which the operator repeats the taint."""
+    """Return the node affinity that the webhook adds, for the label to which the operator copies the taint."""
     above = {"key": VALUE_LABEL, "operator": "Gt", "values": [value]}
     terms = [{"matchExpressions": [above]}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
@@ -88,7 +88,7 @@ def _create_node(cluster: LocalCluster, node: Node) -> None:
         "kubernetes.io/hostname": node.name,
         "topology.kubernetes.io/zone": node.zone,
         "example.com/capacity": node.capacity,
-        VALUE_LABEL: node.sla,  # as if the kubelet registered with it
+        VALUE_LABEL: node.sla,  # as if the kubelet had registered the node with it
     }
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": None}
     cluster.store.create(

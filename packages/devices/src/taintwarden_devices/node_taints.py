@@ -4,23 +4,23 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 
 from taintwarden.engine.evaluate import Concern
-from taintwarden.engine.history import TaintHistory, is_beside, joined, observed
+from taintwarden.engine.history import TaintHistory, is_of_device, joined, observed
 from taintwarden.engine.machine import TimedTaints, have_same_taints, history_name
 from taintwarden.engine.model import DeviceId, PodClass, Taint
 from taintwarden.engine.policy import Policy
 
 MAX_ABSENT = 256
-"""Maximum number of kept histories of absent taints. A kubelet may write any number into the annotation."""
+"""Maximum number of histories kept of absent taints. A kubelet may write any number into the annotation."""
 SETTLE_SECONDS = 2.0
-"""Seconds before a taint acts on a new pod, which may become known before the removal of the taint does."""
+"""Seconds until a taint acts on a new pod, since the pod may be observed before the removal of the taint is."""
 
 
 class DeviceTaints:
-    """Taints of the devices that pods on one node use. Histories are stored with the node: drivers replace slices."""
+    """Taints of the devices that pods on one node use. The node stores the histories, since drivers replace slices."""
 
     def __init__(self) -> None:
         self.by_device: dict[DeviceId, TimedTaints] = {}
-        """Device -> its taints, for the used devices that have taints."""
+        """Device -> its taints. Devices without taints are left out."""
         self.uses: dict[DeviceId, int] = {}
         """Device -> number of pods on this node that use it."""
         self.absent: dict[str, TaintHistory] = {}
@@ -29,7 +29,7 @@ class DeviceTaints:
         """True until the devices of the pods are known."""
         self._histories: dict[str, TaintHistory] = {}
         self._followed: frozenset[DeviceId] = frozenset()
-        """Devices that a slice contained at the last update."""
+        """Used devices that a slice contained at the last update."""
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
         """Yield all taints with their histories."""
@@ -52,11 +52,11 @@ class DeviceTaints:
                         yield Concern(taint, history, use.tolerations, SETTLE_SECONDS)
 
     def unknown_histories(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
-        """Return the histories of taints that are not known yet, if one of these policies selects taints of devices."""
+        """Return the histories of taints that are not known yet, if any policy selects taints of devices."""
         return self.absent if self.is_unknown and any(policy.devices for policy in policies) else {}
 
     def count_pod(self, before: PodClass | None, after: PodClass | None) -> Collection[DeviceId]:
-        """Count a pod of class ``before`` as one of ``after``; None if the pod is new or gone.
+        """Move a pod from class ``before``, None if it is new, to class ``after``, None if it is gone.
 
         Returns the devices that only one of the two classes uses.
         """
@@ -71,9 +71,9 @@ class DeviceTaints:
         return [one for one in {**had, **has} if (one in had) != (one in has)]
 
     def restore(self, stored: Mapping[str, TaintHistory], now: float, seen_until: float, *, is_new: bool) -> None:
-        """Read the histories in the node's annotation. ``is_new``: True if this process did not know the node."""
+        """Merge the histories in the node's annotation. ``is_new``: True if this process did not know the node."""
         known = {**self._histories, **stored} if is_new else joined(self._histories, stored, seen_until)
-        self._keep_absent(joined(self.absent, {name: one for name, one in stored.items() if is_beside(name)}, 0.0))
+        self._keep_absent(joined(self.absent, {name: one for name, one in stored.items() if is_of_device(name)}, 0.0))
         self._histories = _observed(known, self._timed(), now, {}, frozenset(known) if is_new else frozenset())
 
     def update(
@@ -87,15 +87,15 @@ class DeviceTaints:
     ) -> bool:
         """Store the newest taints of these devices and extend their histories. Returns True if verdicts may change.
 
-        A taint that comes back with the same time is still the same one, since drivers replace slices. With another
-        time it was added again, even if that happened in a ``gap``.
+        A taint that reappears with the same ``timeAdded`` is the same taint, since drivers replace slices. Another
+        ``timeAdded`` means that it was added again, possibly in a ``gap``.
 
         Args:
             found: the taints of each device.
             followed: the devices that pods on this node use and a slice contains.
             now: seconds since the epoch.
-            seen_until: the last time at which the known taints were certainly current: ``now`` while they are watched.
-            gap: True if changes since then may be missing.
+            seen_until: last time at which the known taints were current: ``now`` while they are watched.
+            gap: True if changes after ``seen_until`` may be missing.
 
         """
         changed = {one: taints for one, taints in found.items() if taints != self.by_device.get(one, ())}
@@ -120,7 +120,7 @@ class DeviceTaints:
         return True
 
     def mark_unknown(self) -> bool:
-        """Drop the taints, which are not known any more, and keep their histories. Returns True if there were any."""
+        """Drop the taints, since they may be outdated, and keep their histories. Returns True if there were any."""
         self.is_unknown, self._followed = True, frozenset()
         if not self.by_device:
             return False
@@ -145,8 +145,8 @@ def _observed(
 ) -> dict[str, TaintHistory]:
     """Return the histories of the ``taints`` of devices, continued from the ``known`` ones.
 
-    ``absent_at``: the last time at which a followed device certainly did not have a taint that is not known. ``gaps``:
-    the names of histories in which changes may be missing.
+    ``absent_at``: device -> last time at which it did not have the taints that are new. ``gaps``: names of histories in
+    which changes may be missing.
     """
     taints = tuple(taints)
     former = _former_names(known, taints)
@@ -160,10 +160,10 @@ def _observed(
 
 
 def _former_names(known: Mapping[str, TaintHistory], taints: Iterable[tuple[Taint, float | None]]) -> dict[str, str]:
-    """Return, by the name of a taint's history, the name of the known history that it continues.
+    """Return a map from the name of each taint's history to the name of the known history that it continues.
 
-    A driver may write several taints with one key and effect on a device, in any order. They are matched by value
-    first; the remaining ones by their number.
+    A driver may add several taints with one key and effect to a device, in any order. They are matched by value,
+    then by number.
     """
     alike: dict[str, list[str]] = {}
     values: dict[str, str] = {}

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from msgspec.structs import replace
 
 from taintwarden.engine.events import SourceEvent
-from taintwarden.engine.history import TaintHistory, is_beside
+from taintwarden.engine.history import TaintHistory, is_of_device
 from taintwarden.engine.machine import (
     BLIND_KEY,
     NOT_LISTED,
@@ -112,7 +112,7 @@ class Devices:
 
     def restore(self, state: NodeState, stored: Mapping[str, TaintHistory], seen_until: float, *, is_new: bool) -> None:
         """Read the histories in the node's annotation."""
-        if state.source_taints is not None or any(map(is_beside, stored)):
+        if state.source_taints is not None or any(map(is_of_device, stored)):
             _taints(state).restore(stored, self._host.now.wall, seen_until, is_new=is_new)
 
     def refresh(self, state: NodeState, devices: Iterable[DeviceId] | None = None, *, gap: bool = False) -> bool:

@@ -61,7 +61,7 @@ class Rounds:
         self._changed: dict[str, float] | None = None
         """Node -> monotonic time of the last change that counts; None until the nodes are listed."""
         self._failed: frozenset[str] = frozenset()
-        """Names of nodes whose last write failed. They are written last, since a failing write may take long."""
+        """Names of nodes whose last write failed. They are written last, since a failing write may be slow."""
         self._since = tools.monotonic()
         self._before: tuple[Condition, ...] = ()
         self._answered_at: datetime | None = None

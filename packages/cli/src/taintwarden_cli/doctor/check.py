@@ -14,22 +14,22 @@ class Severity(StrEnum):
     """The severity of a finding."""
 
     ERROR = "error"
-    """The finding does harm, or will with the next change of a taint."""
+    """The fault does harm now, or will at the next change of a taint."""
     WARNING = "warning"
-    """The finding may not be intended."""
+    """The state may be unintended."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A fault that a check finds in one object. Unset fields have the values of the check."""
+    """A fault that a check finds in one object. An unset ``remedy`` or ``severity`` is that of the check."""
 
     subject: Subject
     message: str
     remedy: str = ""
     severity: Severity | None = None
     pods: int = 0
-    """The number of pods that it concerns."""
+    """Number of pods with the fault."""
     template: bool = False
-    """True if it concerns the template of future pods."""
+    """True if a pod template has the fault."""
 
 
 Run = Callable[[Context], Iterator[Found]]
@@ -38,8 +38,8 @@ Run = Callable[[Context], Iterator[Found]]
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of fault to look for.
 
-    All of ``needs`` have to be read for it; without one of ``uses`` it checks less. ``finds`` and ``remedy`` are shown
-    to the user.
+    It runs only if all of ``needs`` were read; without one of ``uses`` it is incomplete. ``finds`` and ``remedy`` are
+    shown to the user.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 REGISTERED: list[Check] = []
-"""Every check that a module has added."""
+"""Checks that were registered with :func:`check`."""
 
 
 def check(
@@ -69,12 +69,12 @@ def check(
 
 
 def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
-    """A finding about all pods of a group, or about a template."""
+    """Return a fault of all pods of a group, or of a template."""
     return Found(group.subject, message, remedy, severity, pods=group.count, template=group.template)
 
 
 class Finding(msgspec.Struct, rename="camel", kw_only=True):
-    """One line of the result: all pods of an owner are one finding."""
+    """One line of the result: a fault of one object, with the number of pods of this owner that have it."""
 
     check: str
     severity: Severity
@@ -85,7 +85,7 @@ class Finding(msgspec.Struct, rename="camel", kw_only=True):
     remedy: str
     pods: int
     template: bool
-    """True if the template has the fault, too. Then it persists when pods are replaced."""
+    """True if the template has the fault, so that replacement pods get it, too."""
 
     @property
     def subject(self) -> Subject:
@@ -110,7 +110,7 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     errors: int = 0
     warnings: int = 0
     findings: list[Finding] = []
-    """Errors first; then in the order of the catalogue, and by object."""
+    """Errors first, then in the order of the catalogue, then by object."""
     not_checked: list[NotChecked] = []
 
     def __post_init__(self) -> None:
@@ -119,6 +119,6 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def is_mostly_unchecked(self) -> bool:
-        """True if fewer checks ran than did not: then no finding means little."""
+        """True if more checks were left out than ran, so that an empty list of findings means little."""
         left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
         return len(left_out) > self.checks

@@ -1,4 +1,4 @@
-"""The input of every check: a snapshot, and the view of the operator's machine that is fed from it."""
+"""The input of every check: a snapshot, and the view of an operator's machine that was fed with it."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,10 +20,10 @@ from taintwarden_cli.status.problems import RIGHTS, Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
 _CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
-"""Kinds of problems for which there are checks."""
+"""Kinds of problems that other checks report."""
 
 
-def is_ours(configuration: WebhookConfiguration) -> bool:
+def is_of_taintwarden(configuration: WebhookConfiguration) -> bool:
     """True if the configuration has webhooks of Taintwarden, whatever its own name."""
     return any(webhook.name.endswith(".taintwarden.io") for webhook in configuration.webhooks)
 
@@ -31,7 +31,7 @@ def is_ours(configuration: WebhookConfiguration) -> bool:
 class Context:
     """A snapshot, and the operator's decisions on it. Checks read nothing else.
 
-    ``gates`` says which operators are enabled, if the operator's Deployment does not.
+    ``gates``: the enabled toleration operators, if the Deployment of Taintwarden is not known.
     """
 
     def __init__(self, snapshot: DoctorSnapshot, gates: Gates) -> None:
@@ -48,8 +48,8 @@ class Context:
         self._budgets = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in snapshot.budgets}
         self.opted_in = [one.metadata.name for one in snapshot.namespaces if one.metadata.labels.get(INJECT) == "true"]
         """The namespaces that have injection enabled."""
-        self.mutating = next(filter(is_ours, snapshot.mutating), None)
-        """Our MutatingWebhookConfiguration, if it exists."""
+        self.mutating = next(filter(is_of_taintwarden, snapshot.mutating), None)
+        """Taintwarden's MutatingWebhookConfiguration; None if it does not exist."""
 
     @cached_property
     def summaries(self) -> list[PolicySummary]:
@@ -62,13 +62,11 @@ class Context:
         return found
 
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
-        """True if another check reports the problem in more detail, also a wait for budgets that never allow an
-        eviction.
-        """
+        """True if another check reports the problem in more detail, such as budgets that never allow an eviction."""
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
-        in_vain = all(one is not None and why_allows_none(one) for one in budgets)
+        never_allow = all(one is not None and why_allows_none(one) for one in budgets)
         is_right = problem.remedy == RIGHTS and self.snapshot.rights is not None
-        return problem.kind in _CHECKED or is_right or (problem.kind is ProblemKind.BUDGET and in_vain)
+        return problem.kind in _CHECKED or is_right or (problem.kind is ProblemKind.BUDGET and never_allow)
 
     @property
     def running_groups(self) -> Iterator[PodGroup]:
@@ -77,12 +75,12 @@ class Context:
 
     @cached_property
     def nodes(self) -> dict[str, NodeView]:
-        """The nodes as the operator's machine has them, by name."""
+        """The nodes in the operator's machine, by name."""
         return {name: node for name in self.view.nodes if (node := self.view.node(name)) is not None}
 
     @cached_property
     def taints(self) -> dict[Taint, list[str]]:
-        """Every taint of any node, with its nodes."""
+        """Taint -> names of the nodes that have it."""
         found: dict[Taint, list[str]] = {}
         for name, node in self.nodes.items():
             for taint, _ in node.taints:
@@ -90,7 +88,7 @@ class Context:
         return found
 
     def verdicts(self, node: str, group: PodGroup) -> tuple[TaintVerdict, ...]:
-        """The verdicts on pods of a group if they were on a node."""
+        """The verdicts on pods of a group, assuming that they run on the node."""
         key = (node, group.pod_class)
         found = self._verdicts.get(key)
         if found is None:
@@ -104,7 +102,7 @@ class Context:
                 yield name, count, self.verdicts(name, group)
 
     def unscheduled_pod(self, group: PodGroup) -> UnscheduledPod:
-        """A replacement of the group's pods, with the native tolerations that injection adds."""
+        """A replacement pod of the group, with the native tolerations that the webhook injects."""
         shape = group.shape
         extended = self.view.tolerations_of(shape.pod_class).extended if self.injects(group) else ()
         natives = tuple(Toleration(one.key, Operator.EXISTS) for one in extended if one.key)

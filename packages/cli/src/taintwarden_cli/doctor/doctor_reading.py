@@ -27,9 +27,9 @@ from taintwarden_cli.status.inspection import inspect_cluster
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
-"""Seconds without renewal after which no kube-controller-manager runs. It renews its Lease every few seconds."""
+"""Seconds without renewal of its Lease after which kube-controller-manager counts as stopped."""
 CANCELLED, CANCELLED_SECONDS = "EvictionCancelled", 3_600.0
-"""Reason of the Events that are read, and how long API servers keep Events by default."""
+"""Reason of the Events that are read, and their maximum age: API servers keep Events for an hour by default."""
 _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
@@ -46,7 +46,7 @@ async def read_sources(wanted: Iterable[Source], session: Session, found: Doctor
 
 
 class _DoctorReader(Reader):
-    after_policies = DEVICES  # the templates of Deployments are examined always
+    after_policies = DEVICES  # Deployments are always read, for their templates
 
     def __init__(self, session: Session, found: DoctorSnapshot) -> None:
         super().__init__(session, found)
@@ -91,7 +91,7 @@ class _DoctorReader(Reader):
 
 
 def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
-    """The operator's settings in its Deployment; None if there is none."""
+    """The operator's settings in its Deployment; None if there is no Deployment of the operator."""
     found = next(((one, container) for one in deployments for container in one.containers_running("run")), None)
     if found is None:
         return None
@@ -104,9 +104,9 @@ def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
 
 
 def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
-    """The settings as the operator reads them. Invalid ones, with which it does not run, give the defaults."""
+    """The settings as the operator reads them; the defaults if they are invalid, since it does not start with them."""
     try:
-        # No names for help: click would cache them for all later calls.
+        # Without help options, which click would cache for all later calls.
         flags = run.make_context("run", list(words), resilient_parsing=True, help_option_names=[]).params
         return load_settings(environment, **flags)
     except (SettingsError, click.ClickException):
@@ -141,7 +141,7 @@ async def read_rights(session: Session, namespace: str) -> Rights:
 async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:
     """The states of the built-in taint eviction controllers for nodes and for devices.
 
-    The manager's Lease decides, and its flags if its pods are listed. Raises ClusterError if either cannot be read.
+    Read from the Lease of kube-controller-manager and the flags of its pods. Raises ClusterError if either read fails.
     """
     lease = await read_lease(session, "kube-system", "kube-controller-manager")
     if lease is None or lease.spec is None or now - (read_time(lease.spec.renew_time) or 0.0) > EXPIRED_SECONDS:
@@ -153,13 +153,13 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
     def state(controller: str) -> BuiltIn:
         if not commands:
             return BuiltIn.PERHAPS
-        return BuiltIn.RUNS if any(_is_on(command, controller) for command in commands) else BuiltIn.ABSENT
+        return BuiltIn.RUNS if any(_is_enabled(command, controller) for command in commands) else BuiltIn.ABSENT
 
     return state("taint-eviction-controller"), state("device-taint-eviction-controller")
 
 
-def _is_on(command: list[str], controller: str) -> bool:
-    """True if the flags enable a controller by name, or else by the star, like Kubernetes' ``IsControllerEnabled``."""
+def _is_enabled(command: list[str], controller: str) -> bool:
+    """True if the flags enable a controller, by name or by ``*``, as in Kubernetes' ``IsControllerEnabled``."""
     flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
     names = [name for flag in flags for name in flag.split(",")] or ["*"]
     return controller in names or (f"-{controller}" not in names and "*" in names)

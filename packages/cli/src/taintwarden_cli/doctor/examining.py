@@ -55,20 +55,20 @@ def needed_sources(checks: Iterable[Check]) -> frozenset[Source]:
 def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) -> Diagnosis:
     """Run the checks whose sources were read, and collect their findings."""
     context = Context(snapshot, gates)
-    made = [check for check in checks if all(snapshot.has_read(source) for source in check.needs)]
-    findings = [finding for check in made for finding in _merged(check, check.run(context))]
+    runnable = [check for check in checks if all(snapshot.has_read(source) for source in check.needs)]
+    findings = [finding for check in runnable for finding in _merged(check, check.run(context))]
     findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
     return Diagnosis(
         at=rfc3339.at(snapshot.now),
         server=snapshot.server,
-        checks=len(made),
+        checks=len(runnable),
         findings=findings,
         not_checked=_not_checked(snapshot, checks),
     )
 
 
 def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
-    """One finding for each object and message: pods are added up, over revisions and nodes."""
+    """Merge faults with the same object and message into one finding, and add up their pods."""
     merged: dict[tuple[object, ...], Finding] = {}
     for one in found:
         severity = one.severity or check.severity

@@ -23,7 +23,7 @@ _FINISHED = ("Complete", "Failed")
 
 
 class PodShape(msgspec.Struct, frozen=True):
-    """The fields of a pod that checks read. ``annotations`` has only ours, ``tolerations`` is JSON as stored."""
+    """The fields of a pod that checks read. ``annotations``: those of Taintwarden. ``tolerations``: JSON."""
 
     pod_class: PodClass
     node_requirements: NodeRequirements

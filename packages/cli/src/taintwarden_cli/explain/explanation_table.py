@@ -1,4 +1,4 @@
-"""An explanation as text: one block for the pod, one for each taint, at most 100 columns wide."""
+"""Rendering of an explanation as text: one block for the pod and one for each taint, at most 100 columns wide."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
 MAX_NAMED = 3
-"""Maximum number of nodes named for each reason."""
+"""Maximum number of nodes listed for each reason."""
 FATES = {
     Fate.STAYS: ("stays", "bold green"),
     Fate.LEAVES: ("leaves", "bold red"),
@@ -89,7 +89,7 @@ def _head(answer: PodExplanation) -> Lines:
 
 
 def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
-    """The reasons, each with its nodes: the most frequent first."""
+    """Yield the nodes of each reason and the reason, the most frequent first."""
     by_reason: dict[tuple[str, ...], list[str]] = {}
     for node in nodes:
         if node.refusals:
@@ -105,7 +105,7 @@ def _taint(taint: TaintExplanation) -> Lines:
     lines.add("read from", taint.source)
     lines.add("device", taint.device)
     lines.add("added by", taint.rule and f"DeviceTaintRule {taint.rule}")
-    if taint.verdict in ("Held", "NotSelected"):  # otherwise the lines below state why
+    if taint.verdict in ("Held", "NotSelected"):  # the lines below explain other verdicts
         lines.add("why", taint.reason)
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")
     for other in taint.other_policies:
@@ -127,7 +127,7 @@ def _taint(taint: TaintExplanation) -> Lines:
 
 
 def _due(at: str | None, seconds_left: int | None) -> str:
-    """The deadline, as the suffix of a line."""
+    """Return the deadline as a suffix for a line; empty without one."""
     if at is None or seconds_left is None:
         return ""
     when = due(at, seconds_left)

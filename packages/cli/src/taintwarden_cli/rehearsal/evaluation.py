@@ -115,7 +115,7 @@ class Evaluation:
             raise BadInput(f"policy {asking[0]} selects namespaces by their labels, and {problem}")
 
     def is_recorded(self, taint: Taint, machine_history: TaintHistory) -> bool:
-        """True if the node, or the device, records since when it carries ``taint`` with this value."""
+        """True if the node, or the device, records when it got ``taint`` with this value."""
         history = self.recorded.get(history_name(taint))
         if history is not None:
             return history.value == taint.value

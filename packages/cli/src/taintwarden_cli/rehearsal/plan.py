@@ -1,4 +1,4 @@
-"""A plan as it is printed. The structs are what ``-o json`` prints; times are RFC 3339 in UTC."""
+"""The output of a plan. ``-o json`` prints these structs; times are RFC 3339 in UTC."""
 
 from collections import Counter
 from enum import StrEnum
@@ -13,7 +13,7 @@ class PlannedFate(StrEnum):
 
     LEAVES = "Leaves"
     HELD = "Held"
-    """The pod is due, and a limit still delays it at the end."""
+    """The pod is due, and a limit still delays it at the end of the horizon."""
     LATER = "Later"
     """Its deadline is beyond the horizon."""
     ENDS = "EndsWithNode"
@@ -27,7 +27,7 @@ class Replacement(StrEnum):
 
     PLACED = "Placed"
     NOWHERE = "Nowhere"
-    """No node may get it: by taints, nodeSelector and node affinity."""
+    """Taints, nodeSelector or node affinity keep it off every node."""
     NONE = "None"
     """No controller makes a replacement on another node."""
 
@@ -52,28 +52,28 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     deleted: bool = False
     waited_seconds: float | None = None
     limit: str = ""
-    """The last limit that delayed it, or that delays it still."""
+    """The last limit that delayed it, or still does."""
     reason: str = ""
     budgets: list[str] = []
-    """The PodDisruptionBudgets that block it, or in spite of which it is deleted."""
+    """The PodDisruptionBudgets that block it, or that its deletion disregards."""
     replacement: Replacement = Replacement.NONE
     replaced_on: str | None = None
     returns_to: str | None = None
-    """A node that it has to leave, and that the scheduler may give its replacement again."""
+    """A node from which it is evicted, but to which the scheduler may bind its replacement."""
     late: str = ""
-    """Why it misses the hard deadline, if it does."""
+    """Why it misses the hard deadline; empty if it does not."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
 class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
-    """A guard that trips, or was tripped before."""
+    """A guard that trips within the horizon, or was tripped before."""
 
     policy: str
     pods: int
     evicted: int
-    """Evictions of its last window."""
+    """Number of evictions in its last window."""
     window_seconds: float
     limit: int
     cause: str
@@ -92,28 +92,28 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     changed_nodes: int
     horizon_seconds: float
     ended_after_seconds: float
-    """Seconds until no event was left, at most the horizon."""
+    """Seconds until no event remained, at most the horizon."""
     assumptions: Assumptions
     leaving: int = 0
     missed: int = 0
-    """Pods that end with their node."""
+    """Number of pods that end with their node."""
     cut: int = 0
-    """Pods that are evicted, and have less time to stop than they ask for."""
+    """Number of evicted pods with less time to stop than their grace period."""
     held: int = 0
     later: int = 0
     would_leave: int = 0
     past_budgets: int = 0
-    """Pods that are deleted in spite of a PodDisruptionBudget."""
+    """Number of pods that are deleted in spite of a PodDisruptionBudget."""
     nowhere: int = 0
     returning: int = 0
-    """Pods whose replacement the scheduler may put on a node that it has to leave again."""
+    """Number of pods whose replacement the scheduler may bind to a node that evicts it again."""
     pods: list[PlannedPod] = []
     """Evicted pods, in order; then the others."""
     cancelled: list[str] = []
-    """Pods that had to leave before the change, and no longer have to."""
+    """Pods that had to leave before the change, and need not leave after it."""
     guards: list[PlannedGuard] = []
     invalid: list[str] = []
-    """Changed values that cannot be compared, and what that means for pods."""
+    """Changed values that cannot be compared, and the consequence for pods."""
     notes: list[str] = []
     """Reasons why this plan is uncertain."""
 

@@ -1,4 +1,4 @@
-"""Reads a snapshot from a cluster, page by page, with the rights of the user: all of it, or what concerns one pod."""
+"""Reads a snapshot of a cluster page by page, with the rights of the user: all objects, or those of one pod."""
 
 import asyncio
 import time
@@ -49,21 +49,21 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads one cluster once. If a source cannot be read, the others still are.
+    """Reads one cluster once. A source that cannot be read does not stop the others.
 
     Args:
-        found: receives what is read.
-        space: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty for all.
+        found: the snapshot to fill.
+        namespace: the namespace whose ResourceClaims, ReplicaSets and Deployments are read; empty for all.
         node: the node whose ResourceSlices are read, with those of no node; empty for all. A kubelet may write many.
 
     """
 
     after_policies: tuple[Source, ...] = AFTER_POLICIES
 
-    def __init__(self, session: Session, found: Snapshot, space: str = "", node: str = "") -> None:
+    def __init__(self, session: Session, found: Snapshot, namespace: str = "", node: str = "") -> None:
         self._session = session
         self._found = found
-        self._space = space
+        self._namespace = namespace
         self._node = node
         self._undefined: set[Source] = set()
         found.server = session.server
@@ -99,7 +99,7 @@ class Reader:
                 self._undefined.add(source)
             found.profiles = listed or []
         elif source in COUNTED:
-            workloads = await self._objects(source, WorkloadObject)  # tasks for other kinds run meanwhile
+            workloads = await self._objects(source, WorkloadObject)  # other tasks change ``workloads`` during the await
             found.workloads = {**found.workloads, source.value: workloads}
         else:
             try:
@@ -116,12 +116,12 @@ class Reader:
             take([bytes(one) for one in page])
 
     async def _objects(self, source: Source, kind: type[T]) -> list[T]:
-        """The objects of a list that can be decoded; the others are recorded as unreadable."""
+        """Return the objects of a source, and record those that cannot be decoded as unreadable."""
         listing = OBJECTS.get(source) or WORKLOADS[source]
         listings = [listing]
-        if source in (Source.DEVICE_CLAIMS, *REPLACING) and self._space:
+        if source in (Source.DEVICE_CLAIMS, *REPLACING) and self._namespace:
             group, _, plural = listing.path.rpartition("/")
-            path = f"{group}/namespaces/{quote(self._space, safe='')}/{plural}"
+            path = f"{group}/namespaces/{quote(self._namespace, safe='')}/{plural}"
             listings = [Listing(path, listing.group, listing.kind)]
         if source is Source.SLICES and self._node:
             selectors = [f"spec.nodeName={node}" for node in ("", self._node)]
@@ -142,7 +142,7 @@ class Reader:
 
 
 async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
-    """Read everything that the operator watches. ``operator`` is its namespace.
+    """Read everything that the operator watches. ``operator`` is the namespace of the operator.
     Raises ClusterError if a source cannot be read; all are required, except those of devices.
     """
     found = Snapshot(now)
@@ -172,7 +172,7 @@ async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
 async def read_pod(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
     """Read a pod, then its related objects concurrently. ``operator`` is the namespace of the operator.
 
-    An empty ``namespace`` is that of the session. Raises ClusterError if the pod, its node, the policies or the
+    ``namespace`` defaults to that of the session. Raises ClusterError if the pod, its node, the policies or the
     profiles cannot be read.
     """
     namespace = namespace or session.namespace
@@ -200,7 +200,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
             found.namespaces = [one]
 
     async def budgets() -> None:
-        """Read the budgets, which are explained and change no decision."""
+        """Read the budgets. They are only displayed, so a failure is recorded and not raised."""
         path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         try:
             async for page in session.pages(path, FullBudget, BUDGETS.name):
@@ -221,7 +221,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
     # Not ``now``, which may be the time of ``--at``.
     found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
     wanted = (*DEVICES, *REPLACING) if found.asks_replacements else DEVICES
-    await Reader(session, found, space=namespace, node=pod.spec.node_name).read(wanted)
+    await Reader(session, found, namespace=namespace, node=pod.spec.node_name).read(wanted)
     found.problems = {**problems, **found.problems}
     return found
 

@@ -52,7 +52,7 @@ def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
 
 
 def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[RenderableType]:
-    """The age of the data, since when evictions are counted, and what was not read."""
+    """The age of the data, the time since which evictions are counted, and what was not read."""
     if found.reported_at:
         lead = found.leading_since
         since = f" EVICTED counts since it began to lead, {times.ago(lead)}." if lead else ""

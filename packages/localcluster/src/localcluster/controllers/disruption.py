@@ -1,7 +1,7 @@
 """The disruption controller, which computes the status of PodDisruptionBudgets after a short delay.
 
-Rules: `kubernetes/pkg/controller/disruption/disruption.go`. It supports absolute numbers, and ReplicaSets as owners.
-All other budgets allow no disruption. Forbidden here: evictions.
+Rules: `kubernetes/pkg/controller/disruption/disruption.go`. Supported: absolute numbers, and ReplicaSets as owners.
+Other budgets allow no disruption. Forbidden here: evictions.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ MAX_TAINTS = 10_000
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
-    """Facts about a node by which it suits a pod or not."""
+    """Facts about a node that decide if it suits a pod."""
 
     taints: tuple[Taint, ...]
     labels: dict[str, str]

@@ -1,7 +1,7 @@
 """The web application for the requests of schedulers to the extender.
 
-A scheduler whose configuration says ``ignorable: true`` schedules without the extender when it gets another status
-than 200, so an error here never stops scheduling.
+With ``ignorable: true`` in its configuration, a scheduler ignores the extender when the status is not 200, so an error
+here never stops scheduling.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from taintwarden_placement.scheduling.extender import ExtenderArgs, PreemptionAr
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
 VERBS = ("filter", "prioritize", "preempt")
-"""The verbs that a KubeSchedulerConfiguration names, each the last part of its URL."""
+"""Verbs in a KubeSchedulerConfiguration. Each is the last segment of its URL."""
 RESULTS = ("answered", "failed", "malformed", "stranger", "too-large", "late", "broken-off")
 
 MAX_BODY_BYTES = 3 * 2**20
@@ -41,23 +41,23 @@ def extender_app(
     Args:
         extender: computes the answers.
         observe: called with verb, result and seconds of each request.
-        refuse: returns why a caller gets no answer.
+        refuse: returns why a caller gets no answer; empty if it gets one.
         answered: called with each request that got status 200.
 
     """
-    is_logged = LogLimiter()
+    may_log = LogLimiter()
     args, preemption = msgspec.json.Decoder(ExtenderArgs), msgspec.json.Decoder(PreemptionArgs)
     answers = {
-        "filter": partial(_answer, "filter", is_logged, args, extender.filter),
-        "prioritize": partial(_answer, "prioritize", is_logged, args, extender.prioritize),
-        "preempt": partial(_answer, "preempt", is_logged, preemption, extender.preempt),
+        "filter": partial(_answer, "filter", may_log, args, extender.filter),
+        "prioritize": partial(_answer, "prioritize", may_log, args, extender.prioritize),
+        "preempt": partial(_answer, "preempt", may_log, preemption, extender.preempt),
     }
     return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
 async def _answer(
     verb: str,
-    is_logged: LogLimiter,
+    may_log: LogLimiter,
     decoder: "msgspec.json.Decoder[Any]",
     answer: Callable[[Any], Any],
     body: bytearray,
@@ -71,7 +71,7 @@ async def _answer(
         result = answer(given)
         result = _ENCODER.encode(await result if isawaitable(result) else result)
     except Exception as error:
-        if is_logged((verb, type(error))):
+        if may_log((verb, type(error))):
             log.error("extender-failed", verb=verb, exc_info=error)
         return web.Response(status=500, text="internal error\n"), "failed"
     return web.Response(body=result, content_type="application/json"), "answered"

@@ -20,8 +20,8 @@ from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
 
 MAX_BODY_BYTES = 2**20
-"""Maximum size of a review, since decoded JSON takes twenty times its size. No pod that can run comes near it.
-The API server stores a larger object as if there were no webhook.
+"""Maximum size of a review, since decoded JSON takes twenty times its size. No real pod is nearly as large.
+The API server admits a larger object without the webhook (``failurePolicy: Ignore``).
 """
 RESULTS = (
     "allowed",
@@ -35,7 +35,7 @@ RESULTS = (
     "broken-off",
     "malformed",
 )
-"""Results of reviews as metrics count them."""
+"""Results of reviews, as counted by metrics."""
 Decide = Callable[[AdmissionRequest], AdmissionResponse]
 
 log = structlog.get_logger()
@@ -60,33 +60,31 @@ def review_app(
     Args:
         webhooks: path name -> function that decides on the objects sent to ``/<name>``.
         observe: called with name, result and seconds of each review.
-        refuse: returns why a caller gets no answer.
+        refuse: returns why a caller gets no answer; empty if it gets one.
         answered: called with each request that got status 200.
 
     """
-    is_logged = LogLimiter()
-    answers = {name: partial(_answer, name, decide, is_logged) for name, decide in webhooks.items()}
+    may_log = LogLimiter()
+    answers = {name: partial(_answer, name, decide, may_log) for name, decide in webhooks.items()}
     return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
-async def _answer(name: str, decide: Decide, is_logged: LogLimiter, body: bytearray) -> tuple[web.Response, str]:
+async def _answer(name: str, decide: Decide, may_log: LogLimiter, body: bytearray) -> tuple[web.Response, str]:
     try:
         request = _DECODER.decode(body).request
     except NOT_JSON as error:
         words = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=words), "malformed"
-    response, result = _review(name, decide, is_logged, request)
+    response, result = _review(name, decide, may_log, request)
     return web.Response(body=encode(request, response), content_type="application/json"), result
 
 
-def _review(
-    name: str, decide: Decide, is_logged: LogLimiter, request: AdmissionRequest
-) -> tuple[AdmissionResponse, str]:
+def _review(name: str, decide: Decide, may_log: LogLimiter, request: AdmissionRequest) -> tuple[AdmissionResponse, str]:
     try:
         response = decide(request)
     except Exception as error:
         # An internal error must not block a request.
-        if is_logged((name, type(error))):
+        if may_log((name, type(error))):
             about = f"{request.namespace}/{request.name}"
             log.error("admission-failed", webhook=name, kind=request.kind.kind, object=about, exc_info=error)
         return AdmissionResponse(), "failed"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from taintwarden.engine.policy import Method, ask_replacements
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Found, Severity, check
-from taintwarden_cli.doctor.context import Context, is_ours
+from taintwarden_cli.doctor.context import Context, is_of_taintwarden
 from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_CONDITION, OF_DEVICES, REPLACING, Right
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
@@ -128,7 +128,7 @@ def webhook_not_answering(context: Context) -> Iterator[Found]:
             remedy = f"install the webhook (docs/admission.md), or: kubectl label namespace {name} {INJECT}-"
             yield Found(Subject("Namespace", name), message, remedy, Severity.WARNING)
     for kind, listed in ((_MUTATING, snapshot.mutating), (_VALIDATING, snapshot.validating)):
-        for one in filter(is_ours, listed):
+        for one in filter(is_of_taintwarden, listed):
             subject = Subject(kind, one.metadata.name)
             for webhook in one.webhooks:
                 if not webhook.client_config.ca_bundle:

@@ -1,4 +1,4 @@
-"""Checks of policies and profiles: they have the effect that their spec suggests."""
+"""Checks for policies and profiles whose effect differs from what their spec suggests."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ STATIC_MARKERS = (
     "eks.amazonaws.com/capacityType",
     "nvidia.com/gpu",
 )
-"""Taints that state the class of a node for its whole lifetime: they announce no change."""
+"""Keys of taints that mark the class of a node for its whole lifetime, and announce no disruption."""
 
 
 # -- policies ---------------------------------------------------------------------------------------------------------
@@ -35,8 +35,8 @@ STATIC_MARKERS = (
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
-def never_acts(context: Context) -> Iterator[Found]:
-    """Policies that look right, and evict no pod."""
+def policy_never_acts(context: Context) -> Iterator[Found]:
+    """Find valid policies that evict no pod."""
     carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
     for policy in context.policies if context.nodes else ():
         subject = Subject(POLICY, policy.name)
@@ -52,7 +52,7 @@ def never_acts(context: Context) -> Iterator[Found]:
 
 
 def _is_compared(context: Context, key: str) -> bool:
-    """True if pods or profiles compare values of the key. Then nodes should always have it."""
+    """True if pods or profiles compare values of the key. Nodes should then always have the taint."""
     every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
     return any(one.key == key and is_comparison(one) for one in every)
 
@@ -65,8 +65,8 @@ def _is_compared(context: Context, key: str) -> bool:
     needs=(Source.POLICIES,),
     uses=(Source.NODES,),
 )
-def too_wide(context: Context) -> Iterator[Found]:
-    """Policies that evict pods from healthy nodes."""
+def policy_too_wide(context: Context) -> Iterator[Found]:
+    """Find policies that evict pods from healthy nodes."""
     carried = {taint.key for taint in context.taints}
     cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
     for policy in context.policies:
@@ -96,7 +96,7 @@ def too_wide(context: Context) -> Iterator[Found]:
     uses=TEMPLATES,
 )
 def profile_without_effect(context: Context) -> Iterator[Found]:
-    """Profiles whose pods have other tolerations than the author expects."""
+    """Find profiles that are invalid, or select no pod."""
     for key, why in sorted(context.profile_problems.items()):
         namespace, _, name = key.partition("/")
         remedy = f"correct it: kubectl edit tolerationprofile {name} -n {namespace}"
@@ -115,7 +115,7 @@ def profile_without_effect(context: Context) -> Iterator[Found]:
     needs=(Source.PROFILES, Source.PODS),
 )
 def profile_tolerates_everything(context: Context) -> Iterator[Found]:
-    """Profiles by which pods stay on any node, although the templates of the pods do not show it."""
+    """Find profiles that keep pods on any node, which the templates of the pods do not show."""
     for profile in context.profiles:
         if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
             pods = sum(group.count for group in context.running_groups if matching([profile], group.pod_class))
