@@ -44,11 +44,16 @@ PHRASES = {
     "rests? (?:up)?on": "depends on",
     "(?:says?|said) of": "reports about; the status of",
     "(?:speaks?|spoken|spoke) of": "names",
-    "(?:of|none) (?:ours|theirs)": "of Taintwarden, of the owner",
+    "ours|(?:of|none) theirs": "of Taintwarden, of the owner",
     "becomes? of": "happens to; the outcome of",
     "knows? nothing(?: of)?": "does not know",
     "in vain": "without effect",
     "goes by": "uses, follows",
+    "beside (?:those|nodes|types|its own)": "besides, in addition to",
+    "certainly": "is known to",
+    "takes? long": "takes a long time, is slow",
+    "also (?:without|if)": "even without, even if",
+    "(?:and|number,) since when": "the time since which",
 }
 """Phrases in docstrings, comments and documents, by regular expression, each with what to write instead."""
 

@@ -1,4 +1,4 @@
-"""The page about a CustomResourceDefinition: every field, and the rules beside types and bounds."""
+"""The page about a CustomResourceDefinition: every field, and the rules in addition to types and bounds."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def definition_page(definition: Schema) -> str:
     for path, message in _refusals(schema["properties"]["spec"], "spec"):
         refused.setdefault(message, []).append(path)
     if refused:
-        parts += ["## What the API server refuses\n", "Beside types, choices and bounds:\n"]
+        parts += ["## What the API server refuses\n", "In addition to types, choices and bounds:\n"]
         rows = [(", ".join(dict.fromkeys(paths)), message) for message, paths in refused.items()]
         parts.append(table(("field", "the server says"), rows))
     parts += _sections("status", schema["properties"]["status"], STATUS_COLUMNS)

@@ -73,7 +73,7 @@ class GuardStatus(Status, frozen=True):
 
 
 class PlaceStatus(Status, frozen=True):
-    """A node from which pods may leave, and since when they may."""
+    """A node from which pods may leave, and the time since which they may."""
 
     node: str
     since: str

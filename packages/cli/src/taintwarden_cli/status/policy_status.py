@@ -41,7 +41,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     name: str
     mode: str
-    """``Paused`` if it is paused, whatever its mode; ``DryRun`` also if the operator runs with --dry-run."""
+    """``Paused`` if it is paused, whatever its mode; ``DryRun`` too if the operator runs with --dry-run."""
     accepted: str
     """``True``, ``False``, or ``Unknown`` if the operator has not read its newest version."""
     paused_by: str | None = None
