@@ -10,7 +10,7 @@ import yaml
 
 import taintwarden_placement.node_labels.notices  # noqa: F401 - it adds its rows
 from docs.pages import BY_NAME, PAGES, ROOT, Table, only_span, spans
-from taintwarden.controller.effector import COMPLAINTS
+from taintwarden.controller.effector import WRITE_WARNINGS
 from taintwarden.controller.words.issues import CHANGES, EVENTS
 from taintwarden.controller.words.notifier import ROWS
 from taintwarden.engine.limits import refusal
@@ -123,7 +123,7 @@ def test_the_log_events_are_those_that_are_written():
     places = [*(PACKAGE / room for room in rooms), ROOT / "packages" / "devices", ROOT / "packages" / "placement"]
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
     listed = {(line, row.level) for row in ROWS.values() for line in row.lines}
-    of_tables = {(line, "warning") for line in (*EVENTS, *COMPLAINTS.values())}
+    of_tables = {(line, "warning") for line in (*EVENTS, *WRITE_WARNINGS.values())}
     written = {pair for file in files for pair in logged(file)} | listed | of_tables
     table = OPERATING.table("Logs")
     listed = {

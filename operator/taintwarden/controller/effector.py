@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from taintwarden.controller.complaints import Complaints
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.controller.stores import guard_record
 from taintwarden.controller.words import wording
 from taintwarden.engine import commands, events
@@ -34,7 +34,7 @@ HISTORY_WRITES = 2
 GUARD_TRIES = 5
 """Maximum tries to write a guard when another write, usually of the status, changes the policy at the same moment."""
 CONFLICT = 409
-COMPLAINTS: dict[type, str] = {
+WRITE_WARNINGS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
     commands.SaveCondition: "drained-condition-not-saved",
     commands.SaveGuard: "guard-not-saved",
@@ -81,7 +81,7 @@ class Effector:
         self._spawn_minor = spawn_minor
         self._reads = asyncio.Semaphore(READS)
         self._history_writes = asyncio.Semaphore(HISTORY_WRITES)
-        self._complaints = Complaints()
+        self._reported_faults = ReportedFaults()
 
     def carry_out(self, order: commands.Order) -> None:
         """Start the call of an order without waiting for it."""
@@ -154,9 +154,9 @@ class Effector:
         except KubeError as error:
             written = events.Written(order, outcome := outcome_of(error), error=str(error))
             if outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED) or isinstance(order, RECORDS):
-                self._complain(order, error)
+                self._warn_once(order, error)
         else:
-            self._complaints.settle(_subject(order))
+            self._reported_faults.forget(_subject(order))
         self._feed(written)
 
     async def _store(self, order: commands.Write) -> events.Written:
@@ -216,18 +216,18 @@ class Effector:
                     raise
         return await save()
 
-    def _complain(self, order: commands.Write, error: KubeError) -> None:
+    def _warn_once(self, order: commands.Write, error: KubeError) -> None:
         """Log why a write failed, once while the reason does not change."""
-        if self._complaints.is_new(_subject(order), kind_of(error)):
+        if self._reported_faults.is_new(_subject(order), kind_of(error)):
             if isinstance(order, commands.SaveHistory | commands.SaveCondition):
                 of = {"node": order.node}
             else:
                 of = {"policy": order.policy.name}
-            log.warning(COMPLAINTS[type(order)], **of, reason=str(error))
+            log.warning(WRITE_WARNINGS[type(order)], **of, reason=str(error))
 
 
 def _subject(order: commands.Write) -> str:
-    """Return the subject of a complaint. A missing right to write conditions concerns all nodes."""
+    """Return the subject of a warning. A missing right to write conditions concerns all nodes."""
     return "conditions" if isinstance(order, commands.SaveCondition) else key_of(order)
 
 

@@ -19,12 +19,12 @@ from taintwarden.api.opt_outs import (
 )
 from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding import bounds
 from taintwarden.controller.decoding.node_values import drained_of, values_of
 from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.controller.decoding.selecting import label_selector, spread
 from taintwarden.controller.decoding.times import latest_moment
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import (
     Budget,
@@ -116,7 +116,7 @@ class Decoder:
         self._interner = Interner()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Shape of each class. Entries last while a pod has the class, since every Job brings a new shape."""
-        self._complaints = Complaints(MAX_REMEMBERED_REPORTS)
+        self._reported_faults = ReportedFaults(MAX_REMEMBERED_REPORTS)
         self._parse = remembered(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
@@ -255,7 +255,7 @@ class Decoder:
     def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""
         faults = "\n".join(map(str, (*issue.errors, *issue.ignored)))
-        if self._complaints.is_new(issue.uid, blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()):
+        if self._reported_faults.is_new(issue.uid, blake2b(faults.encode("utf-8", "replace"), digest_size=16).digest()):
             self._on_issue(issue)
 
 

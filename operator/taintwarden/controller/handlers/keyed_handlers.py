@@ -174,7 +174,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
             budget = decoding.budget(obj)
         except ValueError as error:
             self._unreadable(key, obj.metadata.namespace, obj.metadata.name)
-            self.complain(key, str(error))
+            self.report_fault(key, str(error))
             return
         if budget is None:
             self.lose(key)

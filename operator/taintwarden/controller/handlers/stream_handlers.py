@@ -10,9 +10,9 @@ from typing import Any, Generic
 
 import structlog
 
-from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment, readable
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.engine import events
 from taintwarden.engine.events import Feed
 from taintwarden.engine.model import Pod
@@ -44,7 +44,7 @@ class StreamHandler(ABC, Generic[Object]):
         """Keys of the objects of a list, while it is read."""
         self._is_listing = False
         """True if a list has begun and did not end. Until its end no change is delivered."""
-        self._complaints = Complaints()
+        self._reported_faults = ReportedFaults()
         metrics.undecodable.labels(resource)
         for reason in WATCH_ENDS:
             metrics.watch_restarts.labels(resource, reason)
@@ -110,7 +110,7 @@ class StreamHandler(ABC, Generic[Object]):
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Report an object that cannot be decoded."""
-        self.complain(str(what), reason)
+        self.report_fault(str(what), reason)
 
     def restarted(self, reason: str, detail: str) -> None:
         """Count why a watch ended, and log it unless its time was over."""
@@ -118,10 +118,10 @@ class StreamHandler(ABC, Generic[Object]):
         if reason != "ended":
             log.warning("watch-restarted", resource=self.resource, reason=reason, detail=detail)
 
-    def complain(self, name: str, reason: str) -> None:
+    def report_fault(self, name: str, reason: str) -> None:
         """Count a fault of an object, and log it once while it does not change."""
         self.metrics.undecodable.labels(self.resource).inc()
-        if self._complaints.is_new(name, reason):
+        if self._reported_faults.is_new(name, reason):
             log.warning("object-undecodable", resource=self.resource, name=name, reason=reason)
 
 
@@ -177,7 +177,7 @@ class PodHandler(StreamHandler[PodObject]):
             pod = self._decoder.pod(obj)
             leaving = self._decoder.bound(obj) if terminates_at is not None and not obj.is_mirror else None
         except ValueError as error:
-            self.complain(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
+            self.report_fault(f"{obj.metadata.namespace}/{obj.metadata.name}", str(error))
             return None
         if pod is None and obj.spec.node_name:
             self.feed(events.PodGone(obj.metadata.uid, obj.spec.node_name, terminates_at, leaving))
@@ -194,7 +194,7 @@ class NodeHandler(StreamHandler[NodeObject]):
     def see(self, key: str, obj: NodeObject) -> None:
         """Pass on a node with its first ``MAX_TAINTS`` taints."""
         if len(obj.spec.taints) > MAX_TAINTS:
-            self.complain(key, f"has more than {MAX_TAINTS} taints, and only the first {MAX_TAINTS} count")
+            self.report_fault(key, f"has more than {MAX_TAINTS} taints, and only the first {MAX_TAINTS} count")
         self.feed(events.NodeSeen(self._decoder.node(obj), listed=self._is_listing))
 
     def lose(self, key: str) -> None:

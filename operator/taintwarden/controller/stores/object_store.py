@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from taintwarden.controller.complaints import Complaints
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.errors import NOT_JSON
 
@@ -52,7 +52,7 @@ class Store(ABC, Generic[T]):
         self._parse = parse
         self._issue = issue
         self._known: dict[str, KnownVersion] = {}
-        self._complaints = Complaints()
+        self._reported_faults = ReportedFaults()
         self._before: dict[str, T | None] = {}
         """Values in force before the changes that are not passed on yet, by key; None for a new key."""
 
@@ -113,7 +113,7 @@ class Store(ABC, Generic[T]):
     def _forget(self, key: str) -> None:
         self.observed.pop(key, None)
         self._known.pop(key, None)
-        self._complaints.settle(key)
+        self._reported_faults.forget(key)
         self._put(key, None)
 
     # -- shared by all kinds --------------------------------------------------------------------------------------
@@ -143,14 +143,14 @@ class Store(ABC, Generic[T]):
         except InvalidObject as error:
             self._refuse(key, str(error))
             return None
-        self._complaints.settle(key)
+        self._reported_faults.forget(key)
         self._observe(key, problem="")
         return value
 
     def _refuse(self, key: str, reason: str) -> None:
         """Report that an object is not accepted, once for each generation and reason."""
         known = self._known[key]
-        if self._complaints.is_new(key, (known.generation, reason)):
+        if self._reported_faults.is_new(key, (known.generation, reason)):
             self._issue(key, known.uid, reason)
         self._observe(key, problem=reason)
 

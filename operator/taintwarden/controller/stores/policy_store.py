@@ -71,7 +71,7 @@ class PolicyStore(Store[Policy]):
             if name in self._conflicts:
                 self._refuse(name, self._conflicts[name])
             elif name in before:
-                self._complaints.settle(name)
+                self._reported_faults.forget(name)
                 self._observe(name, problem="")
                 if self._guards is not None:  # its guard is created again, and needs its stored record
                     self._guards.restore(name)

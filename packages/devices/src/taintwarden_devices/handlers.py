@@ -101,7 +101,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
         owner, weight, most = self.weigh(key, found)
         kept = self._weights[owner] + step * weight
         if kept > most:
-            self.complain(owner, f"has more than {most} of what is kept, and the rest counts as absent")
+            self.report_fault(owner, f"has more than {most} of what is kept, and the rest counts as absent")
             return False
         self._weights[owner] = kept
         if not kept:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from taintwarden.controller.clock import Clock
-from taintwarden.controller.complaints import Complaints
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
 from taintwarden.serving.pairs import Pair, UnusablePair, read_pair, trusts
@@ -75,7 +75,7 @@ class CertificateKeeper:
         self._kinds = kinds
         self._report_configured = report_configured
         self._report_trusted = report_trusted
-        self._complaints = Complaints()
+        self._reported_faults = ReportedFaults()
 
     async def run(self) -> None:
         """Check the certificate repeatedly, until cancelled."""
@@ -89,10 +89,10 @@ class CertificateKeeper:
             secret = await read_secret(self._client, *self._location)
             self._use_content(await self._follow_plan(secret) if self._makes_own else secret.content)
         except KubeError as error:
-            if self._complaints.is_new("secret", str(error)):
+            if self._reported_faults.is_new("secret", str(error)):
                 log.warning("certificate-not-kept", secret=self._secret, reason=str(error))
             return RETRY_SECONDS
-        self._complaints.settle("secret")
+        self._reported_faults.forget("secret")
         if self.served is None:
             return RETRY_SECONDS
         await self._check_trust(self.served)
@@ -118,10 +118,10 @@ class CertificateKeeper:
             if pair != self.served:
                 self._serve(pair)
         except UnusablePair as error:
-            if self._complaints.is_new("certificate", str(error)):
+            if self._reported_faults.is_new("certificate", str(error)):
                 log.warning("certificate-unusable", secret=self._secret, reason=str(error))
             return
-        self._complaints.settle("certificate")
+        self._reported_faults.forget("certificate")
         if pair == self.served:
             return
         self.served = pair
@@ -134,25 +134,25 @@ class CertificateKeeper:
         try:
             found = {kind: await read_configurations(self._client, kind, *self._location) for kind in self._kinds}
         except KubeError as error:
-            if self._complaints.is_new("trust", str(error)):
+            if self._reported_faults.is_new("trust", str(error)):
                 log.warning("webhook-configuration-not-read", reason=str(error))
             return
-        self._complaints.settle("trust")
+        self._reported_faults.forget("trust")
         for kind, configurations in found.items():
             bundles = [bundle for one in configurations for bundle in one.bundles.values()]
             self._report_configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls these webhooks, so none has to trust them
-                if self._complaints.is_new(kind.value, "missing"):
+                if self._reported_faults.is_new(kind.value, "missing"):
                     remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)
             self._report_trusted(kind.value, is_trusted)
             if is_trusted:
-                self._complaints.settle(kind.value)
+                self._reported_faults.forget(kind.value)
                 continue
             reason = "caBundle is of another certificate" if all(bundles) else "caBundle is missing"
-            if self._complaints.is_new(kind.value, reason):
+            if self._reported_faults.is_new(kind.value, reason):
                 log.warning("webhook-untrusted", configuration=kind.value, reason=reason, remedy=self._remedy)
 
     @property

@@ -12,9 +12,9 @@ from itertools import islice
 import msgspec
 import structlog
 
-from taintwarden.controller.complaints import Complaints
 from taintwarden.controller.effector import kind_of, outcome_of
 from taintwarden.controller.handlers.following import Spawn
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.engine import events
 from taintwarden.engine.derived import Derivations, derivations, with_derived
 from taintwarden.engine.events import Event, WriteOutcome
@@ -33,7 +33,7 @@ MAX_WRITES = 4
 """Maximum number of concurrent writes."""
 DOMAIN = "taintwarden.io/"
 """Part of the key of every label that the labeller writes."""
-MAX_COMPLAINTS = 10_000
+MAX_REPORTED_FAULTS = 10_000
 """Maximum number of nodes whose failures are remembered, so that each is logged once. Each takes some dozen bytes."""
 MAX_COMPARED_AT_ONCE = 20
 """Maximum number of nodes compared before other tasks run, after a change of policies or of the leader."""
@@ -112,7 +112,7 @@ class Labeller:
         self._derived: Derivations = {}
         self._has_placement = False
         self._is_synced = self._is_leading = False
-        self._complaints = Complaints(MAX_COMPLAINTS)
+        self._reported_faults = ReportedFaults(MAX_REPORTED_FAULTS)
         self._slots = asyncio.Semaphore(MAX_WRITES)
         self._waiting: dict[str, None] = {}
         """Names of nodes to compare, after a change of policies or of the leader."""
@@ -253,14 +253,14 @@ class Labeller:
             except KubeError as error:
                 outcome = outcome_of(error)
                 is_fault = outcome not in (WriteOutcome.GONE, WriteOutcome.OUTDATED)
-                if is_fault and self._complaints.is_new(node.uid, kind_of(error)):
+                if is_fault and self._reported_faults.is_new(node.uid, kind_of(error)):
                     log.warning("node-labels-not-written", node=node.name, reason=str(error))
         state.is_busy = False
         if self._nodes.get(node.name) is not state:
             return
         if outcome is WriteOutcome.DONE:
             state.failures = 0
-            self._complaints.settle(node.uid)
+            self._reported_faults.forget(node.uid)
             self._compare(state)
         else:
             state.failures += 1

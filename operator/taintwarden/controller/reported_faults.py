@@ -5,7 +5,7 @@ from collections import OrderedDict
 MAX_REMEMBERED = 1_000
 
 
-class Complaints:
+class ReportedFaults:
     """Last reported fault of each subject. Beyond the maximum, the least recently reported are dropped.
 
     Args:
@@ -25,6 +25,6 @@ class Complaints:
             self._reported.popitem(last=False)
         return before != fault
 
-    def settle(self, about: str) -> None:
+    def forget(self, about: str) -> None:
         """Forget the fault of a subject, so that it is reported again if it recurs."""
         self._reported.pop(about, None)
