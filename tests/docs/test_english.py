@@ -51,6 +51,7 @@ PHRASES = {
     "goes by": "uses, follows",
     "beside (?:those|nodes|types|its own)": "besides, in addition to",
     "certainly": "is known to",
+    "what is known of": "the known state of",
     "takes? long": "takes a long time, is slow",
     "also (?:without|if)": "even without, even if",
     "(?:and|number,) since when": "the time since which",

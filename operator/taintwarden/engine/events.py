@@ -45,7 +45,7 @@ class NodesReached(msgspec.Struct, frozen=True):
 
 
 class NodeUnreadable(msgspec.Struct, frozen=True):
-    """The newest version of a node cannot be decoded: what is known of it is out of date."""
+    """The newest version of a node cannot be decoded: its known state is out of date."""
 
     name: str
 

@@ -16,7 +16,7 @@ _NAME = attrgetter("name")
 
 
 def matching(profiles: Iterable[Profile], pod_class: PodClass) -> tuple[Profile, ...]:
-    """Return the profiles for pods of this class, by name: the order in which their tolerations are tried."""
+    """Return the profiles for pods of this class, sorted by name. Their tolerations are tried in this order."""
     found = (profile for profile in profiles if selects(profile, pod_class))
     return tuple(sorted(found, key=_NAME))
 
@@ -61,7 +61,7 @@ class Profiles:
             yield from self.in_namespace(namespace)
 
     def in_namespace(self, namespace: str) -> tuple[Profile, ...]:
-        """Return the profiles of one namespace, by name."""
+        """Return the profiles of one namespace, sorted by name."""
         return tuple(profile for _, profile in sorted(self.named.get(namespace, {}).items()))
 
     def put(self, namespace: str, name: str, profile: Profile | None) -> Profile | None:
@@ -85,7 +85,7 @@ class Profiles:
         return before
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """Return the profiles that select pods of a class, by name."""
+        """Return the profiles that select pods of a class, sorted by name."""
         return self._found[pod_class][1] if self._look(pod_class) else ()
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:

@@ -206,7 +206,7 @@ class NodeHandler(StreamHandler[NodeObject]):
         self.feed(events.NodesListed(frozenset(listed), version))
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """Report the node. Its last known state is out of date, so no pod of it is evicted until it can be decoded."""
+        """Report the node. Its known state is out of date, so none of its pods is evicted until it can be decoded."""
         super().undecodable(what, reason)
         if what.name:
             self._listed[what.name] = None  # it still exists if a list contains it

@@ -133,7 +133,7 @@ class Budgets(Limit):
             self.changed(BudgetKey(namespace, (name,), ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
-        """Return the first ``MOST`` budgets that select pods of a class, by name."""
+        """Return the first ``MOST`` budgets that select pods of a class, sorted by name."""
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
@@ -178,7 +178,7 @@ class Budgets(Limit):
             self.leave(request.pod)
 
     def evaluate(self, pod: Pod, now: MonotonicTime) -> list[tuple[Budget, Refusal | None]]:
-        """Return the budgets that the API server checks for a pod, by name, each with its own refusal."""
+        """Return the budgets that the API server checks for a pod, sorted by name, each with its refusal."""
         budgets = self.of(pod.shared) if pod.running else ()
         return [(budget, self._refuse(budget, pod, now)) for budget in budgets]
 

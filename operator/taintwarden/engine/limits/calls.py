@@ -93,7 +93,7 @@ class Calls(Limit):
         return len(self._calls) - min(self._slow, MAX_SLOW)
 
     def is_failing(self, lane: LaneKey) -> bool:
-        """Return True if the last call of a lane failed, or a call of it is slow."""
+        """Return True if the last call of a lane failed, or one of its calls is slow."""
         known = self._lanes.get(lane)
         return known is not None and (known.failures > 0 or known.slow > 0)
 

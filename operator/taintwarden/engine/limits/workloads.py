@@ -147,7 +147,7 @@ class Workloads(Limit):
         self.leave(request.pod)
 
     def refuse(self, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
-        """Refuse a pod that a workload of it cannot spare. A pod that is not Ready already counts as missing."""
+        """Refuse a pod that one of its workloads cannot spare. A pod that is not Ready already counts as missing."""
         if not pod.ready or pod.uid in self._leaving:
             return None  # a pod whose last call may have been carried out already counts
         for key in self._keys(pod):

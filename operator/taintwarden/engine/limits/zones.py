@@ -132,7 +132,7 @@ class Zones(Limit):
             del self._zones[policy]
 
     def table(self, policy: str) -> list[tuple[str, ZoneState, int, int]]:
-        """Return name, state, nodes and unhealthy nodes of a policy's zones, by name."""
+        """Return name, state, nodes and unhealthy nodes of a policy's zones, sorted by name."""
         zones = self._zones.get(policy, {})
         return [(name, zone.state, zone.nodes, zone.unhealthy) for name, zone in sorted(zones.items())]
 

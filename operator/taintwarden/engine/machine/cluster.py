@@ -81,7 +81,7 @@ class NodeState:
         self.staying: Counter[tuple[str, str]] | None = None
         """Pods that stay although the node has a taint, by policy and reason; None until they are counted again."""
         self.confirmed_version = -1
-        """Pods up to this resourceVersion may be evicted by what is known of the node: a read has confirmed it."""
+        """Pods up to this resourceVersion may be evicted by the known state of the node, which a read has confirmed."""
         self.confirmed_at = MonotonicTime(-math.inf)
         """Time of the last read that found the version which the stream had delivered."""
         self.awaited_version = -1

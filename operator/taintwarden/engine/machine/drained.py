@@ -49,7 +49,7 @@ class DrainedStates:
         self._views = ClaimViews(world)
 
     def of(self, state: NodeState) -> NodeCondition | None:
-        """Return the condition of a node; None if no policy selects a taint of it.
+        """Return the condition of a node; None if no policy selects its taints.
 
         Taints that policies derive give no node the condition, since all nodes have them. The pods that leave because
         of them count.

@@ -1,11 +1,11 @@
-"""Check that what is known of a due pod's node is new enough to evict the pod.
+"""Check that the known state of a due pod's node is new enough to evict the pod.
 
-The node stream has to have sent something lately, and has to have reached the pod's version. A pod that was bound just
-after a taint was removed must not be evicted because of it, and a connection may be open and dead. A stream that
-resumes delivers delayed events first, and old values with them. Otherwise the node is read.
+It is if the node stream has sent something lately, and has reached the pod's version. Otherwise the node is read: a pod
+that was bound just after a taint was removed must not be evicted because of it, an open connection may be dead, and a
+stream that resumes delivers delayed events, with old values, first.
 
-A read changes nothing that is known. If it found the version that the stream has delivered, that is the proof. If it
-found a newer one, the claim waits until the stream has delivered that one, since changes in between may matter.
+A read does not change the known state. If it returns the version that the stream has delivered, the state is confirmed.
+If it returns a newer one, the claim waits until the stream has delivered it, since changes in between may matter.
 """
 
 from taintwarden.engine.commands import CheckNode
@@ -28,7 +28,7 @@ class Freshness:
         self._trusted_from = MonotonicTime(0.0)
         """Time until which the node stream may deliver delayed events."""
         self._reading: dict[str, MonotonicTime] = {}
-        """Node -> time at which a read of it was requested."""
+        """Node -> time at which its read was requested."""
         self._refused: dict[str, None] = {}
         """Nodes whose pods wait for a read."""
         self._again_at: dict[str, MonotonicTime] = {}
@@ -55,7 +55,7 @@ class Freshness:
             self._release(name)
 
     def is_proven(self, claim: Claim) -> bool:
-        """True if the pod of a due claim may be evicted by what is known of its node."""
+        """True if the known state of its node is new enough to evict the pod of a due claim."""
         state, now = self._world.cluster.nodes[claim.node], self._world.now.monotonic
         if state.awaited_version >= 0 or state.unreadable_from is not None:
             return False

@@ -147,7 +147,7 @@ class Guarding:
                 self._outbox.put(commands.SaveGuard(policy, guard.to_save(self._world.now, self._world.term)))
 
     def _has_to_save(self, policy: Policy) -> bool:
-        """True if the policy's guard has something to store, and no write of it is in progress."""
+        """True if the policy's guard has something to store, and no write of its record is pending."""
         guard = self._guard(policy)
         return guard is not None and guard.has_to_save and not self._outbox.is_waiting(guard_key(policy.name))
 

@@ -22,7 +22,7 @@ NewSource = Callable[[SourceHost], TaintSource]
 
 
 class Intake:
-    """Stores what streams deliver. No other code changes what is known of the cluster.
+    """Stores the objects that streams deliver. No other code changes the known state of the cluster.
 
     Args:
         world: the state.
@@ -63,7 +63,7 @@ class Intake:
             node = with_derived(node, world.verdicts.derivations)
         known = state.node
         if known is not None and known.uid != node.uid:
-            self._forget_node(node.name)  # nothing that was known of the old node applies
+            self._forget_node(node.name)  # the state of the old node does not apply
             state, known = world.cluster.replace_node(node.name), None
         if known is not None and not listed and node.resource_version < known.resource_version:
             return

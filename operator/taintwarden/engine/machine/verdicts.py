@@ -110,7 +110,7 @@ class Verdicts:
         return list(self._profiles)
 
     def profiles_of(self, pod_class: PodClass) -> tuple[Profile, ...]:
-        """Profiles that select pods of a class, by name."""
+        """Profiles that select pods of a class, sorted by name."""
         return self._profiles.of(pod_class)
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
@@ -125,7 +125,7 @@ class Verdicts:
         return found
 
     def compute(self, state: NodeState, pod_class: PodClass) -> ClassVerdicts:
-        """Compute the verdicts on a class, and why policies evict it, even if no pod of it is on the node."""
+        """Compute the verdicts on a class, and why policies evict it, even if the node has no such pod."""
         if not state.is_tainted:
             return (), ()
         policies_for = self.policies_for(pod_class)

@@ -115,7 +115,7 @@ class Context:
         return not declined and self.mutating is not None and group.pod_class.namespace in self.opted_in
 
     def budgets(self, group: PodGroup) -> list[FullBudget]:
-        """The PodDisruptionBudgets that select a group's pods, by name."""
+        """The PodDisruptionBudgets that select a group's pods, sorted by name."""
         return [self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class)]
 
     def evicting_policies(self, group: PodGroup) -> list[Policy]:

@@ -97,7 +97,7 @@ class Evaluation:
         return exclusion(policy, self.pod.shared, self.namespace_labels) if self.pod else None
 
     def budgets(self) -> list[tuple[Budget, Refusal | None]]:
-        """The PodDisruptionBudgets that the API server checks for the pod, by name, each with its own refusal."""
+        """The PodDisruptionBudgets that the API server checks for the pod, sorted by name, each with its refusal."""
         return [] if self.pod is None else self._view.budgets(self.pod)
 
     def _decode(self) -> Pod | None:
