@@ -96,7 +96,7 @@ def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
 
 def test_what_a_limit_says_is_told():
     [limit] = crowd(limited(per_workload=ONE), *"ab").report()[0].status.limits
-    assert limit.message.endswith("is missing or being evicted, and at most 1 (1) may be")
+    assert limit.message.endswith("is missing or being evicted, and at most 1 may be")
 
 
 NO_FAILURES = (Outcome.NOT_SENT, Outcome.ASKED, Outcome.NOT_REPLACED)

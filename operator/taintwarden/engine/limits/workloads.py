@@ -160,14 +160,14 @@ class Workloads(Limit):
     def _refuse(self, key: _Key, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
         workload = self._workloads[key]
         owed = workload.owed = [until for until in workload.owed if until > now]
-        wanted, rule, which = workload.total + len(owed), f" ({limit})", f"of {pod.shared.owner}"
+        wanted, which = workload.total + len(owed), f"of {pod.shared.owner}"
         if isinstance(key, LabelKey):
             controllers = self._controllers.get(key, {}).items()
             wanted += sum(replicas - self._running[key, controller] for controller, replicas in controllers)
-            rule, which = "", f"with label {key.label}={key.value}"
+            which = f"with label {key.label}={key.value}"
         elif self._is_counted(key, pod):
             wanted, owed = self._wanted[key], []
-        spare = limit.of(wanted) if rule else 1
+        spare, rule = (1, "") if isinstance(key, LabelKey) else (limit.of(wanted), limit.percentage)
         missing = wanted - (workload.ready - workload.ready_leaving)
         if missing + 1 <= spare:
             return None
