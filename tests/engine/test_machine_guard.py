@@ -235,12 +235,15 @@ def test_writer_of_a_taint_that_a_policy_derives_is_not_asked_for():
     assert told(rig, commands.FindWriter) == []
 
 
-def test_a_policy_that_changed_is_told_as_the_cause():
-    rig = spoiled(guarded({"paused": True}), 8)
+@pytest.mark.parametrize(
+    ("before", "how"), [({"paused": True}, "was resumed"), ({"nodeSelector": {"matchLabels": {"pool": "b"}}}, "changed to generation 2")]
+)
+def test_a_policy_that_changed_is_told_as_the_cause(before, how):
+    rig = spoiled(guarded(before), 8)
     rig.advance(60)
     rig.change(msgspec.structs.replace(GUARDED, generation=2))
     [opened] = told(rig, commands.GuardTripped)
-    assert opened.guard.record.cause.startswith("the policy changed to generation 2; taint sla:NoExecute on 1 node")
+    assert opened.guard.record.cause.startswith(f"the policy {how}; taint sla:NoExecute on 1 node")
 
 
 def test_a_value_of_before_that_pods_did_not_tolerate_either_is_not_named():

@@ -36,8 +36,9 @@ class Guarding:
     def __init__(self, world: World, outbox: Outbox) -> None:
         self._world = world
         self._outbox = outbox
-        self._generations: dict[str, tuple[str, int, float]] = {}
-        """Policy -> its UID and generation, and the time since which that is in force."""
+        self._changes: dict[str, tuple[Policy, str, float]] = {}
+        """Policy -> its version in force, how it differs from the one before, and the time since which it is in force.
+        """
         self._profile_changes: dict[str, tuple[str, float]] = {}
         """Namespace -> last profile change that affected tolerations, and its time. Only recent changes are kept."""
         self.resets: set[str] = set()
@@ -48,14 +49,17 @@ class Guarding:
     def policies_changed(self) -> None:
         """Note the policies in force, and drop the data of policies that are gone."""
         now = self._world.now
-        before, self._generations = self._generations, {}
+        before, self._changes = self._changes, {}
         for policy in self._world.verdicts.policies:
             known = before.pop(policy.name, None)
-            if known is not None and known[0] != policy.uid:  # another policy of this name
+            if known is not None and known[0].uid != policy.uid:  # another policy of this name
                 self._drop_policy(policy.name)
                 known = None
-            since = policy.created_at if known is None else known[2] if known[1] == policy.generation else now.wall
-            self._generations[policy.name] = (policy.uid, policy.generation, since)
+            if known is not None and known[0].generation == policy.generation:
+                self._changes[policy.name] = (policy, *known[1:])
+            else:
+                since = policy.created_at if known is None else now.wall
+                self._changes[policy.name] = (policy, _change(None if known is None else known[0], policy), since)
             guard = self._guard(policy)
             if guard is None:
                 self.resets.discard(policy.name)
@@ -217,14 +221,21 @@ class Guarding:
 
     def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
         """Latest recent change of a policy, or of a profile for pods that count, and its time; None without one."""
-        _, generation, since = self._generations[policy.name]
-        how = "was created" if generation == 1 else f"changed to generation {generation}"
+        _, how, since = self._changes[policy.name]
         of_profiles = (self._profile_changes[name] for name in guard.latch.counted() if name in self._profile_changes)
-        what, at = max([(f"the policy {how}", since), *of_profiles], key=lambda change: change[1])
+        what, at = max([(how, since), *of_profiles], key=lambda change: change[1])
         return (what, at) if self._is_recent(at) else None
 
     def _is_recent(self, at: float) -> bool:
         return self._world.now.wall - at < self._world.timings.recent_change
+
+
+def _change(before: Policy | None, policy: Policy) -> str:
+    """How a policy differs from its version before, if that is known."""
+    if before is not None and before.mode is Mode.PAUSED and policy.mode is not Mode.PAUSED:
+        return "the policy was resumed"
+    created = policy.generation == 1
+    return "the policy was created" if created else f"the policy changed to generation {policy.generation}"
 
 
 def guard_report(world: World, policy: str) -> GuardReport | None:
