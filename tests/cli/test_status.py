@@ -347,6 +347,12 @@ async def test_open_guard_calls_for_a_person(cluster, run):
     assert "Problem its guard has tripped: taint sla=900 Effect 120 pods would leave Do this" in overview
 
 
+async def test_a_guard_that_trips_since_pods_came_back_points_to_placement(cluster, run):
+    cause = "evicted pods came back to their nodes (1 workload); taint sla on 1 node"
+    set_status(cluster, "spot", conditions=[condition("GuardTripped", "True")], guard=TRIPPED | {"cause": cause})
+    assert "keep pods off such nodes: docs/placement.md; taintwarden plan" in (await run("status", "spot")).stdout
+
+
 async def test_a_guard_of_a_dry_run_calls_for_nobody(cluster, run):
     """It holds nothing."""
     cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="DryRun"))

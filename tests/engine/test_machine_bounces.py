@@ -4,7 +4,7 @@ import pytest
 
 from engine.rig import START, Rig, limited, owner
 from taintwarden.engine import commands, limit_settings
-from taintwarden.engine.limit_settings import BounceSettings
+from taintwarden.engine.limit_settings import BounceSettings, GuardSettings
 from taintwarden.engine.machine import Phase
 
 TWICE = limited(bounce=BounceSettings())
@@ -47,6 +47,24 @@ def test_a_pod_that_the_watch_tells_of_before_the_answer_has_come_back():
         rig.gone(name)
     rig.pod("c", **WEB)
     assert rig.evictions() == []
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_the_cause_of_a_wave_says_that_the_evicted_pods_came_back(is_replaced):
+    guard = GuardSettings(max_percent=1, min_pods=3, settle_seconds=0)
+    rig = Rig(limited(bounce=BounceSettings(), guard=guard))
+    rig.node("n1", "sla=900")
+    for number in range(3):
+        rig.advance(60)
+        rig.pod(name := f"p{number}", owner=owner("web" if is_replaced else name), ready=True)
+        rig.advance(60)
+        rig.store(1)
+        rig.settle(name)
+        rig.gone(name)
+    rig.pod("last", owner=owner("web" if is_replaced else "last"), ready=True)
+    [tripped] = [one for one in rig.out if isinstance(one, commands.GuardTripped)]
+    cause = "evicted pods came back to their nodes (1 workload); taint sla:NoExecute on 1 node"
+    assert tripped.guard.record.cause.startswith(cause) is is_replaced
 
 
 def test_it_is_held_by_the_policy_that_delays_also_beside_one_that_does_not():

@@ -117,6 +117,11 @@ class Bounces(Limit):
         )
         return Counter(policy for policy, _ in found)
 
+    def returned(self, policy: str, now: MonotonicTime) -> int:
+        """Return the number of workloads whose pods came back to a node from which the policy evicted them."""
+        loops = (one for one in self._loops.values() if one.policy == policy and (one.rounds > 1 or one.came))
+        return len({loop.workload for loop in loops if not self._is_over(loop, now)})
+
     def _is_over(self, loop: _Loop, now: MonotonicTime) -> bool:
         settings = self._settings[loop.policy]
         return now > loop.last_at + BOUNCING_SECONDS + settings.backoff(loop.rounds)

@@ -10,6 +10,7 @@ from taintwarden.engine import commands
 from taintwarden.engine.commands import BadNode, BadNodes, GuardReport
 from taintwarden.engine.events import WriteOutcome, Written
 from taintwarden.engine.guard import Guard, GuardTransition
+from taintwarden.engine.limits.refusal import CAME_BACK
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key
@@ -127,7 +128,8 @@ class Guarding:
             case GuardTransition.ARMED:
                 self._world.report(commands.GuardArmed(policy, None))
             case GuardTransition.TRIPPED:
-                guard.latch.cause, written = self._cause_of(policy, guard)
+                cause, written = self._cause_of(policy, guard)
+                guard.latch.cause = f"{self._count_returned(policy, guard)}{cause}"
                 if written is not None:
                     self._world.issue(commands.FindWriter(policy.name, guard.latch.cause, *written))
                 report = guard_report(self._world, policy.name)
@@ -218,6 +220,13 @@ class Guarding:
             return f"{change[0]}; {sentence}", None
         is_written = not taint.source and taint.origin is None
         return sentence, (state.name, taint.key) if is_written else None
+
+    def _count_returned(self, policy: Policy, guard: Guard) -> str:
+        """Count the workloads that came back, as a prefix of the cause; empty unless most of the wave is gone already.
+        """
+        number = self._world.limiter.bounces.returned(policy.name, self._world.now.monotonic)
+        workloads = "1 workload" if number == 1 else f"{number} workloads"
+        return f"{CAME_BACK} ({workloads}); " if number and guard.evicted() >= guard.expected() else ""
 
     def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
         """Latest recent change of a policy, or of a profile for pods that count, and its time; None without one."""

@@ -8,7 +8,7 @@ import msgspec
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, DELAYS, FAILING, NODE, VIEW
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, CAME_BACK, DELAYS, FAILING, NODE, VIEW
 from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
@@ -145,7 +145,8 @@ def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Proble
         at, _, counted = counted.removeprefix("since ").partition(" ")
     cause = f"its guard tripped at {at}" if at else "its guard has tripped"
     cause += f": {guard.cause}" if guard is not None and guard.cause else ""
-    again = f"correct the cause; taintwarden plan --enforce {name}; taintwarden resume {name}"
+    correct = "keep pods off such nodes: docs/placement.md" if CAME_BACK in cause else "correct the cause"
+    again = f"{correct}; taintwarden plan --enforce {name}; taintwarden resume {name}"
     remedy = again if is_paused else f"taintwarden pause {name}; {again}"
     release = f". Only to evict all of them: taintwarden guard reset {name}"
     return Problem(ProblemKind.GUARD, cause, counted, remedy + release * (not is_paused))
