@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from cli.policies import Run, condition, empty_cluster, set_status
-from cli.world import budget, namespace, node, pod, policy, profile, taint, toleration
+from cli.world import Json, budget, namespace, node, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at
 
@@ -196,6 +196,36 @@ def replaced(cluster: LocalCluster) -> LocalCluster:
 async def test_a_pod_that_is_replaced_first_names_its_deployment_and_no_budget(replaced, explain):
     waits = json.loads((await explain("shop/web", "-o", "json")).stdout)["waitsFor"]
     assert waits == "for its deadline, in 5m; then for Deployment web, which starts the replacement first (5m at most)"
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "why"),
+    [
+        ({}, {"replicas": 2}, "has a rollout in progress"),
+        ({}, {"availableReplicas": 0}, "has no available pod"),
+        ({"paused": True}, {}, "is paused"),
+        ({"replicas": 3}, {}, "has 3 replicas"),
+        ({"strategy": {"type": "Recreate"}}, {}, "has a strategy that removes its pod first"),
+    ],
+)
+async def test_a_deployment_that_cannot_replace_its_pod_first_is_noted(replaced, explain, spec, status, why):
+    def edit(one: Json) -> None:
+        one["spec"].update(spec)
+        one["status"].update(status)
+
+    replaced.store.modify("deployments", "web", "shop", edit)
+    notes = json.loads((await explain("shop/web", "-o", "json")).stdout)["notes"]
+    assert f"Deployment web {why}, so no replacement is asked for" in notes
+
+
+async def test_a_replacement_that_would_come_back_is_noted(replaced, explain):
+    def edit(one: Json) -> None:
+        one["metadata"]["annotations"] = {"taintwarden.io/tolerations": json.dumps([GRACE])}
+        one["spec"]["tolerations"] = [toleration("Exists")]
+
+    replaced.store.modify("pods", "web", "shop", edit)
+    notes = json.loads((await explain("shop/web", "-o", "json")).stdout)["notes"]
+    assert any("Deployment web would start it on the same node" in note for note in notes)
 
 
 async def test_a_pod_whose_replacement_is_refused_waits_for_its_budget(replaced, explain):

@@ -236,7 +236,8 @@ def test_writer_of_a_taint_that_a_policy_derives_is_not_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("before", "how"), [({"paused": True}, "was resumed"), ({"nodeSelector": {"matchLabels": {"pool": "b"}}}, "changed to generation 2")]
+    ("before", "how"),
+    [({"paused": True}, "was resumed"), ({"nodeSelector": {"matchLabels": {"pool": "b"}}}, "changed to generation 2")],
 )
 def test_a_policy_that_changed_is_told_as_the_cause(before, how):
     rig = spoiled(guarded(before), 8)

@@ -13,20 +13,31 @@ DEFAULT_SHARE = "25%"
 
 def deployment(obj: DeploymentObject) -> Deployment:
     """Decode a Deployment, and find out if a restart replaces its only pod before it removes that pod."""
-    meta, spec, status = obj.metadata, obj.spec, obj.status
-    rolling, kind = spec.strategy.rolling_update, spec.strategy.type
-    counts = (spec.replicas, status.replicas, status.updated_replicas, status.available_replicas)
-    is_complete = status.observed_generation >= meta.generation and counts == (1, 1, 1, 1)
-    surges = kind in ("", "RollingUpdate") and _is_one(rolling.max_surge, is_rounded_up=True)
-    keeps = not _is_one(rolling.max_unavailable, is_rounded_up=False)
+    meta = obj.metadata
     return Deployment(
         meta.namespace,
         meta.name,
         meta.uid,
         meta.resource_version,
-        is_complete and surges and keeps and not spec.paused,
-        _restarted_at(spec.template.metadata.annotations.get(RESTARTED_AT)),
+        not why_not_replaced(obj),
+        _restarted_at(obj.spec.template.metadata.annotations.get(RESTARTED_AT)),
     )
+
+
+def why_not_replaced(obj: DeploymentObject) -> str:
+    """Return why a restart would not replace the only pod before it removes that pod; empty if it would."""
+    spec, status, strategy = obj.spec, obj.status, obj.spec.strategy
+    if spec.replicas != 1:
+        return f"has {spec.replicas} replicas"
+    if spec.paused:
+        return "is paused"
+    surges = strategy.type in ("", "RollingUpdate") and _is_one(strategy.rolling_update.max_surge, is_rounded_up=True)
+    if not surges or _is_one(strategy.rolling_update.max_unavailable, is_rounded_up=False):
+        return "has a strategy that removes its pod first"
+    counts = (status.replicas, status.updated_replicas)
+    if status.observed_generation < obj.metadata.generation or counts != (1, 1):
+        return "has a rollout in progress"
+    return "" if status.available_replicas == 1 else "has no available pod"
 
 
 def revision(obj: WorkloadObject) -> Revision | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from taintwarden.controller.decoding.deployments import revision, why_not_replaced
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
@@ -83,6 +84,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
     answer.reason, answer.policy = first.reason, first.policy
     answer.deadline, answer.seconds_left, answer.waits_for = first.deadline, first.seconds_left, first.waits_for
     answer.claims = others
+    answer.notes += _why_not_replaced(claims[0], evaluation)
     return answer
 
 
@@ -158,6 +160,19 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
         most = wording.duration(policy.replacement_seconds)
         found.append(f"for Deployment {deployment}, which starts the replacement first ({most} at most)")
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
+
+
+def _why_not_replaced(claim: ClaimView, evaluation: Evaluation) -> Iterator[str]:
+    """Why the Deployment of the pod is not asked for a replacement, although the policy has ``replaceFirst``."""
+    snapshot, owner = evaluation.snapshot, evaluation.object.controller
+    if claim.deployment or claim.policy.eviction.replace_first is None or owner is None:
+        return
+    replica_sets = (one for one in snapshot.workloads.get("replicasets", ()) if one.metadata.uid == owner.uid)
+    uids = [made.deployment for one in replica_sets if (made := revision(one)) is not None]
+    for one in snapshot.deployments:
+        if one.metadata.uid in uids:
+            why = why_not_replaced(one) or "would start it on the same node, or too late for the end of the node"
+            yield f"Deployment {one.metadata.name} {why}, so no replacement is asked for"
 
 
 def _explain_policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
