@@ -28,6 +28,14 @@ def test_a_comparison_that_only_we_read():
     assert "placement: true" in found.remedy
 
 
+@pytest.mark.parametrize("key", ["sla", "other"])
+def test_a_replacement_is_missed_only_where_the_policy_of_the_taint_asks_for_one(key):
+    replacing = policy(name="first", key=key, eviction={"replaceFirst": {}})
+    policies = [replacing] if key == "sla" else [replacing, policy()]
+    (found,) = unplaced(*RECIPE, *policies, named("n1", taint("980")))
+    assert found.message.endswith(", so no replacement is asked for first") is (key == "sla")
+
+
 @pytest.mark.parametrize(
     "pods",
     [

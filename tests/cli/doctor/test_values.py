@@ -66,6 +66,8 @@ def test_many_who_ask_are_counted():
         (named("a1", taint("99.5", key="other")), replicas(1, STRICT)),
         (named("a1", taint("high")), replicas(1, toleration("Gt", "950"), extended=[EXISTS])),
         (named("a1", taint("high")), policy(nodeSelector={"matchLabels": {"pool": "x"}}, **TYPED)),
+        (named("a1", taint("high")), policy(nodeSelector={"matchLabels": {"pool": "x"}}), replicas(1, STRICT)),
+        (named("a1", taint("high")), policy(podSelector={"matchLabels": {"app": "x"}}), replicas(1, STRICT)),
     ],
 )
 def test_value_that_nobody_compares_is_left_in_peace(objects):

@@ -14,7 +14,7 @@ from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod
 from taintwarden_cli.rehearsal.node_requirements import labels_of
-from taintwarden_cli.rehearsal.returning import REMEDY, ReturnFinder
+from taintwarden_cli.rehearsal.returning import REMEDY, ReturnFinder, compared_taints
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
 from taintwarden_cli.status.lasting_problems import why_never_allows
@@ -132,7 +132,10 @@ def placement_missing(context: Context) -> Iterator[Found]:
             continue  # they are not replaced on another node
         if keys := finder.uncompared_keys(group.pod_class, group.shape.node_requirements):
             named_keys = ", ".join(keys)
-            none_first = ", so no replacement is asked for first" * ask_replacements(context.policies)
+            taints = [one for one in compared_taints(context.view, group.pod_class) if one.key in keys]
+            policies = context.view.policies_for(group.pod_class)
+            asks = ask_replacements(one for one in policies if any(map(one.selector_for, taints)))
+            none_first = ", so no replacement is asked for first" * asks
             effect = f"evicted pods may come back to the same node{none_first}"
             yield about(group, f"the scheduler does not compare {named_keys}: {effect}")
 

@@ -1,18 +1,19 @@
 """Checks of nodes: taints whose values cannot be compared, that stayed after recovery, and that come and go."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from taintwarden.controller.decoding.times import moment
+from taintwarden.controller.decoding.times import moment, readable
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
+from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.operators import Match, is_comparison, match
 from taintwarden.engine.policy import Policy
-from taintwarden.kube.wire.kinds import TaintObject
 from taintwarden_cli.doctor.check import Found, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects
 from taintwarden_cli.doctor.context import Context
+from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
 _LEFT_SECONDS = 300.0
@@ -44,9 +45,8 @@ def value_invalid(context: Context) -> Iterator[Found]:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
                 yield Found(subject, text, _restoring_command(name, taint, history, policy, ()))
-            elif who := [kept for one, kept in asking.items() if match(one, taint) is Match.INVALID_TAINT]:
-                asked = named_subjects(subject for subjects in who for subject in subjects)
-                text = f"{taint} cannot be compared, which {asked} ask for"
+            elif who := [group.subject for group in _wrongly_asking(context, seen, taint, asking)]:
+                text = f"{taint} cannot be compared, which {named_subjects(who)} ask for"
                 yield Found(subject, text, _restoring_command(name, taint, history, None, asking))
 
 
@@ -67,14 +67,26 @@ def _restoring_command(
     return f"kubectl taint node {node} {good} --overwrite"
 
 
-def _comparisons(context: Context) -> dict[Toleration, dict[Subject, None]]:
-    """Every comparison that counts, with the owners of its pods."""
-    found: dict[Toleration, dict[Subject, None]] = {}
+def _wrongly_asking(
+    context: Context, node: NodeView, taint: Taint, asking: Mapping[Toleration, list[PodGroup]]
+) -> Iterator[PodGroup]:
+    """Groups that compare the invalid value of a taint, on which a policy for them acts, or no policy at all."""
+    acting = [one for one in context.policies if one.selector_for(taint)]
+    for toleration, groups in asking.items():
+        for group in groups if match(toleration, taint) is Match.INVALID_TAINT else ():
+            own = context.view.policies_for(group.pod_class)
+            if not acting or any(one in own and one in node.policies for one in acting):
+                yield group
+
+
+def _comparisons(context: Context) -> dict[Toleration, list[PodGroup]]:
+    """Every comparison that counts, with its pods."""
+    found: dict[Toleration, list[PodGroup]] = {}
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
         for one in (*every.native, *every.extended):
             if is_comparison(one) and one in every.relevant_to(one.key):
-                found.setdefault(one, {})[group.subject] = None
+                found.setdefault(one, []).append(group)
     return found
 
 
@@ -90,19 +102,12 @@ def taint_left(context: Context) -> Iterator[Found]:
     for node in context.snapshot.nodes:
         ready = node.status.condition("Ready")
         for taint in node.spec.taints if ready is not None and ready.status == "True" else ():
-            seconds = _age(taint, context.snapshot.now)
-            if taint.key in _LEFT and (seconds is None or seconds > _LEFT_SECONDS):
-                since = "" if seconds is None else f" for {duration(seconds)}"
+            added_at, now = readable(taint.time_added, moment), context.snapshot.now
+            if taint.key in _LEFT and (added_at is None or now - added_at > _LEFT_SECONDS):
+                since = "" if added_at is None else f" for {duration(now - added_at)}"
                 text = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
                 remedy = f"kubectl taint node {node.metadata.name} {taint.key}:{taint.effect}-"
                 yield Found(Subject("Node", node.metadata.name), text, remedy)
-
-
-def _age(taint: TaintObject, now: float) -> float | None:
-    try:
-        return now - moment(taint.time_added or "")
-    except ValueError:
-        return None
 
 
 @check(
