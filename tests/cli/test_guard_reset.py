@@ -8,6 +8,8 @@ import pytest
 from cli.policies import POLICIES, annotations, condition, empty_cluster, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
+from taintwarden.controller.words.wording import all_nodes_unhealthy, guard_advice
+from taintwarden.engine.policy import Policy
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 from taintwarden_cli.change import policies
 
@@ -41,10 +43,29 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_yes_shows_what_is_held_and_asks_the_operator(cluster, run):
     result = await run("guard", "reset", "sla", "--yes")
     asked = ("the operator of http://127.0.0.1:", "is asked to release what is held of policy sla\n")
-    for told in (SINCE, "Held        117 pods due now\n", "taint sla=900 on 4 nodes", "120 pods would leave", *asked):
+    for told in (
+        "2026-01-31T12:00:00Z\n",
+        "Held        117 pods due now\n",
+        "taint sla=900 on 4 nodes",
+        "120 pods would leave",
+        *asked,
+    ):
         assert told in result.stdout
     assert result.exit_code == 0
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
+
+
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        (f"no pod is evicted: 12 pods due. {guard_advice('sla')}", "MassEviction"),
+        (all_nodes_unhealthy(Policy(name="sla", created_at=0.0), 7, 3), "AllNodesUnhealthy"),
+    ],
+)
+async def test_a_reset_does_not_advise_to_reset(cluster, run, says, reason):
+    set_status(cluster, guard=GUARD, conditions=[condition("GuardTripped", "True", says, reason)])
+    result = await run("guard", "reset", "sla", "--yes")
+    assert (says[:20] in result.stdout, "taintwarden guard reset" in result.stdout) == (True, False)
 
 
 async def test_a_reset_of_a_paused_policy_says_that_it_evicts_none(cluster, run):

@@ -16,7 +16,7 @@ import msgspec
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
-from taintwarden.controller.words.wording import pods
+from taintwarden.controller.words.wording import pods, without_advice
 from taintwarden.engine import rfc3339
 from taintwarden.engine.limit_settings import ALL_PERCENT
 from taintwarden.engine.limits.refusal import GUARD, ZONE
@@ -248,13 +248,13 @@ def _review_text(cluster: str, found: StoredPolicy) -> str:
     held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # zones refuse before the guard
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
-    lines.add("Tripped", tripped_at)
+    lines.add("Tripped", None if (at := rfc3339.read_time(tripped_at)) is None else rfc3339.at(at))
     lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", since all nodes are unhealthy"), "yellow")
     if found.spec.paused:
         lines.add("Paused", f"none is evicted before you resume it: taintwarden resume {found.metadata.name}", "yellow")
     if status.guard is not None and tripped_at:
         cause = status.guard.cause
         lines.add("Cause", f"when it tripped: {cause}" if cause else "the operator has not told it yet")
-    condition = status.condition("GuardTripped")
-    lines.add("It says", condition.message if condition else None)
+    says = without_advice(status.says("GuardTripped", "True"), found.metadata.name)
+    lines.add("It says", says.partition(". Only if you want")[0])  # which is to run this command
     return render(lines.grid)
