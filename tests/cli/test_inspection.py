@@ -311,15 +311,19 @@ async def test_a_pod_that_is_pending_and_keeps_a_budget_from_allowing_is_named(c
     assert (problem["effect"], problem["remedy"]) == ("3 pods wait for it", "taintwarden explain pod shop/new")
 
 
-@pytest.mark.parametrize(("reason", "code"), [("Unschedulable", 10), ("", 0)])
-async def test_a_pending_replacement_for_which_its_workload_waits_is_named(cluster, run, reason, code):
+@pytest.mark.parametrize(
+    ("reason", "age", "code"), [("Unschedulable", 310, 10), ("Unschedulable", 60, 0), ("", 310, 0)]
+)
+async def test_a_pending_replacement_for_which_its_workload_waits_is_named(cluster, run, reason, age, code):
+    """Meanwhile an autoscaler may add a node for it."""
     held = {"namespace": "shop", "name": "web", "node": "a1", "taint": "sla=900", "deadline": "", "state": "Waiting"}
     message = "1 of 4 pods of ReplicaSet web is missing or being evicted, and at most 1 (25%) may be"
     set_status(cluster, "sla", conditions=FINE, nextPods=[held | {"limit": "workload", "message": message}])
     why = {"type": "PodScheduled", "status": "False", "reason": reason, "message": reason}
     owner = DAEMON_SET | {"kind": "ReplicaSet", "name": "web"}
-    metadata, status = {"name": "new", "uid": "new", "ownerReferences": [owner]}, {"phase": "Pending"}
-    cluster.store.create("pods", pod(metadata=metadata, spec={"nodeName": ""}, status=status | {"conditions": [why]}))
+    metadata = {"name": "new", "uid": "new", "ownerReferences": [owner], "creationTimestamp": at(time.time() - age)}
+    status = {"phase": "Pending", "conditions": [why]}
+    cluster.store.create("pods", pod(metadata=metadata, spec={"nodeName": ""}, status=status))
     result = await run("status", "sla")
     assert result.exit_code == code
     assert ("shop/new, for which limit workload waits, is Pending: Unschedulable" in result.stdout) is bool(code)

@@ -222,7 +222,7 @@ class Guarding:
         return sentence, (state.name, taint.key) if is_written else None
 
     def _count_returned(self, policy: Policy, guard: Guard) -> str:
-        """Count the workloads that came back, as a prefix of the cause; empty unless most of the wave is gone already."""
+        """Count the workloads that came back, as a prefix of a cause; empty unless most of the wave is gone."""
         number = self._world.limiter.bounces.returned(policy.name, self._world.now.monotonic)
         workloads = "1 workload" if number == 1 else f"{number} workloads"
         return f"{CAME_BACK} ({workloads}); " if number and guard.evicted() >= guard.expected() else ""

@@ -64,10 +64,9 @@ def _head(answer: PodExplanation) -> Lines:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
     for budget in answer.budgets:
-        sentence = f"PodDisruptionBudget {budget.name}: {budget.reason}"
-        lines.add(
-            "Budget", None if budget.reason in (answer.waits_for or "") else sentence, "" if budget.allows else "yellow"
-        )
+        is_told = budget.reason in (answer.waits_for or "")
+        sentence = "" if is_told else f"PodDisruptionBudget {budget.name}: {budget.reason}"
+        lines.add("Budget", sentence, "" if budget.allows else "yellow")
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
     for fault in answer.invalid_tolerations:
         lines.add("Invalid", f"counts as absent: {fault}", "yellow")

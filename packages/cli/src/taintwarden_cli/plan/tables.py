@@ -50,16 +50,12 @@ def _head(plan: Plan) -> Lines:
     lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
     nowhere = f"{pods(plan.nowhere)} with nowhere to go, by taints, nodeSelector and node affinity"
     lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
-    bounce = (
-        f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
-    )
-    lines.add("Bounce", f"{bounce}: {REMEDY}" if plan.returning else None, "bold red")
+    why = f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
+    lines.add("Bounce", f"{why}: {REMEDY}" if plan.returning else None, "bold red")
     for guard in plan.guards:
-        opened = max(0.0, guard.opened_after_seconds)
+        opened, armed_after = max(0.0, guard.opened_after_seconds), guard.closed_after_seconds
         when = "has tripped already" if guard.opened_after_seconds < 0 else f"trips after {duration(opened)}"
-        closed = (
-            "" if guard.closed_after_seconds is None else f" and is armed after {duration(guard.closed_after_seconds)}"
-        )
+        closed = "" if armed_after is None else f" and is armed after {duration(armed_after)}"
         effect = "it holds the policy, or one namespace" if guard.halts else guard.pace or "it holds nothing"
         leave = f"{pods(guard.pods)} would leave"
         if guard.evicted:

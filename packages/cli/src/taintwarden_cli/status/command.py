@@ -34,16 +34,16 @@ Exit codes:
   0   you do not have to act
   1   the cluster cannot be reached, or has no such policy
   2   wrong flags or kubeconfig
-  10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy is not
-      accepted, its guard has tripped (not in mode DryRun), all nodes are unhealthy, pods will not leave a node
-      before it is removed or have less time to stop than they ask for, a paused policy is without effect, since
-      another one acts first, the value of a taint cannot be compared, no node has a taint whose values are
-      compared or what a policy reads, or a PodDisruptionBudget that pods wait for never allows an eviction, or
-      it or a workload waits for a Pending pod. For 10 minutes after it: pods were still there when their node
-      was removed. After 15 seconds: no operator has looked at the newest version of a policy. When pods have
-      waited for a minute: eviction calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a
-      workload comes back to its node, or an evicted pod should have ended. Half an hour: a PodDisruptionBudget,
-      an admission webhook that keeps pods, or pods that terminate on their node
+  10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy is
+      not accepted, its guard has tripped (not in mode DryRun), all nodes are unhealthy, pods will not leave a
+      node before it is removed or have less time to stop than they ask for, a paused policy is without
+      effect, since another one acts first, the value of a taint cannot be compared, no node has a taint whose
+      values are compared or what a policy reads, or a PodDisruptionBudget that pods wait for never allows an
+      eviction. For 10 minutes after it: pods were still there when their node was removed. After 15 seconds:
+      no operator has looked at the newest version of a policy. When pods have waited for a minute: eviction
+      calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its
+      node, an evicted pod should have ended, or a Pending pod keeps others. Half an hour: a
+      PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
 
 JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, lookedAt, unread[], policies[] (name,
 mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,

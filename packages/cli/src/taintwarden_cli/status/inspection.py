@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.decoding import decoding
+from taintwarden.controller.decoding.times import readable
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
@@ -40,7 +41,7 @@ from taintwarden_cli.status.findings import (
     removal_time,
 )
 from taintwarden_cli.status.lasting_problems import find_absence, why_allows_none
-from taintwarden_cli.status.problems import Problem, ProblemKind
+from taintwarden_cli.status.problems import STUCK_SECONDS, Problem, ProblemKind
 
 MAX_NODES = 100
 """Maximum number of tainted nodes whose pods are read, each with one request, without ``--all``."""
@@ -50,6 +51,7 @@ RECENT_SECONDS = 600.0
 """Seconds for which a missed deadline is a problem, as for the alert."""
 HORIZON_SECONDS = 3_600.0
 """Maximum time over which removals of nodes are simulated."""
+_Wanted = Callable[[FullPod], bool]
 
 
 class Inspection(msgspec.Struct):
@@ -120,11 +122,8 @@ class _Inspector:
             self._add(policy.name, ProblemKind.SHADOWED, why_first(policy, other, key), effect, remedy)
 
     def _add_missing_taints(self) -> None:
-        carried = Counter(
-            Taint(taint.key, effect=taint.effect, source=taint.source)
-            for node in self._nodes
-            for taint, _ in node.taints
-        )
+        taints = (taint for node in self._nodes for taint, _ in node.taints)
+        carried = Counter(Taint(one.key, effect=one.effect, source=one.source) for one in taints)
         for policy in self._policies:
             if self._statuses[policy.name].evicting_nodes:
                 continue
@@ -153,9 +152,8 @@ class _Inspector:
     def _tainted_nodes(self, policy: Policy) -> Iterator[NodeView]:
         """The nodes that a policy selects, even if they opt out of it, with a taint that it names."""
         for node in self._nodes:
-            if policy.node_selector.selects(node.node.labels) and named_taints(
-                policy, (taint for taint, _ in node.taints)
-            ):
+            taints = (taint for taint, _ in node.taints)
+            if policy.node_selector.selects(node.node.labels) and named_taints(policy, taints):
                 yield node
 
     async def _read_pods(self, names: list[str]) -> Snapshot:
@@ -258,11 +256,10 @@ class _Inspector:
                     cause = f"PodDisruptionBudget {blocking} never allows an eviction: {why}"
                     edit = f"kubectl -n {blocking.namespace} edit poddisruptionbudget {blocking.name}"
                     self._add(policy.name, ProblemKind.NEVER, cause, effect, edit)
-                elif pending := await self._find_pending_pod(blocking.namespace, partial(_is_selected, budget)):
-                    name = f"{pending.metadata.namespace}/{pending.metadata.name}"
-                    why = f": {pending.unschedulable}" if pending.unschedulable else ""
-                    cause = f"{name}, for which PodDisruptionBudget {blocking} waits, is Pending{why}"
-                    self._add(policy.name, ProblemKind.BUDGET, cause, effect, f"taintwarden explain pod {name}")
+                    continue
+                waiting, is_wanted = f"PodDisruptionBudget {blocking}", partial(_is_selected, budget)
+                for cause, remedy in await self._find_pending_pod(blocking.namespace, waiting, is_wanted):
+                    self._add(policy.name, ProblemKind.BUDGET, cause, effect, remedy)
 
     def _add_several_budgets(self, policy: Policy) -> None:
         """Add the sets of budgets that select one pod, which the API server then refuses to evict."""
@@ -281,20 +278,19 @@ class _Inspector:
                 continue
             waiting = [one for one in self._statuses[policy.name].next_pods if one.limit == WORKLOAD]
             for space, message in dict.fromkeys((one.namespace, one.message) for one in waiting):
-                if pending := await self._find_pending_pod(space, partial(_is_missed, message)):
-                    name = f"{pending.metadata.namespace}/{pending.metadata.name}"
-                    cause = f"{name}, for which limit workload waits, is Pending: {pending.unschedulable}"
-                    effect = "no Ready pod of its workload is evicted"
-                    self._add(policy.name, ProblemKind.WORKLOAD, cause, effect, f"taintwarden explain pod {name}")
+                effect, is_wanted = "no Ready pod of its workload is evicted", partial(_is_missed, message)
+                for cause, remedy in await self._find_pending_pod(space, "limit workload", is_wanted):
+                    self._add(policy.name, ProblemKind.WORKLOAD, cause, effect, remedy)
 
-    async def _find_pending_pod(self, space: str, is_wanted: Callable[[FullPod], bool]) -> FullPod | None:
-        """A wanted pod of a namespace that is not bound to a node."""
-        pages = self._session.pages(PODS.path_in(space), FullPod, PODS.name, "status.phase=Pending")
-        async for page in pages:
+    async def _find_pending_pod(self, space: str, waiting: str, is_wanted: _Wanted) -> list[tuple[str, str]]:
+        """Cause and remedy of the first wanted pod that is Pending, although an autoscaler had time to add a node."""
+        path, until = PODS.path_in(space), self._snapshot.now - STUCK_SECONDS
+        async for page in self._session.pages(path, FullPod, PODS.name, "status.phase=Pending"):
             for pod in page:
-                if pod.is_pending and is_wanted(pod):
-                    return pod
-        return None
+                if pod.is_pending and (readable(pod.metadata.creation_timestamp) or 0.0) <= until and is_wanted(pod):
+                    name, why = f"{space}/{pod.metadata.name}", f": {pod.unschedulable}" if pod.unschedulable else ""
+                    return [(f"{name}, for which {waiting} waits, is Pending{why}", f"taintwarden explain pod {name}")]
+        return []
 
 
 def _is_selected(budget: FullBudget, pod: FullPod) -> bool:

@@ -56,8 +56,5 @@ def find_absence(
         have = "has" if free[similar] == 1 else "have"
         text = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
         return text, similar
-    is_always_there = is_compared or selector.value_type in (
-        ValueType.INTEGER,
-        ValueType.VERSION,
-    )  # a String is a signal
-    return (f"no node has a taint {key}, whose values are compared", "") if is_always_there else ("", "")
+    is_number = selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # a String is a signal
+    return (f"no node has a taint {key}, whose values are compared", "") if is_compared or is_number else ("", "")

@@ -16,7 +16,7 @@ from taintwarden_cli.rehearsal.liveness import OUR_PODS
 RIGHTS = "taintwarden doctor --only rights-missing"
 """Remedy for a right that the operator lacks, by the check that names what grants it."""
 STUCK_SECONDS = 300.0
-"""Seconds after which a stuck pod is a problem, as for the alert."""
+"""Seconds after which a stuck or Pending pod is a problem, as for the alerts about stuck pods and bounces."""
 _SERVICE = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<space>[a-z0-9-]+)\.svc")
 """The Service in the message of the API server about a failed call of a webhook."""
 
