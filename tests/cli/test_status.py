@@ -348,7 +348,7 @@ async def test_open_guard_calls_for_a_person(cluster, run):
 
 
 async def test_a_guard_that_trips_since_pods_came_back_points_to_placement(cluster, run):
-    cause = "evicted pods came back to their nodes (1 workload); taint sla on 1 node"
+    cause = "evicted pods came back to their nodes; taint sla on 1 node"
     set_status(cluster, "spot", conditions=[condition("GuardTripped", "True")], guard=TRIPPED | {"cause": cause})
     assert "keep pods off such nodes: docs/placement.md; taintwarden plan" in (await run("status", "spot")).stdout
 

@@ -63,7 +63,7 @@ def test_the_cause_of_a_wave_says_that_the_evicted_pods_came_back(is_replaced):
         rig.gone(name)
     rig.pod("last", owner=owner("web" if is_replaced else "last"), ready=True)
     [tripped] = [one for one in rig.out if isinstance(one, commands.GuardTripped)]
-    cause = "evicted pods came back to their nodes (1 workload); taint sla:NoExecute on 1 node"
+    cause = "evicted pods came back to their nodes; taint sla:NoExecute on 1 node"
     assert tripped.guard.record.cause.startswith(cause) is is_replaced
 
 

@@ -64,10 +64,8 @@ class PerWorkload(Spec, frozen=True):
         """Return the number of pods that a workload of ``pods`` may lack: at least 1, percentages are rounded down."""
         return share_of(self.max_unavailable or DEFAULT_UNAVAILABLE, pods)
 
-    @property
-    def percentage(self) -> str:
-        """The percentage in brackets, as a suffix; empty for a number."""
-        return "" if isinstance(self.max_unavailable, int) else f" ({self.max_unavailable or DEFAULT_UNAVAILABLE})"
+    def __str__(self) -> str:
+        return str(self.max_unavailable or DEFAULT_UNAVAILABLE)
 
 
 ALL_PODS = PerWorkload(f"{ALL_PERCENT}%")

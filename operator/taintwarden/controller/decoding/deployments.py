@@ -34,8 +34,7 @@ def why_not_replaced(obj: DeploymentObject) -> str:
     surges = strategy.type in ("", "RollingUpdate") and _is_one(strategy.rolling_update.max_surge, is_rounded_up=True)
     if not surges or _is_one(strategy.rolling_update.max_unavailable, is_rounded_up=False):
         return "has a strategy that removes its pod first"
-    counts = (status.replicas, status.updated_replicas)
-    if status.observed_generation < obj.metadata.generation or counts != (1, 1):
+    if status.observed_generation < obj.metadata.generation or (status.replicas, status.updated_replicas) != (1, 1):
         return "has a rollout in progress"
     return "" if status.available_replicas == 1 else "has no available pod"
 

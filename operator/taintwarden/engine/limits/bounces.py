@@ -117,10 +117,10 @@ class Bounces(Limit):
         )
         return Counter(policy for policy, _ in found)
 
-    def returned(self, policy: str, now: MonotonicTime) -> int:
-        """Return the number of workloads whose pods came back to a node from which the policy evicted them."""
+    def has_returned(self, policy: str, now: MonotonicTime) -> bool:
+        """Return True if pods of a workload came back to a node from which the policy evicted others."""
         loops = (one for one in self._loops.values() if one.policy == policy and (one.rounds > 1 or one.came))
-        return len({loop.workload for loop in loops if not self._is_over(loop, now)})
+        return not all(self._is_over(loop, now) for loop in loops)
 
     def _is_over(self, loop: _Loop, now: MonotonicTime) -> bool:
         settings = self._settings[loop.policy]

@@ -167,7 +167,8 @@ class Workloads(Limit):
             which = f"with label {key.label}={key.value}"
         elif self._is_counted(key, pod):
             wanted, owed = self._wanted[key], []
-        spare, rule = (1, "") if isinstance(key, LabelKey) else (limit.of(wanted), limit.percentage)
+        spare = 1 if isinstance(key, LabelKey) else limit.of(wanted)
+        rule = "" if str(spare) == str(limit) or isinstance(key, LabelKey) else f" ({limit})"
         missing = wanted - (workload.ready - workload.ready_leaving)
         if missing + 1 <= spare:
             return None

@@ -38,8 +38,7 @@ class Guarding:
         self._world = world
         self._outbox = outbox
         self._changes: dict[str, tuple[Policy, str, float]] = {}
-        """Policy -> its version in force, how it differs from the one before, and the time since which it is in force.
-        """
+        """Policy -> its version in force, how it came about, and the time since which it is in force."""
         self._profile_changes: dict[str, tuple[str, float]] = {}
         """Namespace -> last profile change that affected tolerations, and its time. Only recent changes are kept."""
         self.resets: set[str] = set()
@@ -56,11 +55,11 @@ class Guarding:
             if known is not None and known[0].uid != policy.uid:  # another policy of this name
                 self._drop_policy(policy.name)
                 known = None
-            if known is not None and known[0].generation == policy.generation:
-                self._changes[policy.name] = (policy, *known[1:])
-            else:
-                since = policy.created_at if known is None else now.wall
-                self._changes[policy.name] = (policy, _change(None if known is None else known[0], policy), since)
+            if known is None:
+                known = policy, _change(None, policy), policy.created_at
+            elif known[0].generation != policy.generation:
+                known = policy, _change(known[0], policy), now.wall
+            self._changes[policy.name] = known
             guard = self._guard(policy)
             if guard is None:
                 self.resets.discard(policy.name)
@@ -129,14 +128,14 @@ class Guarding:
                 self._world.report(commands.GuardArmed(policy, None))
             case GuardTransition.TRIPPED:
                 cause, written = self._cause_of(policy, guard)
-                guard.latch.cause = f"{self._count_returned(policy, guard)}{cause}"
+                came_back = self._world.limiter.bounces.has_returned(policy.name, now.monotonic)
+                is_repeated = came_back and guard.evicted() >= guard.expected()
+                guard.latch.cause = f"{CAME_BACK}; {cause}" if is_repeated else cause
                 if written is not None:
                     self._world.issue(commands.FindWriter(policy.name, guard.latch.cause, *written))
                 report = guard_report(self._world, policy.name)
                 assert report is not None  # noqa: S101 - it was found by this name
                 self._world.report(commands.GuardTripped(policy, report))
-            case None:
-                pass
 
     def add_writer(self, order: commands.FindWriter, writer: str) -> None:
         """Add the client that wrote the taint to the cause of a trip, and store it."""
@@ -221,17 +220,11 @@ class Guarding:
         is_written = not taint.source and taint.origin is None
         return sentence, (state.name, taint.key) if is_written else None
 
-    def _count_returned(self, policy: Policy, guard: Guard) -> str:
-        """Count the workloads that came back, as a prefix of a cause; empty unless most of the wave is gone."""
-        number = self._world.limiter.bounces.returned(policy.name, self._world.now.monotonic)
-        workloads = "1 workload" if number == 1 else f"{number} workloads"
-        return f"{CAME_BACK} ({workloads}); " if number and guard.evicted() >= guard.expected() else ""
-
     def _newest_change(self, policy: Policy, guard: Guard) -> tuple[str, float] | None:
         """Latest recent change of a policy, or of a profile for pods that count, and its time; None without one."""
         _, how, since = self._changes[policy.name]
         of_profiles = (self._profile_changes[name] for name in guard.latch.counted() if name in self._profile_changes)
-        what, at = max([(how, since), *of_profiles], key=lambda change: change[1])
+        what, at = max([(f"the policy {how}", since), *of_profiles], key=lambda change: change[1])
         return (what, at) if self._is_recent(at) else None
 
     def _is_recent(self, at: float) -> bool:
@@ -241,9 +234,8 @@ class Guarding:
 def _change(before: Policy | None, policy: Policy) -> str:
     """How a policy differs from its version before, if that is known."""
     if before is not None and before.mode is Mode.PAUSED and policy.mode is not Mode.PAUSED:
-        return "the policy was resumed"
-    created = policy.generation == 1
-    return "the policy was created" if created else f"the policy changed to generation {policy.generation}"
+        return "was resumed"
+    return "was created" if policy.generation == 1 else f"changed to generation {policy.generation}"
 
 
 def guard_report(world: World, policy: str) -> GuardReport | None:
