@@ -21,6 +21,8 @@ from taintwarden.engine.policy import Policy
 
 MAX_LOOPS = 10_000
 """Maximum combinations of policy, workload and node that are tracked. Beyond it, the oldest rounds are dropped."""
+CAME_BACK = "evicted pods came back to their nodes"
+"""Part of the cause of a wave of which most was evicted already, from workloads that come back."""
 
 
 class _Loop:

@@ -24,9 +24,6 @@ BUDGET = "budget"
 FAILING = "failing"
 VIEW = "view"
 
-CAME_BACK = "evicted pods came back to their nodes"
-"""Part of the cause of a wave of which most was evicted already, from workloads that come back."""
-
 
 class Delay(NamedTuple):
     """Description of a limit that delays pods, for users."""

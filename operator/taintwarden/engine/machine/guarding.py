@@ -10,7 +10,7 @@ from taintwarden.engine import commands
 from taintwarden.engine.commands import BadNode, BadNodes, GuardReport
 from taintwarden.engine.events import WriteOutcome, Written
 from taintwarden.engine.guard import Guard, GuardTransition
-from taintwarden.engine.limits.refusal import CAME_BACK
+from taintwarden.engine.limits.bounces import CAME_BACK
 from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key

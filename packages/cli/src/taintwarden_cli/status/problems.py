@@ -8,7 +8,8 @@ import msgspec
 
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
-from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, CAME_BACK, DELAYS, FAILING, NODE, VIEW
+from taintwarden.engine.limits.bounces import CAME_BACK
+from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, DELAYS, FAILING, NODE, VIEW
 from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS
