@@ -8,7 +8,7 @@ from typing import Any
 
 from click.testing import Result
 
-from cli.world import Json
+from cli.world import Json, budget
 from definitions import define
 from localcluster import LocalCluster
 
@@ -29,6 +29,17 @@ def stored(cluster: LocalCluster, name: str = "sla") -> Json:
 
 def annotations(cluster: LocalCluster, name: str = "sla") -> Json:
     return stored(cluster, name)["metadata"].get("annotations", {})
+
+
+def add_deployment(cluster: LocalCluster) -> None:
+    """Add Deployment web of one replica, its ReplicaSet web-1 (UID rs-web-1), and a budget that never allows."""
+    owner = {"kind": "Deployment", "name": "web", "uid": "d-web", "controller": True}
+    sets = {"name": "web-1", "namespace": "shop", "uid": "rs-web-1", "ownerReferences": [owner]}
+    cluster.store.create("replicasets", {"metadata": sets, "spec": {"replicas": 1}})
+    counts = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    web = {"metadata": {"name": "web", "namespace": "shop", "uid": "d-web"}, "spec": {"replicas": 1}}
+    cluster.store.create("deployments", web | {"status": counts})
+    cluster.store.create("poddisruptionbudgets", budget())
 
 
 def set_status(cluster: LocalCluster, name: str = "sla", **status: Any) -> None:

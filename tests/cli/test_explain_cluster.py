@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from cli.policies import Run, condition, empty_cluster, set_status
+from cli.policies import Run, add_deployment, condition, empty_cluster, set_status
 from cli.world import Json, budget, namespace, node, pod, policy, profile, taint, toleration
 from localcluster import LocalCluster
 from taintwarden.engine.rfc3339 import at
@@ -179,14 +179,8 @@ async def test_wrong_kubeconfig_or_context(explain, flag, value):
 @pytest.fixture
 def replaced(cluster: LocalCluster) -> LocalCluster:
     """Deployment web of one replica is asked for a replacement first, whatever its budget allows."""
-    owner = {"kind": "Deployment", "name": "web", "uid": "d-web", "controller": True}
-    sets = {"name": "web-1", "namespace": "shop", "uid": "rs-web", "ownerReferences": [owner]}
-    cluster.store.create("replicasets", {"metadata": sets, "spec": {"replicas": 1}})
-    counts = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
-    stored = {"metadata": {"name": "web", "namespace": "shop", "uid": "d-web"}, "spec": {"replicas": 1}}
-    cluster.store.create("deployments", stored | {"status": counts})
-    cluster.store.create("poddisruptionbudgets", budget())
-    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "rs-web", "controller": True}
+    add_deployment(cluster)
+    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "rs-web-1", "controller": True}
     cluster.store.delete("pods", "web", "shop")
     cluster.store.create("pods", pod(GRACE, metadata={"ownerReferences": [controller]}))
     cluster.create("taintevictionpolicies", policy(eviction={"replaceFirst": {}}))

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import pytest
 
-from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
+from cli.policies import POLICIES, Run, add_deployment, condition, empty_cluster, set_status
 from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy, profile, taint, toleration
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
@@ -711,14 +711,8 @@ def single(cluster: LocalCluster) -> LocalCluster:
     """Deployment web has one replica and a budget that never allows an eviction."""
     for number in range(3):
         cluster.store.delete("pods", f"web-{number}", "shop")
-    owner = {"kind": "Deployment", "name": "web", "uid": "d-web", "controller": True}
-    sets = {"name": "web-1", "namespace": "shop", "uid": "rs-web-1", "ownerReferences": [owner]}
-    cluster.store.create("replicasets", {"metadata": sets, "spec": {"replicas": 1}})
-    counts = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
-    stored = {"metadata": {"name": "web", "namespace": "shop", "uid": "d-web"}, "spec": {"replicas": 1}}
-    cluster.store.create("deployments", stored | {"status": counts})
+    add_deployment(cluster)
     add_pod(cluster, "web-0", owner="web-1")
-    cluster.store.create("poddisruptionbudgets", budget())
     replace_policy(cluster, limits=NO_LIMITS, eviction={"replaceFirst": {"timeoutSeconds": 60}})
     return cluster
 
