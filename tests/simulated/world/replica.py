@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simulated.world.adapter import Engine, Order
 from simulated.world.objects import Node
 from simulated.world.store import ALL_KINDS, KINDS
-from simulated.world.streams import BOOKMARK_SECONDS, RELIABLE, Stream
+from simulated.world.streams import BOOKMARK_SECONDS, Stream
 
 if TYPE_CHECKING:
     from simulated.world.world import World
@@ -89,7 +89,7 @@ class Replica:
         self.streams = {kind: Stream(self, kind) for kind in followed}
         waiting, of_devices = dict.fromkeys(KINDS), dict.fromkeys(followed[len(KINDS) :])
         for kind in KINDS:
-            seconds = 0.0 if kind in RELIABLE else self._between(0.01, 0.4, "list", kind)
+            seconds = 0.0 if kind == "policies" else self._between(0.01, 0.4, "list", kind)
             self._after(seconds, lambda kind=kind: self._list(kind, waiting))
         for kind in list(of_devices):
             self._after(self._between(0.01, 3.0, "list", kind), lambda kind=kind: self._list_devices(kind, of_devices))
@@ -203,8 +203,7 @@ class Replica:
 
     def receive_liveness(self, kind: str, *, live: bool) -> None:
         """A stream is up to date, or is not."""
-        if kind not in RELIABLE:
-            self.post(lambda: self._engine.live(kind, live=live))
+        self.post(lambda: self._engine.live(kind, live=live))
 
     @property
     def _engine(self) -> Engine:

@@ -17,8 +17,6 @@ IDLE_SECONDS = 90.0
 BOOKMARK_SECONDS = 60.0
 LAG_SECONDS = 0.1
 SETTLED_SECONDS = 0.2
-RELIABLE = ("policies", "profiles")
-"""These come another way, which reports no disconnection, and is compared with a list every 30 seconds."""
 
 
 class State(Enum):
@@ -114,7 +112,7 @@ class Stream:
 
     def silence(self, seconds: float) -> None:
         """Nothing comes any more and nobody notices, until the idle time is over or the connection breaks."""
-        if self.state is not State.LIVE or self.kind in RELIABLE:
+        if self.state is not State.LIVE:
             return
         self.state = State.SILENT
         self._due.clear()
@@ -127,7 +125,7 @@ class Stream:
 
     def cut(self) -> None:
         """The connection is broken, and that is noticed."""
-        if self.state in (State.CUT,) or self.kind in RELIABLE:
+        if self.state is State.CUT:
             return
         was_up_to_date = self.state is not State.CATCHING_UP
         self.state, self._cut_at = State.CUT, self._world.agenda.now
