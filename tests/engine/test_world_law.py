@@ -189,6 +189,19 @@ def test_an_old_time_cuts_no_grace_of_a_taint_that_was_seen_to_come(at, found):
     assert history.breaches() == found
 
 
+@pytest.mark.parametrize(("uid", "found"), [("n", []), ("other", ["early"])])
+def test_only_the_same_node_comes_back_with_its_history(uid, found):
+    """After a restore of etcd a node is there again that was deleted: its annotation tells since when it is bad."""
+    history = violated(timing={"violationGraceSeconds": 60})
+    history.at(150).object("nodes", "n", None)
+    history.at(190).add("forgot", name="")
+    history.node("n", "940", uid=uid)
+    history.state(there=False, well=False)
+    history.at(191).state()
+    history.at(192).call("x")
+    assert history.breaches() == found
+
+
 def test_an_old_time_counts_where_no_operator_was():
     history = History({}, timing={"violationGraceSeconds": 15})
     history.node("n", None)

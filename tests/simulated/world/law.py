@@ -839,19 +839,19 @@ class Judge:
         known = len(raw), len(self._there), self._there and self._there[-1][1]
         if name in self._known and self._known[name][0] == known:
             return self._known[name][1]
-        last = raw[-1][1]
-        others = (i for i, (_, one) in enumerate(raw, 1) if one is None or last is None or one.uid != last.uid)
-        begin = max((i for i in others if i < len(raw)), default=0)
+        last = raw[-1][1]  # after a restore of etcd it may be one that was deleted, with the history on it
+        mine = [one is not None and last is not None and one.uid == last.uid for _, one in raw]
+        begin = mine.index(True) if last is not None else len(raw) - 1
         forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
         end, new = NEVER, []
-        for at, node in reversed(raw[begin:]):
+        for (at, node), is_mine in reversed([*zip(raw, mine, strict=True)][begin:]):
             is_followed = any(a <= at and end <= b for a, b in self._there)
             if node is not None and node.is_absent and not is_followed:  # in memory only
                 forgotten = max(forgotten, end)
             periods = [(max(at, a), b) for a, b in self._there if b - max(at, a) >= LAG]
             seen = periods[0][0] + LAG if periods else NEVER
             sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)
-            new.append((at, seen, sure, node))
+            new.append((at, seen, sure, node if is_mine else None))
             end = at
         self._known[name] = known, new[::-1]
         return self._known[name][1]
