@@ -441,6 +441,22 @@ def test_a_release_does_not_survive_its_leader():
     assert (len(calls(rig)), open_guard(rig)) == (1, True)
 
 
+@pytest.mark.parametrize("recovers", [False, True])
+def test_a_release_ends_with_a_good_value_and_not_with_a_pause(recovers):
+    rig = spoiled(GUARDED, 8, overall_rate=1.0)
+    rig.store()
+    reset(rig)
+    made = len(calls(rig))
+    rig.change(guarded({"paused": True}))
+    rig.advance(30)
+    if recovers:
+        rig.node("n1", "sla=980")
+        spoil(rig)
+    rig.change(GUARDED)
+    rig.store()
+    assert (len(calls(rig)) == made) is recovers
+
+
 def test_a_reset_waits_until_all_is_known_that_it_lets_go():
     rig = Rig(GUARDED, synced=False, leading=False)
     rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", (("shop", 8),))))

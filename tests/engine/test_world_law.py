@@ -994,6 +994,21 @@ def test_a_release_lets_exactly_the_held_go():
     assert history.breaches() == ["guard"]
 
 
+@pytest.mark.parametrize(("recovers", "found"), [(False, []), (True, ["guard"])])
+def test_a_pause_ends_no_release_but_a_good_value_does(recovers, found):
+    history, first = wave(13)
+    guard = history.spec["limits"]
+    history.at(160).policy(reset="1")
+    history.at(160.5).policy()
+    history.at(161).policy(guard, mode="Paused")
+    if recovers:
+        history.at(170).node("n")
+        history.at(190).node("n", "940")
+    history.at(200).policy(guard, mode="Enforce", reserved=[])
+    history.at(204).call(first[0])
+    assert history.breaches() == found
+
+
 def test_a_release_counts_also_after_one_that_was_asked_of_a_former_leader():
     history, first = wave(66)
     history.at(140).policy(reset="1")

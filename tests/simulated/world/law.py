@@ -514,6 +514,8 @@ class Judge:
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
         self._unseen: dict[str, float] = {}  # until when a budget may count a pod that left already
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}  # when a due pod was so no longer; 0: it was not
+        self._rested: dict[tuple[str, str], float] = {}
+        """Policy and pod -> NEVER while it would have to leave if the policy acted; or until when."""
         self._released: dict[str, dict[str, bool]] = defaultdict(dict)
         """UID of a policy -> UIDs of pods that a person may have released, and whether that is sure."""
         self._let_go: dict[str, dict[str, None]] = {}  # pods that were there at a release while paused
@@ -870,7 +872,7 @@ class Judge:
         stated = at if pod.bound is None else pod.bound
         return max(min(at, stated), min(pod.created, self._pods[uid][0][0])), max(at, stated + 1.0) + LAG
 
-    def _demands(self, uid: str, pod: Pod) -> Iterator[tuple[Rules, Due]]:
+    def _demands(self, uid: str, pod: Pod, *, paused: bool = False) -> Iterator[tuple[Rules, Due]]:
         node = self._nodes[pod.node][-1][1] if pod.node in self._nodes else None
         if node is None or not pod.is_there:
             return
@@ -882,12 +884,11 @@ class Judge:
         )
         given = (list(self.policies.values()), pod, node, self._objects["namespaces"].get(pod.namespace), extended)
         bound = self._bound(uid, pod)
-        yield from when.demands(*given, self._states(pod.node), bound)
+        yield from when.demands(*given, self._states(pod.node), bound, paused=paused)
         for device, claimed in self._objects["claims"].get(uid, {}).items():
             if device in self._nodes:
-                yield from when.demands(
-                    *given, when.carried_over(self._states(device)), bound, when.tolerations_in(claimed)
-                )
+                states, tolerations = when.carried_over(self._states(device)), when.tolerations_in(claimed)
+                yield from when.demands(*given, states, bound, tolerations, paused=paused)
 
     def _settle(self) -> None:
         """Judge anew whom something has changed."""
@@ -895,6 +896,7 @@ class Judge:
         changed, self._changed = list(self._changed), {}
         for uid in changed:
             pod = self._pods[uid][-1][1]
+            self._rest(uid, pod)
             best: dict[str, tuple[Rules, Due]] = {}
             for rules, one in self._demands(uid, pod) if pod is not None else ():
                 known = best.get(rules.name)
@@ -911,9 +913,7 @@ class Judge:
                 node = self._nodes[pod.node][-1][1]
                 want = self.wants.get((name, uid))
                 if want is None:
-                    is_over = self._ended.get((name, uid), (0.0, None))[0] < self.now - STALE
-                    if is_over and uid not in self._let_go.get(rules.uid, ()):
-                        self._released[rules.uid].pop(uid, None)
+                    self._end_release(name, uid)
                     want = self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
                     if uid in self._accepted:  # it runs in spite of that
                         last = max(self._accepted[uid], self._forgotten.get("", 0.0))
@@ -922,6 +922,25 @@ class Judge:
                     if want.due.early <= self.now + self.skew < one.early:
                         self._ended[name, uid] = (self.now, want)
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
+
+    def _rest(self, uid: str, pod: Pod | None) -> None:
+        """Who would have to leave by a policy that is paused does not recover by that: a release lasts."""
+        is_paused = pod is not None and not all(rules.acts for rules in self.policies.values())
+        by = {rules.name for rules, _ in self._demands(uid, pod, paused=True)} if is_paused and pod is not None else ()
+        for key in [(name, uid) for name in self.policies]:
+            if key[0] in by:
+                if key not in self.wants:
+                    self._end_release(*key)
+                self._rested[key] = NEVER
+            elif self._rested.get(key) == NEVER:
+                self._rested[key] = self.now
+
+    def _end_release(self, name: str, uid: str) -> None:
+        """Who has to leave by a policy, and had not for a while, is not released by what was before."""
+        policy, key = self.policies[name].uid, (name, uid)
+        ended_at = max(self._ended.get(key, (0.0, None))[0], self._rested.get(key, 0.0))
+        if ended_at < self.now - STALE and uid not in self._let_go.get(policy, ()):
+            self._released[policy].pop(uid, None)
 
     # -- what rows need -----------------------------------------------------------------------------------------------
 

@@ -451,10 +451,13 @@ def demands(
     states: Sequence[State],
     bound: tuple[float, float],
     claim: tuple[Toleration, ...] | None = None,
+    *,
+    paused: bool = False,
 ) -> Iterator[tuple[Rules, Due]]:
     """What policies demand of a pod on ``node``, whose states these are; or the states of a device of its ``claim``.
 
     Of several policies that select a taint the one with the most specific key acts, then the oldest, then by name.
+    ``paused``: what those that are paused would demand if they acted.
     """
     states = derived(states, policies) if claim is None else states
     of = states[-1][3]
@@ -466,7 +469,7 @@ def demands(
                 found.append((-how, *rules.rank, rules))
         rules = min(found, key=lambda one: one[:3])[-1] if found else None
         is_unknown = taint.by == DERIVED and not any(one.key == taint.key for one in (*pod.native, *extended))
-        if rules is None or not rules.acts or is_unknown:
+        if rules is None or rules.acts is paused or is_unknown:
             continue
         tolerations = tolerations_for(taint.key, pod.native if claim is None else claim, extended)
         one = due(rules, tolerations, steps_of(states, taint), bound)
