@@ -81,7 +81,7 @@ class Bench:
     def look(self) -> GuardTransition | None:
         """Check the guard, store what counts, and check it again."""
         turn = self.guard.check_wave(self.now, may_arm=self.is_known)
-        if self.guard.latch.is_stored:
+        if self.guard.is_stored:
             return turn
         self.store()
         later = self.guard.check_wave(self.now, may_arm=self.is_known)

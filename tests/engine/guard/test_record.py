@@ -8,6 +8,7 @@ from taintwarden.engine.guard import ALL, GuardTransition
 from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS, OTHERS
 from taintwarden.engine.guard.ledger import UNSURE_SECONDS
+from taintwarden.engine.limit_settings import GuardAction
 from taintwarden.engine.records import GuardRecord
 
 
@@ -27,6 +28,18 @@ def test_what_changes_is_stored_and_nothing_else():
     bench.expect("another")
     bench.forget("another")
     assert not bench.guard.has_to_save
+
+
+def test_guard_that_reports_stores_counts_only_when_it_begins_to_hold():
+    bench = Bench(action=GuardAction.REPORT)
+    bench.trip()
+    assert bench.store().counted == ()
+    bench.expect("other", namespace="bank")
+    bench.guard.check_wave(bench.now)
+    assert not bench.guard.has_to_save, "the record would be the same"
+    bench.change(action=GuardAction.HALT)
+    assert not bench.guard.is_stored
+    assert bench.store().counted == (("bank", 1), ("shop", 11))
 
 
 def test_what_grows_after_the_trip_is_stored():

@@ -73,6 +73,11 @@ class Guard:
         return self.latch.is_tripped and self.settings.action is not GuardAction.REPORT
 
     @property
+    def is_stored(self) -> bool:
+        """True if the stored record has the counts by which the guard acts. One that only reports stores none."""
+        return not self.is_acting or self.latch.is_stored
+
+    @property
     def halts(self) -> bool:
         """True if the guard refuses evictions now, except those of released pods."""
         return self.latch.is_tripped and self.settings.action is GuardAction.HALT
@@ -159,7 +164,7 @@ class Guard:
                 return None
             latch.trip(now, self._current(), self.wave.counting, self.settings.settle_seconds)
             self._unsaved, self._is_resized = True, False
-        elif may_arm and latch.is_stored and self._is_over():
+        elif may_arm and self.is_stored and self._is_over():
             return self._arm()
         due = self.wave.by_namespace if may_arm else {}
         self._hold_only(latch.scope_at(now.monotonic, self._current(), self._is_small, due))
@@ -205,7 +210,7 @@ class Guard:
 
         Returns their UIDs.
         """
-        if not self.latch.is_stored:
+        if not self.is_stored:
             return []
         passing = self._passing[-most:]
         del self._passing[-most:]
@@ -248,7 +253,7 @@ class Guard:
     def next_look(self, now: Instant, *, may_arm: bool = True) -> float | None:
         """Seconds until the guard has to be checked again even if nothing happens; None: not at all."""
         is_over = self.latch.is_tripped and may_arm and not self.latch.held
-        if self._changed or (self.latch.is_stored and (self._passing or is_over)):
+        if self._changed or (self.is_stored and (self._passing or is_over)):
             return 0.0
         waits = [*self.latch.waits(now.monotonic), self._tidy_at - now.monotonic]
         if (at := self.wave.next_at()) is not None:
@@ -320,12 +325,13 @@ class Guard:
     @property
     def has_to_save(self) -> bool:
         """True if the stored record differs from the state of the guard."""
-        return self._unsaved or not self.latch.is_stored or bool(self.ledger.wanted)
+        return self._unsaved or not self.is_stored or bool(self.ledger.wanted)
 
     def to_save(self, now: Instant, term: int) -> GuardRecord:
         """Return the record that has to be stored now."""
         self._unsaved, self._tidy_at = False, MonotonicTime(math.inf)
-        self.latch.send()
+        if self.is_acting:
+            self.latch.send()
         return self.record(now, term)
 
     def save_again(self) -> None:
