@@ -689,6 +689,15 @@ def test_evict_then_delete_deletes_in_time(at, found):
     assert history.breaches() == found
 
 
+def test_the_next_leader_knows_no_refusal():
+    history = budgeted(1)
+    history.at(101).call("x", 429, BUDGET)
+    history.object("budgets", "a/b", None)
+    history.at(102).state(leader="b", term=2)
+    history.at(104).call("x", by="b")
+    assert history.breaches() == []
+
+
 def test_a_falling_value_does_not_delay_the_deletion():
     history = budgeted(0, "EvictThenDelete")
     for index in range(160):

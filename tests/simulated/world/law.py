@@ -715,6 +715,7 @@ class Judge:
                     guard.asked.setdefault(uid, Asked(self._pod(uid).namespace, self.now, self.now, is_sure=False))
             for want in self.wants.values():
                 want.failed, want.tries, want.free, want.ready = 0, 0, None, None
+                want.again = 0.0, want.again[1]
         self._leader, self._term = fact["leader"], fact["term"]
         if fact.get("renews", True) != self._renews[0]:
             self._renews = not self._renews[0], self.now
@@ -808,7 +809,8 @@ class Judge:
             self._hands.setdefault(want.pod.uid, (now, self._term))
         if whom in ("gone", "budget", "webhook") or runs:
             want.tries += code != 409
-            want.again = self._again(now, want.tries if code != 409 else 0, READ_SECONDS if runs else 0.0, asked)
+            early, late = self._again(now, want.tries if code != 409 else 0, READ_SECONDS if runs else 0.0, asked)
+            want.again = early if call.term == self._term else 0.0, late
         want.failed += (whom != "done" or runs) and code != 409
         if whom == "silence":
             call.doubted = now + DOUBT_SECONDS
