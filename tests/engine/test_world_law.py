@@ -614,8 +614,8 @@ def test_a_share_of_a_workload():
     assert history.breaches(130) == ["late"]
 
 
-def budgeted(allowed, method="Evict"):
-    history = History({}, eviction={"method": method, "pdbTimeoutSeconds": 60})
+def budgeted(allowed, method="Evict", **limits):
+    history = History(limits, eviction={"method": method, "pdbTimeoutSeconds": 60})
     budget = {
         "metadata": {"namespace": "a", "name": "b", "generation": 1},
         "spec": {"selector": {"matchLabels": {"app": "x"}}},
@@ -686,6 +686,25 @@ def test_a_pod_that_was_refused_waits_5_to_60_seconds():
 def test_evict_then_delete_deletes_in_time(at, found):
     history = budgeted(0, "EvictThenDelete")
     history.at(at).call("x", verb="DELETE")
+    assert history.breaches() == found
+
+
+SLOW = {"evictionsPerSecond": 0.05, "burst": 1}
+
+
+@pytest.mark.parametrize(("until", "found"), [(440, []), (470, ["late"])])
+def test_a_budget_blocks_a_pod_from_its_first_try_on(until, found):
+    history = budgeted(0, "EvictThenDelete", **SLOW)
+    history.at(101).calls(*many(history.at(100), "a", 10), every=21)
+    assert history.breaches(until) == found
+
+
+@pytest.mark.parametrize(("calls", "found"), [(6, []), (8, ["order"])])
+def test_a_pod_is_tried_before_later_ones_are_called(calls, found):
+    history = budgeted(0, "EvictThenDelete", **SLOW)
+    first, second = many(history, "a", 5), many(history, "a", calls, node="m", prefix="m")
+    history.at(180).node("m", "940")
+    history.at(101).calls(*first, *second, every=21)
     assert history.breaches() == found
 
 

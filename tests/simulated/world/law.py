@@ -86,6 +86,7 @@ class Want:
     again: tuple[float, float] = (0.0, 0.0)  # since when it may be called again, and when it has to be
     blocked: tuple[float, float] = (0.0, 0.0)
     """Since when its budgets allow nothing, but for moments, and until when."""
+    tried: float = NEVER  # when the leader surely has known that nothing but its budgets holds it
     passed: Counter[Any] = field(default_factory=Counter)  # turns that other lanes had while it was free
 
 
@@ -714,7 +715,7 @@ class Judge:
                 for uid in [one for one in rules.reserved or () if one in self._pods and self._runs(one)]:
                     guard.asked.setdefault(uid, Asked(self._pod(uid).namespace, self.now, self.now, is_sure=False))
             for want in self.wants.values():
-                want.failed, want.tries, want.free, want.ready = 0, 0, None, None
+                want.failed, want.tries, want.free, want.ready, want.tried = 0, 0, None, None, NEVER
                 want.again = 0.0, want.again[1]
         self._leader, self._term = fact["leader"], fact["term"]
         if fact.get("renews", True) != self._renews[0]:
@@ -750,6 +751,7 @@ class Judge:
                 continue  # in spite of them
             self._breach(row, want.pod.uid, f"{want.rules.name} called for {want.pod.uid} {sentence}")
         self._turns(call)
+        self._try_before(call)
         guard, stored = self._guards.get(want.rules.uid), self.policies.get(want.rules.name, want.rules).reserved
         if stored is not None and guard is not None and not {want.pod.uid} & {*stored, *guard.released}:
             self._breach("guard", want.pod.uid, f"{want.rules.name} called for {want.pod.uid}, which is not reserved")
@@ -1039,7 +1041,8 @@ class Judge:
         """Whether budgets may hold a pod: for ever, or until it is deleted."""
         if self.now - want.blocked[1] >= SLACK:
             return False
-        ends = max(want.blocked[0], want.due.late, self._began) + want.rules.budget_seconds + POD_SECONDS[1] * LATE
+        begin = max(want.blocked[0], want.due.late, self._began, want.tried)
+        ends = begin + want.rules.budget_seconds + POD_SECONDS[1] * LATE
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
     def _leaving(self, *, surely: bool) -> set[str]:
@@ -1331,7 +1334,7 @@ class Judge:
             is_other = want.rules.uid != mine.rules.uid and not comes_first
             if want.pod.uid == mine.pod.uid or is_other or want.ready is None or now - want.ready < SLACK:
                 continue
-            if now - self._reads.get(want.pod.node, 0.0) < SEEN or any(
+            if not self._is_read(want) or any(
                 bucket.since is None for name, bucket in self._buckets_of(want) if name in OF_PARTS
             ):
                 continue
@@ -1358,6 +1361,25 @@ class Judge:
             self._breach("turns", lane.key[1], f"{lane.key[1]} fails, and has more than a quarter of the calls")
         if others and lane.fast(now) >= max(1, self.slots // 2):
             self._breach("calls", lane.key[1], f"{lane.key[1]} has {lane.fast(now)} slots, and others wait")
+
+    def _try_before(self, call: Call) -> None:
+        """Whoever comes before this pod in its lane was tried before, if nothing but budgets held it."""
+        mine, minute = call.want, call.want.due.early // 60
+        mine.tried = min(mine.tried, self.now)
+        for want in self.wants.values():
+            is_before = want.failed <= mine.failed and want.due.late // 60 < minute
+            if is_before and self._lane_of(want) == call.lane.key and self._is_tried(want):
+                want.tried = self.now
+
+    def _is_tried(self, want: Want) -> bool:
+        """Whether nothing but budgets may keep a due pod from its turn, for the first time."""
+        is_new = want.tried == NEVER and want.rules.method == "EvictThenDelete"
+        is_known = want.due.late <= self.now - self.skew - SLACK and self._is_read(want)
+        return is_new and is_known and all(row == "budget" for row, _ in self._rows(want, surely=False))
+
+    def _is_read(self, want: Want) -> bool:
+        """Whether the last read of its node is over, and what it showed is known."""
+        return self.now - self._reads.get(want.pod.node, 0.0) >= SEEN
 
     def _is_first(self, mine: Want, want: Want) -> None:
         """In a lane the first goes by failed calls, then by deadline, then by priority."""
@@ -1389,6 +1411,9 @@ class Judge:
                 waiting[want.rules.name, want.pod.node] = None
             self.rows[row] += 1
             is_ready = is_due and (not row or row in OF_LANES)
+            if row == "budget" and self._is_tried(want):
+                tokens = [bucket.since for _, bucket in self._buckets_of(want)]
+                want.tried = now if all(one is not None and now - one >= SLACK for one in tokens) else NEVER
             want.ready = None if not is_ready else now if want.ready is None else want.ready
             if row or not is_due:
                 want.free = None
