@@ -1158,6 +1158,17 @@ def test_nothing_leaves_when_all_nodes_of_small_zones_are_unhealthy():
     assert history.breaches() == ["zone"]
 
 
+@pytest.mark.parametrize(("which", "found"), [(0, []), (5, ["zone"])])
+def test_a_guard_that_reports_releases_from_zones(which, found):
+    history, names = zones(4, limits=ILL | {"guard": {"action": "Report", "minPods": 2}})
+    for fact in history.facts[-3:]:  # all but one of the nodes
+        fact["at"] += 3
+    history.at(101).policy(reset="1")
+    history.at(101.1).policy()
+    history.at(105).call(names[which])
+    assert history.breaches() == found
+
+
 def test_two_nodes_are_no_zone():
     history, names = zones(2, total=2)
     history.at(101).calls(*names)

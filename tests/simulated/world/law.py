@@ -676,8 +676,8 @@ class Judge:
             self._let_go[rules.uid] = {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
             known.update({uid: False for uid in self._let_go[rules.uid] if uid not in known})
         may_be_full = zone == "Full" or self.now - since < SLACK
-        if not may_be_full and (guard is None or guard.tripped is None):
-            return
+        if not may_be_full and guard is not None and guard.tripped is None:
+            return  # one that only reports may be tripped, and releases what it counted
         for want in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
             if not may_be_full and guard is not None and self._never_allowed(want.pod, guard.tripped or 0.0):
                 continue  # it is not counted
