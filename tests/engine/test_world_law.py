@@ -614,14 +614,18 @@ def test_a_share_of_a_workload():
     assert history.breaches(130) == ["late"]
 
 
-def budgeted(allowed, method="Evict", **limits):
-    history = History(limits, eviction={"method": method, "pdbTimeoutSeconds": 60})
+def allow(history, number):
     budget = {
         "metadata": {"namespace": "a", "name": "b", "generation": 1},
         "spec": {"selector": {"matchLabels": {"app": "x"}}},
-        "status": {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": number, "currentHealthy": 1, "desiredHealthy": 1},
     }
     history.object("budgets", "a/b", budget)
+
+
+def budgeted(allowed, method="Evict", **limits):
+    history = History(limits, eviction={"method": method, "pdbTimeoutSeconds": 60})
+    allow(history, allowed)
     history.node("n")
     history.pod("x", labels={"app": "x"})
     history.at(100).node("n", "940")
@@ -687,6 +691,14 @@ def test_evict_then_delete_deletes_in_time(at, found):
     history = budgeted(0, "EvictThenDelete")
     history.at(at).call("x", verb="DELETE")
     assert history.breaches() == found
+
+
+@pytest.mark.parametrize(("until", "found"), [(310, []), (330, ["late"])])
+def test_a_budget_that_allows_for_a_moment_blocks_anew(until, found):
+    history = budgeted(0, "EvictThenDelete")
+    for at, number in ((180, 1), (180.1, 0)):
+        allow(history.at(at), number)
+    assert history.breaches(until) == found
 
 
 SLOW = {"evictionsPerSecond": 0.05, "burst": 1}

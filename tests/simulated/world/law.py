@@ -513,6 +513,7 @@ class Judge:
         self._forgotten: dict[str, float] = {}
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
+        self._allowed: dict[str, float] = {}  # until when a budget allowed a disruption last
         self._unseen: dict[str, float] = {}  # until when a budget may count a pod that left already
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}  # when a due pod was so no longer; 0: it was not
         self._rested: dict[tuple[str, str], float] = {}
@@ -597,6 +598,8 @@ class Judge:
             if found is not None:
                 self._objects[kind][name] = found
             if kind == "budgets" and self._answers.get(name, ("",))[0] != (answer := found and answer_of(found)):
+                if any((self._answers.get(name, (None,))[0] or ())[1:2]):  # it allowed a pod that is Ready
+                    self._allowed[name] = self.now
                 self._answers[name] = answer, self.now
             concerned = [name] if kind == "claims" else concerned if kind in ("profiles", "namespaces") else []
         self._changed |= dict.fromkeys(concerned)
@@ -1038,10 +1041,11 @@ class Judge:
         return {one.pod.uid for one in wants if few & {*budgets[one.pod.uid]} or self._budgets_block(one.pod)}
 
     def _is_blocked(self, want: Want) -> bool:
-        """Whether budgets may hold a pod: for ever, or until it is deleted."""
+        """Whether budgets may hold a pod: for ever, or until it is deleted. A moment that one allows begins anew."""
         if self.now - want.blocked[1] >= SLACK:
             return False
-        begin = max(want.blocked[0], want.due.late, self._began, want.tried)
+        allowed = [self._allowed.get(name, 0.0) for name in self._budgets_of(want.pod)]
+        begin = max(want.blocked[0], want.due.late, self._began, want.tried, *allowed)
         ends = begin + want.rules.budget_seconds + POD_SECONDS[1] * LATE
         return want.rules.method == "Evict" or (want.rules.method != "Delete" and self.now < ends)
 
