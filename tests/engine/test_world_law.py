@@ -930,6 +930,14 @@ def test_growth_of_the_largest_namespace_delays_no_other(at, found):
     assert history.breaches() == found
 
 
+@pytest.mark.parametrize(("until", "found"), [(185, []), (205, ["late"])])
+def test_a_guard_that_trips_later_than_it_might_have_narrows_later(until, found):
+    history, _, _, third = wave(6, 4, 1)
+    history.at(100.3).object("pods", third[0], None)
+    history.at(130).pod("more")
+    assert history.breaches(until) == found
+
+
 def test_ten_namespaces_are_held_together():
     history, *names = wave(*[4] * 10)
     assert history.breaches(400) == []

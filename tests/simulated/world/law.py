@@ -264,6 +264,7 @@ class Guard:
         self.grown: tuple[dict[str, float], dict[str, float]] = ({}, {})  # when a namespace grew last in these two
         self.restarted = now  # when a process began to count
         self.tripped: float | None = None  # since when it may be tripped
+        self.trips = now  # when that may have been at the latest
         self.is_resized = False  # other settings may have armed it, and it may trip again
         self.oldest = -NEVER  # what left before was forgotten: the window was shorter
         self.due: Collection[str] = ()  # UIDs of the pods that had to leave when it was looked at last
@@ -380,7 +381,9 @@ class Guard:
 
     def look(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
         """Count anew."""
-        window, self.allowed = self.settings["windowSeconds"], self.allowance(now, least=True)
+        window, before = self.settings["windowSeconds"], self.allowed
+        self.allowed = self.allowance(now, least=True)
+        self.trips = now if self.allowed < before and not self.held else self.trips
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         self.due = wants
         surely = {
@@ -403,12 +406,13 @@ class Guard:
                 last, _, first = self.maybe.get(uid, (0.0, "", now))
                 if last <= now - SLACK:
                     self.grown[1][one.pod.namespace] = now
+                    self.trips = self.trips if self.held else now
                 self.maybe[uid] = (now, one.pod.namespace, first)
         if self.held or (self.above is not None and now - self.above >= SEEN):
-            before, self.most = self.most, self.most | Counter(surely.values())
+            most, self.most = self.most, self.most | Counter(surely.values())
             self.held |= surely
             for name in self.most:
-                if self.most[name] > before[name]:
+                if self.most[name] > most[name]:
                     first_seen = sorted(first for _, of, first in self.maybe.values() if of == name)
                     self.grown[0][name] = first_seen[self.most[name] - 1] if self.most[name] <= len(first_seen) else now
         begin, dates = now - window * 1.05 - SEEN, self.dates.items()  # each may count until the end of its slot
@@ -427,9 +431,10 @@ class Guard:
         self.single = self.single if len(near) == 1 and self.held else now
         counts = Counter(name for _, name, _ in self.maybe.values())
         largest = max(counts, key=lambda name: (counts[name], name), default="")
+        tripped = max(self.tripped or 0.0, self.trips)
         if now - self.single >= SLACK:
             (self.only,) = near
-        elif not self.only and now - max(self.restarted, self.tripped or 0.0, self._grown(1, largest)) >= 60.0 + SLACK:
+        elif not self.only and now - max(self.restarted, tripped, self._grown(1, largest)) >= 60.0 + SLACK:
             self.only = largest if len(near) > 1 or largest in near else ""
         if self.tripped is None or (near != {self.only} and counts.total() - counts[self.only] > self.allowed / 2):
             self.only = ""
