@@ -4,7 +4,7 @@ import pytest
 
 from engine.guard.bench import Bench, pods, wave
 from taintwarden.engine.guard import ALL, GuardTransition
-from taintwarden.engine.guard.latch import NARROW_SECONDS
+from taintwarden.engine.guard.latch import NARROW_SECONDS, RECHECK_SECONDS
 
 
 @pytest.mark.parametrize(("bank", "held"), [(1, False), (5, False), (6, True)])
@@ -18,7 +18,7 @@ def test_after_a_minute_it_holds_the_largest_namespace_if_the_others_are_half_of
     bench.advance(1)
     assert (bench.guard.holds("shop"), bench.guard.holds("bank")) == (True, held)
     assert bench.freed == ([] if held else [ALL])
-    assert bench.guard.next_look(bench.now) == (60 if held else None)
+    assert bench.guard.next_look(bench.now) == (RECHECK_SECONDS if held else None)
 
 
 @pytest.mark.parametrize(("seconds", "scope"), [(NARROW_SECONDS + 5, "shop"), (NARROW_SECONDS - 5, ALL)])
@@ -101,6 +101,16 @@ def test_evictions_of_the_window_make_it_hold_all_again():
     bench.expect("one-more", namespace="play")
     bench.look()
     assert bench.guard.latch.scope == ALL
+
+
+def test_an_allowance_that_grows_narrows_it_soon():
+    bench = Bench(population=80)
+    wave(bench, 12, 5)
+    bench.advance(NARROW_SECONDS)
+    assert bench.guard.holds("bank"), "five are more than half of 8"
+    bench.population = 100
+    bench.advance(RECHECK_SECONDS)
+    assert (bench.guard.holds("shop"), bench.guard.holds("bank")) == (True, False)
 
 
 @pytest.mark.parametrize("stored", [False, True])

@@ -8,6 +8,8 @@ from taintwarden.engine.model import Instant, MonotonicTime, WallTime, later
 
 NARROW_SECONDS = 60.0
 """Seconds without growth of the other namespaces until only the largest is held."""
+RECHECK_SECONDS = 2.0
+"""Seconds until narrowing is checked again, since the allowance may have grown meanwhile."""
 ALL = OTHERS = ""
 """``ALL`` is the scope of a guard that holds all pods; ``OTHERS`` stands for namespaces that the record omits."""
 
@@ -107,7 +109,7 @@ class Latch:
             return self.scope if is_small(current.total() - current[self.scope]) else ALL
         if not self.is_stored or now < self._narrows_at or not (counted := self.counted()):
             return ALL
-        self._narrows_at = later(now, NARROW_SECONDS)
+        self._narrows_at = later(now, RECHECK_SECONDS)
         scope = _largest(counted)
         return scope if is_small(counted.total() - counted[scope]) else ALL
 
