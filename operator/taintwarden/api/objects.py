@@ -1,4 +1,4 @@
-"""Shared functions for all kinds: converting an object that users write into a value of the engine."""
+"""Functions shared by all kinds: convert an object that a user writes into a value of the engine."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
     """Decode a whole object, as the API server or a YAML parser returns it, into the type ``wanted``.
 
     Raises:
-        InvalidObject: with every fault of the object.
+        InvalidObject: the object is invalid. The exception lists all of its faults.
 
     """
     read, errors = decode(obj, wanted)

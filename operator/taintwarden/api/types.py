@@ -1,6 +1,6 @@
 """The structs of ``taintwarden.io/v1alpha1`` as users write them: names, types, defaults, bounds.
 
-The files in ``crds/`` declare the same for the API server, and ``tests/api/test_crd_in_step.py`` compares them field by
+The files in ``crds/`` declare the same schema for the API server; ``tests/api/test_crd_in_step.py`` compares every
 field. ``checked(...)`` adds rules that a type cannot express; in the CRD these are CEL rules.
 """
 
@@ -56,7 +56,7 @@ class LabelSelectorSpec(Spec, frozen=True):
 
 
 class SourceSpec(Spec, frozen=True):
-    """The field of a node that the value of a taint is read from: exactly one of these."""
+    """The source of a derived taint's value: exactly one field of the node."""
 
     node_info: NodeInfo | None = None
     condition: LabelKey | None = None
@@ -65,7 +65,7 @@ class SourceSpec(Spec, frozen=True):
 
 
 def check_source(source: SourceSpec) -> Iterator[FieldError]:
-    """Check that a taint has exactly one source."""
+    """Check that a source names exactly one field, and no label or annotation that Taintwarden writes."""
     given = [field.encode_name for field in msgspec.structs.fields(source) if getattr(source, field.name) is not None]
     if len(given) != 1:
         yield FieldError(
@@ -79,7 +79,7 @@ def check_source(source: SourceSpec) -> Iterator[FieldError]:
 
 
 def is_ours(key: str) -> bool:
-    """Return True if Taintwarden writes this label or annotation, for example from the value of a taint."""
+    """Return True if the domain of the key is ``taintwarden.io`` or below it. Taintwarden writes such keys itself."""
     domain = key.partition("/")[0]
     return domain == GROUP or domain.endswith(f".{GROUP}")
 
@@ -110,7 +110,7 @@ def check_derived(taint: TaintSelectorSpec) -> Iterator[FieldError]:
 
 
 def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
-    """Check that labels can repeat the taint: one exact key, which fits into the key of the label."""
+    """Check that a taint has effects or placement. Placement needs one exact key, which has to fit into a label key."""
     yield from check_derived(taint)
     if not taint.placement:
         if not taint.effects:
@@ -124,7 +124,7 @@ def check_taint(taint: TaintSelectorSpec) -> Iterator[FieldError]:
 
 
 def check_taints(taints: tuple[TaintSelectorSpec, ...]) -> Iterator[FieldError]:
-    """Check that no two entries have the same key and effect: they could contradict each other."""
+    """Check that no two entries have the same key and effect, and that all entries of a key have one source."""
     seen: dict[tuple[str, Effect], int] = {}
     sources: dict[str, SourceSpec] = {}
     for index, taint in enumerate(taints):
@@ -144,14 +144,14 @@ def check_devices(devices: tuple[DeviceTaintSelector, ...]) -> Iterator[FieldErr
 
 
 def check_version_label(key: str) -> Iterator[FieldError]:
-    """Check the key, which has to fit into the longer key of a label that repeats it."""
+    """Check that a label key is valid, and short enough for the longer key of the label that repeats it."""
     yield from names.check_key(key)
     if not names.is_placeable(key):
         yield FieldError("", key, f"the prefix must be no more than {names.MAX_PLACED_PREFIX_LENGTH} characters")
 
 
 class WindowSpec(Spec, frozen=True):
-    """A window for evictions: from each time that the schedule names, for the duration."""
+    """An eviction window. It opens at each time of the schedule, and stays open for the duration."""
 
     schedule: Annotated[str, Meta(max_length=MAX_SCHEDULE_LENGTH)]
     duration: Annotated[str, Meta(max_length=MAX_DURATION_LENGTH)]
@@ -192,7 +192,7 @@ class PolicySpec(Spec, frozen=True):
 
 
 def check_spec(spec: PolicySpec) -> Iterator[FieldError]:
-    """Check for fields that would have no effect, at all or on nodes that will be gone."""
+    """Check rules that concern several fields, such as those that quarantine or reclaim excludes."""
     if not (spec.taints or spec.devices or spec.version_labels):
         yield FieldError("taints", msgspec.UNSET, "must specify taints, devices or versionLabels")
     if spec.quarantine and any(taint.from_ is not None for taint in spec.taints):

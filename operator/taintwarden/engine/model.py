@@ -94,7 +94,7 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
     value: str = ""
     effect: str = Effect.NO_EXECUTE
     source: str = ""
-    """Value of the node from which the taint is derived; empty: a taint of the node's spec, known to Kubernetes."""
+    """Source on the node from which the taint is derived; empty if the taint is in the node's spec."""
     origin: DeviceOrigin | None = None
     """The device that has the taint; None: the node has it."""
 
@@ -147,7 +147,7 @@ class NodeInfo(StrEnum):
 
 
 class SourceKind(StrEnum):
-    """Part of a node that has a value."""
+    """Part of a node from which the value of a taint can be derived."""
 
     NODE_INFO = "nodeInfo"
     CONDITION = "condition"
@@ -166,18 +166,18 @@ class ValueSource(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class SourceValue(msgspec.Struct, frozen=True, gc=False):
-    """The value of a source on a node. ``since``: its start according to its writer; None if that is not given."""
+    """The value of a source on a node. ``since``: time of its start as its writer states it; None if it states none."""
 
     text: str
     since: float | None = None
 
 
 ROUNDING_SECONDS = 1.0
-"""Precision of times in objects. Each is taken as the end of its second."""
+"""Precision of times in objects, in seconds. Each time is taken as the end of its second."""
 
 
 class SharedTolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
-    """Tolerations of profiles, in order of the names of the profiles: one object for all pods that these select."""
+    """Tolerations of profiles, in order of profile name. All pods that the same profiles select share one object."""
 
     entries: tuple[Toleration, ...] = ()
 
@@ -242,7 +242,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
-    """A topology spread constraint of a pod: selects the pods that are counted, by the label of nodes ``topology_key``.
+    """A topology spread constraint. The pods that ``selector`` selects are counted by the node label ``topology_key``.
 
     ``selector`` is ``labelSelector`` merged with the pod's values of ``matchLabelKeys`` (KEP-3243).
     """
@@ -286,9 +286,9 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     grace_seconds: int = 30
     """``terminationGracePeriodSeconds``."""
     protected_seconds: float = 0.0
-    """Seconds after the binding of a pod in which it opts out of disruptions, as with ``do_not_disrupt``."""
+    """Seconds from the binding of a pod during which it opts out of disruptions, as with ``do_not_disrupt``."""
     local_storage: bool = False
-    """True if a pod has data on its node: a volume ``hostPath``, or an ``emptyDir`` that is not in memory."""
+    """True if a pod has data on its node: a ``hostPath`` volume, or an ``emptyDir`` that is not in memory."""
     group: SchedulingGroup | None = None
     """The PodGroup of pods with claims; None for other pods."""
     devices: tuple[DeviceUse, ...] = ()
@@ -342,7 +342,7 @@ class Deployment(msgspec.Struct, frozen=True):
     version: str = ""
     """The resourceVersion."""
     can_replace: bool = False
-    """True if a restart replaces the only pod before it removes that pod, and no rollout is in progress."""
+    """True if a restart starts a new pod before it removes the only one, and no rollout is in progress."""
     restarted_at: str = ""
     """The annotation ``kubectl.kubernetes.io/restartedAt`` of the pod template."""
 
@@ -351,7 +351,7 @@ class Budget(msgspec.Struct, frozen=True):
     """A PodDisruptionBudget with the status from its controller.
 
     ``selector`` None: the selector cannot be read, so it may select every pod of the namespace. ``observed``: True if
-    the status is of the newest version. ``healthy_enough``: True if pods that are not Ready may be evicted although
+    the status is up to date with the spec. ``healthy_enough``: True if pods that are not Ready may be evicted although
     ``allowed`` is 0.
     """
 
@@ -362,14 +362,14 @@ class Budget(msgspec.Struct, frozen=True):
     observed: bool = True
     healthy_enough: bool = False
     problem: str = ""
-    """Reason for which its controller cannot compute the budget, which then allows nothing; empty if it can."""
+    """Reason why its controller cannot compute the budget, which then allows nothing; empty if it can."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
     @property
     def why_none(self) -> str:
-        """Reason for which the budget allows no disruption, as the predicate of a sentence about it."""
+        """Reason why the budget allows no disruption: a predicate, with the budget as its subject."""
         if self.selector is None:
             return "has a selector that cannot be parsed"
         if self.problem:
@@ -383,7 +383,7 @@ def cannot_compute(problem: str) -> str:
 
 
 def several_budgets(names: Iterable[str]) -> str:
-    """Return the reason for which a pod is not evicted that several budgets select."""
+    """Return the reason why a pod that several budgets select is not evicted."""
     return f"the API server refuses a pod with more than one PodDisruptionBudget ({', '.join(names)})"
 
 
@@ -419,7 +419,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_drained(self) -> bool:
-        """True if that condition holds."""
+        """True if the condition ``taintwarden.io/Drained`` holds."""
         return self.drained is not None and self.drained.is_true
 
 

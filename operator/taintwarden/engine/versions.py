@@ -1,7 +1,7 @@
 """Versions as in KEP-5721: tolerant parsing, semver precedence.
 
 The normalisation follows blang/semver v4 ``ParseTolerant`` rule by rule, because the KEP names it; the ``semver``
-package then compares. Its own "optional minor and patch" differs: it refuses ``v1.2.3`` and accepts ``1.2-rc1``.
+package then compares. Its ``optional_minor_and_patch`` differs: it refuses ``v1.2.3`` and accepts ``1.2-rc1``.
 """
 
 import re
@@ -26,12 +26,12 @@ _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+")
 _DIGITS = re.compile(r"[0-9]+")
 _MIXED = re.compile(r"(?=.*[0-9]).*[A-Za-z].*")
 _LOWEST = "0"
-"""Lowest pre-release. A client writes it to include all other pre-releases of a release, so it needs no caution."""
+"""Lowest pre-release. A client writes it to include all other pre-releases of a release, so it needs no warning."""
 
 
 @lru_cache(maxsize=65536)
 def parse_version(text: str) -> Version | None:
-    """Parse the version in ``text``; None if it is none. Compare results with ``<``, ``>`` and ``==``.
+    """Parse ``text`` as a version; None if it is not one. Compare results with ``<``, ``>`` and ``==``.
 
     Build metadata is dropped, since no operator compares it.
     """
@@ -77,7 +77,7 @@ def explain_version(text: str) -> str | None:
 def hinges_on_text(one: str, other: str) -> str:
     """Explain why the order of two versions depends on text and may be unintended; empty if it does not.
 
-    It may if their numbers are equal, and a vendor's suffix counts as a pre-release, or has numbers within text.
+    It does if the numbers are equal, and a vendor's suffix counts as a pre-release or mixes digits with letters.
     """
     first, second = parse_version(one), parse_version(other)
     if first is None or second is None or first.finalize_version() != second.finalize_version() or first == second:
@@ -94,7 +94,7 @@ def text_in(text: str) -> str:
 
 
 def _of_release(prerelease: str) -> str:
-    """Explain that semver puts a vendor's suffix below its release; empty if users expect that, too."""
+    """Explain that semver orders a vendor's suffix below its release; empty if natural order does not put it above."""
     suffixed, release = parse_natural(f"1.1-{prerelease}"), parse_natural("1.1")
     if prerelease in ("", _LOWEST) or suffixed is None or release is None or suffixed < release:
         return ""
@@ -106,7 +106,7 @@ def _shortened(text: str) -> str:
 
 
 def _meant_versions(text: str) -> Iterator[tuple[str, str]]:
-    """Yield possible faults of ``text``, each with the text that may be meant, which need not be a version."""
+    """Yield possible faults of ``text``, each with a correction, which may still be no version."""
     if "://" in text:
         yield "a version has no scheme", text.split("://", 1)[1]
     yield "only a lower-case v may stand in front", text.lstrip("vV=^~<> ")

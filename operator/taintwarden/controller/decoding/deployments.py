@@ -6,13 +6,13 @@ from taintwarden.kube.calls.evictor import RESTARTED_AT
 from taintwarden.kube.wire.kinds import DeploymentObject, WorkloadObject
 
 MAX_RESTARTED_AT_LENGTH = 64
-"""Maximum characters kept of an annotation. A time has 25, and a tenant may write 256 KiB."""
+"""Maximum characters kept of ``restartedAt``. A time has 25, but a tenant may write 256 KiB into the annotation."""
 DEFAULT_SHARE = "25%"
 """Default of ``maxSurge`` and ``maxUnavailable``."""
 
 
 def deployment(obj: DeploymentObject) -> Deployment:
-    """Decode a Deployment, and find out if a restart replaces its only pod before it removes that pod."""
+    """Decode a Deployment. ``can_replace`` is True if a restart starts a new pod before it removes the only one."""
     meta = obj.metadata
     return Deployment(
         meta.namespace,
@@ -25,7 +25,7 @@ def deployment(obj: DeploymentObject) -> Deployment:
 
 
 def why_not_replaced(obj: DeploymentObject) -> str:
-    """Return why a restart would not replace the only pod before it removes that pod; empty if it would."""
+    """Return why a restart would not start a new pod before it removes the only one; empty if it would."""
     spec, status, strategy = obj.spec, obj.status, obj.spec.strategy
     if spec.replicas != 1:
         return f"has {spec.replicas} replicas"
@@ -48,7 +48,7 @@ def revision(obj: WorkloadObject) -> Revision | None:
 
 
 def _is_one(given: int | str | None, *, is_rounded_up: bool) -> bool:
-    """Return True if a number, or a percentage of one pod, is at least one."""
+    """Return True if an IntOrString (default 25%) comes to at least one pod of a Deployment with one replica."""
     share = DEFAULT_SHARE if given is None else given
     if isinstance(share, int):
         return share >= 1

@@ -58,7 +58,7 @@ def _ready(problem: str, *, in_force: bool) -> list[ConditionRow]:
 
 
 def _sources(entry: PolicyReport) -> list[ConditionRow]:
-    """Return SourcesFound, which is True if nodes have a value of each source; none without derived taints."""
+    """Return the condition SourcesFound: True if each source has a value on some node; none without derived taints."""
     if not entry.sources:
         return []
     if missing := [one for one in entry.sources if not one.nodes]:

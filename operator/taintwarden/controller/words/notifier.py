@@ -1,4 +1,4 @@
-"""Reports of notices: a row for each type of notice has its log line, Event, metric and text."""
+"""Reports notices. One row for each type of notice defines its log line, Event, metric and text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,13 +21,13 @@ MAX_PODS_IN_LINE = 100
 """Maximum number of pods in one log line. Container runtimes split lines of more than 16 KiB."""
 
 Note = str | Callable[[], str]
-"""Text of an Event, or a function called for it when the Event is written: most Events of a wave are dropped before."""
+"""Text of an Event, or a function that returns it when the Event is written. Most Events of a wave never are."""
 
 log = structlog.get_logger()
 
 
 class Report(NamedTuple):
-    """Text about a notice: further facts of its log line, note of its Event, and index of its names in the row."""
+    """Text about a notice: more facts for its log line, the note of its Event, and an index into its row's names."""
 
     facts: Mapping[str, object]
     note: Note = ""
@@ -60,7 +60,7 @@ class Notifier:
         return wording.why(verdict, self._gates)
 
     def late(self, note: str, verdict: TaintVerdict, *values: str) -> Note:
-        """Return a function that formats a note. It keeps the reason of the verdict as text, and no toleration."""
+        """Return a function that formats a note. It holds the reason as text, not the verdict with its tolerations."""
         return partial(note.format, *values, shortened(self.why(verdict), MAX_NOTE_BYTES), _named(verdict.policy))
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
@@ -116,7 +116,7 @@ ROWS: dict[type, NoticeRow] = {}
 def row(
     notice: type, about: About, level: str, lines: str, kind: str = "", reasons: str = "", action: str = ""
 ) -> Callable[[Callable[[Notifier, Any], Report]], None]:
-    """Add a row. Several log lines or reasons are separated by spaces."""
+    """Return a decorator that adds the row of a notice. ``lines`` and ``reasons`` are separated by spaces."""
 
     def add(say: Callable[[Notifier, Any], Report]) -> None:
         ROWS[notice] = NoticeRow(about, level, lines.split(), kind, reasons.split(), action, say)

@@ -24,7 +24,7 @@ class Limiter:
     """All limits of all policies.
 
     Args:
-        overall_rate: evictions per second over all policies; None is no cap. Its burst is one second's worth.
+        overall_rate: evictions per second over all policies; None: no cap. The burst is one second's worth.
         slots: maximum number of calls in progress.
 
     """
@@ -41,8 +41,8 @@ class Limiter:
         self.departures = Departures(freed)
         self.places = Places(freed)
         self.replacements = Replacements(freed, self.budgets)
-        # In the order of evaluation: limits that refuse a policy or a lane come first, since they decide for all its
-        # pods; the guard's record comes last, since its places are few. A token is taken only when the call is made.
+        # Order of evaluation. Limits that refuse a policy or lane come first, since they decide for all its pods. The
+        # guard's record comes last, since it can reserve few evictions. A token is taken only when the call is made.
         self._limits: tuple[Limit, ...] = (
             EvictionWindows(),
             self.zones,
@@ -68,7 +68,7 @@ class Limiter:
         policies = tuple(policies)
         for limit in self._limits:
             limit.configure(policies, now)
-        # These limits count nothing without a policy that uses them; the others count even what they do not limit.
+        # Skip these limits while no policy uses them. The others also count pods that they do not limit.
         optional = (self.guards, self.bounces, self.places, self.replacements)
         unused = [one for one in optional if not any(map(one.concerns, policies))]
         used = [one for one in self._limits if one not in unused]
@@ -78,14 +78,14 @@ class Limiter:
         self._reserving = {policy: _defining("reserve", limits) for policy, limits in concerned.items()}
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
-        """Return the first refusal, None if every limit admits the pod."""
+        """Return the first refusal; None if every limit admits the pod."""
         for admit in self._admitting[request.policy.name]:
             if (refused := admit(request)) is not None:
                 return refused
         return None
 
     def reserve(self, request: EvictionRequest) -> None:
-        """Reserve the cost of an eviction at every limit, to be settled once."""
+        """Reserve the cost of an eviction at every limit. ``settle`` has to follow exactly once."""
         for reserve in self._reserving[request.policy.name]:
             reserve(request)
 
@@ -95,7 +95,7 @@ class Limiter:
             settle(uid, settlement, now)
 
     def rehearse(self, request: EvictionRequest) -> None:
-        """Take the tokens of an eviction that is only rehearsed. At the guard, the pod counts as due."""
+        """Take the tokens of an eviction in mode DryRun. The guard needs no reservation: it counts the pod as due."""
         self.rates.reserve(request)
 
     def stay(self, uid: str) -> None:
@@ -110,5 +110,5 @@ class Limiter:
 
 
 def _defining(method: str, limits: Iterable[Limit]) -> list[Callable[..., Any]]:
-    """Return the method of those limits that define it, which most do not."""
+    """Return ``method`` of each limit that overrides it. Most limits do not, so they need no call."""
     return [getattr(one, method) for one in limits if getattr(type(one), method) is not getattr(Limit, method)]

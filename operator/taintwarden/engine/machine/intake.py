@@ -1,4 +1,4 @@
-"""Input from streams: updates the known nodes, pods and policies, and has pods evaluated."""
+"""Applies events of streams: updates the known nodes, pods and policies, and evaluates pods or queues them for it."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ class Intake:
         freshness: records how far the node stream has progressed.
         outbox: writes to nodes.
         guarding: records changes that may cause a wave.
-        new_source: creates the source of taints besides those of nodes; None: there is none.
+        new_source: creates the source of taints besides those of nodes, such as those of devices; None: there is none.
 
     """
 
@@ -56,7 +56,7 @@ class Intake:
     # -- nodes --------------------------------------------------------------------------------------------------
 
     def update_node(self, node: Node, *, listed: bool) -> None:
-        """Store a node that was listed, added or modified, and evaluate its pods if that may matter."""
+        """Store a node that was listed, added or modified. Evaluate its pods unless the update is only a heartbeat."""
         world = self._world
         state = world.cluster.state(node.name)
         if world.verdicts.derivations:
@@ -159,7 +159,7 @@ class Intake:
         return pod, source is not None and source.replace_pod(world.cluster.nodes[pod.node], known, pod)
 
     def _remove_from_other_node(self, pod: Pod) -> None:
-        """Remove the pod from the node where its claims are, if it is bound to another one after a restore of etcd.
+        """Remove a pod with claims from its previous node, if a restore of etcd has bound it to another one.
 
         A call in progress concerns the pod, not its node, so the outcome of the call applies on the new node.
         """
@@ -201,7 +201,7 @@ class Intake:
         self._judging.pod_gone(uid)
 
     def _begin_departure(self, pod: Pod, until: WallTime) -> None:
-        """Record that a pod terminates, by the policies that give it a deadline. Without claims it is evaluated."""
+        """Record that a pod terminates, and which policies evict it: those with enforced claims, else as evaluated."""
         world = self._world
         policies = [one.policy.name for one in world.claims.of(pod.uid) if one.is_enforced]
         world.limiter.departures.begin(pod, until, world.now, policies)
@@ -283,7 +283,7 @@ class Intake:
         self._backlog.add_all()
 
     def _derive_again(self) -> None:
-        """Derive the taints of all nodes again. The caller has all pods evaluated again."""
+        """Derive the taints of all nodes again. The caller has to queue all pods for evaluation."""
         world = self._world
         for state in world.cluster.nodes.values():
             if state.node is not None:

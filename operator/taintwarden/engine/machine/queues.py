@@ -1,14 +1,14 @@
-"""Queues of claims, and the only code that changes their phase. Every order is total, so that two runs agree.
+"""Queues of claims, and the only code that changes their phase. Every order is total, so that equal runs agree.
 
-Due pods wait in lanes, one for each policy and namespace, which take turns. The next turn goes to the lane that can go
-and had its last turn longest ago. Lanes of hard deadlines come first. A lane that a limit refuses is parked until the
-limit may admit it. A refusal that concerns only some pods (a workload, a node, a budget) has lines of its own, so that
-those pods delay no others. When its limit may admit again, the first pod of each line returns to its lane, and each pod
-that leaves that lane releases the next one. No pod is checked while its limit cannot admit it.
+Due pods wait in lanes, one for each policy and namespace, which take turns. The next turn goes to the least recently
+served lane that is not parked. Lanes with hard deadlines come first. A lane that a limit refuses is parked until the
+limit may admit it. Pods that a limit of a workload, node or budget refuses wait in separate lines, so that they delay
+no others. When that limit may admit again, the first pod of each line returns to its lane, and each pod that leaves
+that lane releases the next one. No pod is checked while its limit cannot admit it.
 
-In a lane, pods with fewer failed calls come first, since their calls may succeed. Then deadlines count, by the minute:
-the taints of two nodes are never written in the same millisecond, so a finer comparison would make the order of the
-policy useless. Then that order counts, then the UID.
+A lane orders its pods by number of failed calls (fewest first, since their calls may succeed), then by the minute of
+the deadline, then by ``eviction.order`` of the policy, then by UID. Exact deadlines would leave no effect to
+``eviction.order``, since the taints of two nodes are never written in the same millisecond.
 """
 
 from collections import OrderedDict
@@ -46,21 +46,21 @@ _ON_A_DELAY = (Phase.SETTLING, Phase.RETRYING, Phase.ACCEPTED)
 
 
 SAME_URGENCY_SECONDS = 60.0
-"""Seconds of an interval whose deadlines are equally urgent."""
+"""Length of an interval in seconds. Deadlines within the same interval are equally urgent."""
 MAX_TURNS = 10_000
 """Maximum number of lanes whose last turn is known. Beyond it, the least recently served are dropped."""
 LANES_AT_ONCE = 16
 """Maximum number of lanes that retry when there may be a token. Of a thousand, all but one would be refused."""
 OTHERS_AFTER_SECONDS = 1.0
-"""Seconds after which the other lanes retry at the latest."""
+"""Seconds until the next ``LANES_AT_ONCE`` lanes retry, unless a new refusal ends earlier."""
 OTHERS_PER_FAILING = 3
-"""Turns of other lanes after each turn of a failing lane, if any can go. Failing lanes get a quarter of the turns."""
+"""Turns of healthy lanes for each turn of a failing lane. While healthy lanes can go, failing ones get at most 1/4."""
 
 
 def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None) -> tuple[float, ...]:
-    """Rank of a pod of this class that is due at ``due_at``, among pods with as many failed calls.
+    """Rank of a pod that is due at ``due_at``, among pods with equally many failed calls.
 
-    ``hard_at``: time at which its node is removed.
+    ``hard_at``: time at which its node is removed; None if none is announced.
     """
     minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
     # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``_Line``.
@@ -80,7 +80,7 @@ class _Position(msgspec.Struct, frozen=True, gc=False):
     claim: Claim
     lane: Lane
     pod: Pod
-    """Pod as it was when the claim was queued. The line has to be given the same object to remove the claim."""
+    """Pod as it was when the claim was queued. To remove the claim, the line needs the same object."""
     entry: Entry
     """Order within the line."""
     blocked_by: str = ""
@@ -118,7 +118,7 @@ class Queues:
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by the time at which they end."""
         self._requeues: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """BLOCKED claims, by when a limit may admit them in spite of a budget or because of another taint."""
+        """BLOCKED claims by the time at which they return to their lanes: for a deletion, or for their next taint."""
         self._turns: dict[LaneGroup, _Turns] = {}
         """Lanes with READY claims that are not parked."""
         self._last_turns: OrderedDict[Lane, int] = OrderedDict()
@@ -147,17 +147,17 @@ class Queues:
             self._deadlines.schedule(claim.key, claim.due_at)
 
     def delay(self, claim: Claim) -> None:
-        """Wait until its wave is complete."""
+        """Hold the claim until ``claim.not_before``, when its wave is complete."""
         self._enter(claim, Phase.SETTLING)
         self._delays.schedule(claim.key, claim.not_before)
 
     def back_off(self, claim: Claim) -> None:
-        """Wait until its next call may be made."""
+        """Hold the claim until ``claim.not_before``, when its next call may be made."""
         self._enter(claim, Phase.RETRYING)
         self._delays.schedule(claim.key, claim.not_before)
 
     def expect_leaving(self, claim: Claim, check_at: MonotonicTime) -> None:
-        """Wait until the pod, whose eviction was accepted, is seen to leave. It is read at ``check_at``."""
+        """Wait for the pod to terminate after its eviction was accepted. If it does not, it is read at ``check_at``."""
         self._enter(claim, Phase.ACCEPTED)
         self._delays.schedule(claim.key, check_at)
 
@@ -189,7 +189,7 @@ class Queues:
         self._add_to_lane(replace(position, blocked_by="", released_by=""))
 
     def requeue_at(self, claim: Claim, at: MonotonicTime) -> None:
-        """Move a BLOCKED claim back into its lane at this time, whatever refuses it now."""
+        """Move a BLOCKED claim back into its lane at this time, even if its refusal has not ended by then."""
         self._requeues.schedule(claim.key, at)
 
     def release(self, key: str) -> None:
@@ -200,7 +200,7 @@ class Queues:
             self._release_lane(key, lane)
 
     def release_due(self, now: MonotonicTime) -> None:
-        """Release the claims whose refusals have ended. Of many lanes, the least recently served come first."""
+        """Release claims whose refusals have ended, for at most ``LANES_AT_ONCE`` lanes per refusal at a time."""
         while (key_ := self._requeues.pop_due(now)) is not None:
             self.requeue(self._positions[key_].claim)
         while (key := self._releases.pop_due(now)) is not None:
@@ -287,7 +287,7 @@ class Queues:
             del self._turns[lane.group]
 
     def park_lane(self, lane: Lane, refusal: Refusal) -> None:
-        """Give a lane no turn until the limit that refuses its pods may admit them."""
+        """Park a lane: it gets no turn until the limit that refuses its pods may admit them."""
         self._remove_turn(lane)
         self._refusals.hold_lane(lane, refusal)
         if refusal.until is not None:
@@ -330,12 +330,12 @@ class Queues:
         return min(waits, default=None)
 
     def next_release_in(self, now: Instant) -> float | None:
-        """Seconds until the next refusal of blocked claims ends, or stops to matter for one; None if none does."""
+        """Seconds until a refusal ends, or a BLOCKED claim is requeued in spite of it; None if neither is due."""
         times = [at for at in (self._releases.next_at(), self._requeues.next_at()) if at is not None]
         return min(times) - now.monotonic if times else None
 
     def first_ready(self, excluded: Container[LaneGroup] = ()) -> Claim | None:
-        """First claim of the lane whose turn it is, except lanes of the groups in ``excluded``."""
+        """First claim of the lane that has the next turn. Lanes of the groups in ``excluded`` are skipped."""
         fit = min(self._heads(excluded, failing=False), default=None)
         failing = min(self._heads(excluded, failing=True), default=None)
         head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
@@ -377,11 +377,11 @@ class _Turns:
         return len(self._healthy) + len(self._failing)
 
     def of(self, failing: bool) -> DeadlineQueue[MonotonicTime]:  # noqa: FBT001 - one of two
-        """Failing lanes, or the others: namespaces by the number of the last turn of their lane."""
+        """Queue of the failing lanes, or of the others: their namespaces, by number of the last turn."""
         return self._failing if failing else self._healthy
 
     def cancel(self, namespace: str) -> None:
-        """Give a lane no turn."""
+        """Remove the lane of a namespace, so that it gets no turn."""
         self._healthy.cancel(namespace)
         self._failing.cancel(namespace)
 
@@ -428,7 +428,7 @@ class _Line:
         return self._order.head() is None
 
     def first(self) -> str:
-        """Key of the next claim: the head, or another one of its workload revision. The line must not be empty."""
+        """Key of the next claim: the head, or the first pod of its revision by spread. The line must not be empty."""
         head = self._order.head()
         assert head is not None  # noqa: S101
         if (grouped := self._grouped.get(head.key)) is None:

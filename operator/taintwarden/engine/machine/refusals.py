@@ -1,7 +1,7 @@
 """Refusals: why due pods wait, by policy, lane and pod. Queues, dispatch, guards and reports read them here.
 
-A refusal of a policy or of a lane holds all of its pods. A refusal of a pod comes from a limit which concerns the pod
-alone or pods that share its key, or from the answer to its last call. The claim keeps it, and it ends with the claim.
+A refusal of a policy or lane holds all of its pods. A refusal of one pod comes from a limit of the pod alone, from a
+limit of pods that share a key, or from the response to its last call. It is stored in the claim, and ends with it.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from taintwarden.engine.limits.refusal import GUARD, WINDOW, ZONE
 from taintwarden.engine.machine.claims import Claim, Phase
 
 POLICY_WIDE_LIMITS = (WINDOW, GUARD, ZONE)
-"""Limits that hold a whole policy for long. They are named as the cause, whatever else holds a pod."""
+"""Limits that hold a whole policy for long. Reports name them as the cause even if another limit holds a pod, too."""
 
 
 class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):
     """Lanes of a policy. A refusal of the whole policy parks all of them.
 
-    Limits that hold a policy do not hold pods that a person released, so these have lanes of their own. ``soft``: False
-    if the policy reclaims nodes: then its lanes come first.
+    Pods that a guard reset released have lanes of their own, since limits of the whole policy do not hold them.
+    ``soft``: False if the policy reclaims nodes. Such lanes come first, since their deadlines are hard.
     """
 
     soft: bool
@@ -52,11 +52,11 @@ class Refusals:
         """Key of a refusal -> lanes that wait for it. No refusal of a pod has such a key."""
 
     def of_policy(self, group: LaneGroup) -> Refusal | None:
-        """Why no pod of a policy is admitted; None if one may be."""
+        """Refusal of all pods of a policy; None if some may be admitted."""
         return self._policies.get(group)
 
     def of_claim(self, claim: Claim, lane: Lane) -> Refusal | None:
-        """Why a READY or BLOCKED claim waits in this lane. A cause that holds all pods for long precedes its own."""
+        """Why a READY or BLOCKED claim waits: its own refusal, unless that is brief or its whole policy is held."""
         of_all = self._policies.get(lane.group) or self.lanes.get(lane)
         if claim.phase is Phase.READY or claim.refusal is None:
             return of_all
@@ -81,7 +81,7 @@ class Refusals:
         self._by_key.setdefault(refusal.key, {})[lane] = None
 
     def free_lane(self, lane: Lane) -> str | None:
-        """Drop the refusal of a lane, if it has one. Returns its key if no other lane waits for that."""
+        """Drop the refusal of a lane, if it has one. Returns its key if no other lane waits for it."""
         refusal = self.lanes.pop(lane, None)
         if refusal is None:
             return None

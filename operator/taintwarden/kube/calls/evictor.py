@@ -1,7 +1,7 @@
-"""Calls about one pod: evictions by the Eviction API or DELETE, and a read. Code that decides has no client.
+"""Calls about one pod: evict it by the Eviction API or DELETE, replace it, read it. The engine never gets a client.
 
 The UID of the pod is a precondition. A ``fence`` is called immediately before each request is sent. ``as_seen`` adds
-the version of the pod as a precondition: a pod that has changed meanwhile is not evicted.
+the resourceVersion of the pod as a precondition: a pod that has changed since is not evicted.
 """
 
 from collections.abc import Awaitable
@@ -22,7 +22,7 @@ RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """Result of a call. ``message`` is the server's, and names the budget that blocks."""
+    """Result of a call. ``message``: text of the error, such as the budget that blocks. ``retry_after``: seconds."""
 
     outcome: Outcome
     message: str = ""
@@ -74,9 +74,9 @@ async def delete_pod(
 async def ask_replacement(client: Client, deployment: Deployment, fence: Fence) -> Result:
     """Set ``restartedAt`` in the pod template of a Deployment, which then replaces its pods.
 
-    ``deployment`` has the new value of the annotation. Its version is a precondition, so that no rollout is in progress
-    and no request is carried out twice. Any other refusal only means that it does not replace its pods: the pod is
-    evicted as any other, and its lane does not wait. An error of the server says nothing: a 504 may be carried out.
+    ``deployment`` has the new annotation. Its resourceVersion is a precondition, so that no rollout has begun since and
+    no request is carried out twice. Other refusals mean that it cannot be restarted: the pod is evicted instead, and
+    its lane does not wait. After a server error the result is unknown: a request answered by 504 may be carried out.
     """
     change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: deployment.restarted_at}}}}}
     path = f"/apis/apps/v1/namespaces/{deployment.namespace}/deployments/{deployment.name}"
@@ -101,7 +101,7 @@ class _PodList(msgspec.Struct):
 async def is_running(client: Client, pod: Pod) -> bool:
     """Return True if this pod exists, does not terminate and has not finished.
 
-    The read is a list of one pod, past every cache. It needs no other permission than to list.
+    The pod is listed by name, without resourceVersion and so past every cache. The permission to list pods is enough.
 
     Raises:
         KubeError: the read failed.

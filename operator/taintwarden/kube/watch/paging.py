@@ -1,7 +1,7 @@
-"""The number of objects to request for each page of a list. Only the previous page shows how large they are.
+"""The number of objects to request for each page of a list, which follows from the size of the previous page.
 
-A tenant decides about the size of its pods and profiles, up to 1.5 MB each. So the first page has few objects, a page
-has at most several times as many as the previous one, and one that is too long is requested again in smaller parts.
+A tenant may write pods and profiles of up to 1.5 MB each. The first page therefore has few objects, each page has at
+most ``GROWTH`` times as many as the previous one, and a page that is too large is requested again with fewer.
 """
 
 from typing import Final
@@ -13,9 +13,9 @@ LARGEST_LIMIT: Final = 2_000
 GROWTH: Final = 8
 """Maximum ratio of the number of objects in a page to that in the previous page."""
 PAGE_BYTES: Final = 4 * 2**20
-"""Intended size of a page. For each page the API server reads all objects that follow: large pages are faster."""
+"""Target size of a page. Larger pages are faster, since the API server reads all remaining objects for each page."""
 MAX_OBJECT_BYTES: Final = 4 * MAX_ANSWER_BYTES
-"""Maximum size of a page with one object. The 1.5 MB of an object in etcd may be several times as long in JSON."""
+"""Maximum size of a page with one object. The 1.5 MB of an object in etcd may be several times larger as JSON."""
 
 
 class PageLimit:
@@ -36,15 +36,15 @@ class PageLimit:
 
     @property
     def max_bytes(self) -> int:
-        """The maximum size of the page."""
+        """Maximum bytes of the next page. A single object may have more, since it cannot be split."""
         return self._max_answer_bytes if self.objects > 1 else MAX_OBJECT_BYTES
 
     def adapt(self, page_bytes: int) -> None:
-        """Set the limit of the next page, after a page of this limit had ``page_bytes``."""
+        """Adapt the limit to the size of the last page, which had the present limit."""
         fitting = self.objects * PAGE_BYTES // max(1, page_bytes)
         self.objects = max(1, min(LARGEST_LIMIT, self.objects * GROWTH, fitting))
 
     def shrink(self) -> bool:
-        """Reduce the limit of a page that was too long. Return False if it already was 1."""
+        """Divide the limit by ``GROWTH`` after a page that was too large. Return False if the limit was 1 already."""
         was, self.objects = self.objects, max(1, self.objects // GROWTH)
         return was > 1

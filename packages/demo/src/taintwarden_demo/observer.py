@@ -67,7 +67,7 @@ class Observer:
         return all(pod.ready and not pod.leaving for pod in self.pods.values())
 
     def drain(self) -> list[Line]:
-        """Return the lines since the last call. Equal lines about several pods are merged."""
+        """Return all lines once the oldest has waited ``hold_seconds``. Equal lines about several pods are merged."""
         if not self._lines or self.seconds - self._lines[0].at < self._hold_seconds:
             return []
         merged: dict[tuple[str, str, str, str], Line] = {}

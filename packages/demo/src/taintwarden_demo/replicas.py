@@ -1,6 +1,6 @@
 """A minimal workload controller and scheduler: they replace deleted pods and place the replacements.
 
-Each deleted pod gets one replacement, on the node with the fewest pods that it tolerates. The scheduler reads extended
+Each deleted pod gets one replacement, on the tolerated node with the fewest pods. The scheduler reads extended
 tolerations instead of the node affinity that placement adds for them.
 """
 
@@ -39,7 +39,7 @@ class Replicas:
             timer.cancel()
 
     def _on_pod(self, change: Change) -> None:
-        """Schedule the replacement of a terminating pod. A listener must not write itself."""
+        """Schedule the replacement of a terminating pod, since a listener must not write to the store."""
         leaving = change.after is None or change.after.decoded()["metadata"].get("deletionTimestamp")
         if change.before is None or not leaving or change.last.uid in self._replaced:
             return

@@ -27,7 +27,7 @@ _REASONS = {
 
 @dataclass
 class Request:
-    """One request in the log. `status` is 0 until the response, and if the connection was cut.
+    """One request in the log. `status` is 0 until the response, and stays 0 if the connection is cut.
 
     `token` is the client's bearer token. `received` and `completed` are seconds since 1970.
     """
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass
 class Fault:
-    """A fault of the next `times` matching requests. Only one of `error`, `cut` and `hang` is set."""
+    """A fault of the next `times` matching requests. At most one of `error`, `cut` and `hang` is set."""
 
     method: str
     path: str
@@ -66,12 +66,12 @@ class WatchFault:
 
     resource: str
     times: int
-    kind: str  # cut, cut-line, garble
+    kind: str  # cut, cut-line, error, garble
     error: ApiError | None = None
 
 
 class Faults:
-    """The faults of one cluster. Paths are regular expressions that are searched in the path without the query."""
+    """The faults of one cluster. A `path` is a regular expression, searched in the path without the query."""
 
     def __init__(self, *, log_limit: int = 10_000) -> None:
         self.requests: deque[Request] = deque(maxlen=log_limit)
@@ -96,7 +96,7 @@ class Faults:
         return self._add(Fault(method, path, times, error=error))
 
     def slow(self, seconds: float, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """Handle the next matching requests after a delay."""
+        """Handle the next matching requests after `seconds`."""
         return self._add(Fault(method, path, times, seconds=seconds))
 
     def hang(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
@@ -108,7 +108,7 @@ class Faults:
         return self._add(Fault(method, path, times, cut=True))
 
     def cut_watch(self, resource: str = "*", *, mid_line: bool = True, times: int = 1) -> None:
-        """Close the connection at the next watch line: in its middle, or before it."""
+        """Close the connection in the middle of the next watch line; before it without `mid_line`."""
         self._watch_faults.append(WatchFault(resource, times, "cut-line" if mid_line else "cut"))
 
     def fail_watch(self, status: int, resource: str = "*", *, times: int = 1, message: str = "made to fail") -> None:
@@ -151,7 +151,7 @@ class Faults:
         return met
 
     def take_watch_fault(self, resource: str) -> WatchFault | None:
-        """Return the fault of the next line of a watch, and count the occurrence."""
+        """Return the fault of the next line of a watch, and count the occurrence; None if there is none."""
         for fault in self._watch_faults:
             if fault.times > 0 and fault.resource in {"*", resource}:
                 fault.times -= 1

@@ -1,4 +1,4 @@
-"""The rotation of certificates: a plan for the next content of a Service's Secret, from the present content.
+"""Rotation of certificates: plans the next content of a Service's Secret from its present content.
 
 A certificate authority, valid for ten years, signs the served certificate. Callers trust the authority, whose
 certificate another account writes at installation. A new certificate of the server therefore changes no configuration.
@@ -19,11 +19,11 @@ from taintwarden.serving.pairs import (
 )
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
-"""Keys of the served certificate, as in Kubernetes' TLS Secrets, which cert-manager writes, too."""
+"""Keys of the served certificate and its private key, as in a Secret of type ``kubernetes.io/tls``."""
 AUTHORITY, AUTHORITY_KEY = "authority.crt", "authority.key"
-"""Keys of the authority, which signs the served certificate."""
+"""Keys of the certificate and private key of the authority, which signs the served certificate."""
 TRUSTED = "ca.crt"
-"""Key of the certificate that callers have to trust, which is that of the authority."""
+"""Key of the certificates that callers have to trust, which contain that of the authority."""
 RENEWAL_SHARE = 1 / 3
 """Remaining share of a certificate's lifetime at which the next one is created."""
 
@@ -40,7 +40,7 @@ class RotationPlan(msgspec.Struct, frozen=True):
 
 
 def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
-    """Return the next step from the ``stored`` content, for a server with these DNS names."""
+    """Return what to write next over the ``stored`` content, for a server with these DNS names."""
     authority = _authority(stored, now)
     if authority is None:
         made = make_authority(names[0], now)

@@ -14,14 +14,14 @@ class ServedSettings(CommonSettings, frozen=True, kw_only=True):
     """Settings of the processes that answer over HTTPS: the webhook, and the scheduler extender."""
 
     webhook_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9443
-    """Port on which they answer."""
+    """Port on which the process serves HTTPS."""
     webhook_service: Annotated[str, msgspec.Meta(min_length=1)]
-    """Name of the Service by which they are called, and of the Secret with their certificate."""
+    """Name of the Service of the process, and of the Secret with its certificate."""
     webhook_certificates: WebhookCertificates = "own"
     """"own" if the process creates the certificate, "external" if another program writes the Secret and caBundle."""
     webhook_client_ca: str | None = None
-    """Path of a bundle of certificates: callers need a certificate that one of them has signed. Without it every
-    client that can connect is answered."""
+    """Path of a CA bundle: the process serves only callers with a certificate that one of these CAs signed. Without
+    it, every client that can connect is served."""
     webhook_client_names: str = ""
     """Common names that the certificates of callers may have, separated by commas; empty for any."""
 

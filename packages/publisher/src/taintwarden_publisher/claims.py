@@ -24,7 +24,7 @@ def claim(body: Mapping[str, Any]) -> Claim:
 
 
 def source_keys(body: Mapping[str, Any]) -> list[str]:
-    """Return the keys that a policy reads from a field of the node instead of a taint."""
+    """Return the keys of taints that a policy derives from fields of the node."""
     taints = body.get("spec", {}).get("taints") or ()
     return [one.get("key", "") for one in taints if one.get("from") is not None]
 

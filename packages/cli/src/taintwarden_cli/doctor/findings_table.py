@@ -49,7 +49,7 @@ def _count(findings: Sequence[Finding]) -> str:
 
 
 def _grid(width: int) -> Table:
-    """Two columns, of which the first is folded at a width."""
+    """A table of two columns, the first folded at ``width`` characters."""
     shown = Table.grid(padding=(0, 2, 0, 0))
     shown.add_column(overflow="fold", max_width=width)
     shown.add_column(overflow="fold")

@@ -69,10 +69,9 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     invalid_value: bool = False
     added_at: str | None = None
     since: str | None = None
-    """When the violation began, or when the taint was added if it is tolerated for a time. The deadline counts from it.
-    """
+    """Start of the violation, or time of a taint that is tolerated for some seconds. The deadline counts from it."""
     clock_recorded: bool = True
-    """True if the node records that time. Otherwise it is taken to be now."""
+    """True if the node records ``since``. Otherwise that time is taken to be now."""
     grace_seconds: int | None = None
     deadline: str | None = None
     seconds_left: int | None = None
@@ -139,7 +138,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     fate: Fate
     reason: str
     problem: str | None = None
-    """Why no operator is running, if none is: the explanation applies once one runs."""
+    """Why no operator is running; None if one is. Without one, the explanation applies once it runs."""
     remedy: str | None = None
     """The remedy for a pending pod."""
     waits_for: str | None = None
@@ -147,7 +146,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     deadline: str | None = None
     seconds_left: int | None = None
     node_end: str | None = None
-    """When its node is removed, by ``reclaim``."""
+    """Time at which the node is removed, for a policy with ``reclaim``."""
     claims: list[ClaimExplanation] = field(default_factory=list)
     """The claims of other policies: enforced ones first, then by deadline."""
     taints: list[TaintExplanation] = field(default_factory=list)

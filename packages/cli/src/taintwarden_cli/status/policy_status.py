@@ -47,9 +47,9 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     paused_by: str | None = None
     """The person who paused the policy, with time and reason."""
     waits_for_operator: str = ""
-    """The fact that the operator has not read the newest version yet; else empty. It becomes a problem if it lasts."""
+    """Text that the operator has not read the newest version yet; else empty. A problem after ``SOON_SECONDS``."""
     on_invalid_value: str = OnInvalidValue.HOLD.value
-    """``timing.onInvalidValue``: what values that cannot be compared mean."""
+    """``timing.onInvalidValue``: effect of values that cannot be compared."""
     status: PolicyStatus = PolicyStatus()
 
     @property
@@ -66,7 +66,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     @property
     def stays(self) -> list[Staying]:
-        """Pods that stay on tainted nodes, as an inspection has counted them, or else the operator."""
+        """Pods that stay on tainted nodes, as counted by an inspection, or by the operator if there was none."""
         reported = [Staying(one.reason, one.pods, []) for one in self.status.staying]
         return reported if self.staying is None else self.staying
 
@@ -103,7 +103,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     @property
     def tripped_at(self) -> str | None:
-        """When the guard tripped. The condition may be seconds older than the guard's own status, which decides."""
+        """When the guard tripped. ``status.guard`` takes precedence, since the condition may be seconds older."""
         if self.status.guard is not None:
             return self.status.guard.tripped_at
         condition = self.status.condition("GuardTripped")
@@ -123,7 +123,7 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     looked_at: str | None = None
     """When nodes, pods and budgets were inspected."""
     unread: list[str] = []
-    """Why objects were not read then."""
+    """Why that inspection could not read some objects."""
     leading_since: str | None = None
     """When this operator began to lead, and to count evictions."""
 

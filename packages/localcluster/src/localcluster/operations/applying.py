@@ -1,6 +1,6 @@
 """Server-side apply of labels and annotations: owners of fields, and removal of those that are no longer applied.
 
-Rules: `sigs.k8s.io/structured-merge-diff`. It is served for nodes and with `force` only, as the operator uses it.
+Rules: `sigs.k8s.io/structured-merge-diff`. Served only for nodes and with `force`, as the operator uses it.
 Forbidden here: storing anything.
 """
 
@@ -34,7 +34,7 @@ def track(old: Object, new: Object, owner: Owner) -> None:
 
 
 def apply(live: Object, config: Object, owner: Owner) -> Object:
-    """Return the metadata `live` merged with an applied one, which takes over fields with other values."""
+    """Return the metadata `live` merged with `config`. `owner` takes over the fields whose values it changes."""
     owners, was, wanted = _owners(live), _fields(live), _fields(config)
     before = owners.pop(owner, set())
     for paths in owners.values():

@@ -37,7 +37,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The used fields of ``AdmissionReview.request``. ``object`` is None in a deletion."""
+    """The fields of ``AdmissionReview.request`` that webhooks read. ``object`` is None in a deletion."""
 
     uid: str
     kind: GroupVersionKind
@@ -54,7 +54,7 @@ class AdmissionWebhooks:
         known: policies, profiles and namespaces.
         decoder: decodes pods into engine values.
         demand_of: returns what a pod requires of nodes.
-        gates: which operators are switched on.
+        gates: the enabled families of operators.
         by_extender: True if schedulers call the extender, so that pods need no node affinity.
 
     """
@@ -121,7 +121,7 @@ class AdmissionWebhooks:
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _decode_pod(pod, namespace)
-        # The kubelet already runs the static pod behind a mirror pod. An object that is no valid pod is not stored.
+        # The kubelet already runs the static pod behind a mirror pod. The API server rejects an invalid pod.
         if read is None or value_at(pod, "metadata", "annotations", _MIRROR) is not None:
             return Additions()
         demand = self._demand_of(read)

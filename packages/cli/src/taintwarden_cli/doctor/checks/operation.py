@@ -1,4 +1,4 @@
-"""Checks of the operator and its webhooks: they run, and can do what policies ask for."""
+"""Checks that the operator and its webhooks run, and have the rights that policies need."""
 
 from collections.abc import Iterator
 
@@ -56,7 +56,7 @@ def not_running(context: Context) -> Iterator[Found]:
     uses=(Source.INSPECTION,),
 )
 def policy_problem(context: Context) -> Iterator[Found]:
-    """Problems that ``status`` shows, with its remedies."""
+    """Problems that ``status`` shows, with their remedies."""
     invalid = context.policy_problems
     for name, why in sorted(invalid.items()):
         yield Found(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
@@ -120,7 +120,7 @@ def _granting_command(right: Right, namespace: str, account: str) -> str:
     uses=(Source.OPERATOR,),
 )
 def webhook_not_answering(context: Context) -> Iterator[Found]:
-    """Reasons why pods that are created now are not completed."""
+    """Reasons why webhooks do not complete new pods, or would block them."""
     snapshot = context.snapshot
     if context.mutating is None:
         for name in context.opted_in:
