@@ -424,7 +424,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredPod(msgspec.Struct, frozen=True, gc=False):
-    """A pod of a node that has not finished, as read from the API server."""
+    """An unfinished pod of a node, as read from the API server."""
 
     uid: str
     version: int

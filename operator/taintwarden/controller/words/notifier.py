@@ -21,7 +21,7 @@ MAX_PODS_IN_LINE = 100
 """Maximum number of pods in one log line. Container runtimes split lines of more than 16 KiB."""
 
 Note = str | Callable[[], str]
-"""Text of an Event, or a function that returns it when the Event is written. Most Events of a wave never are."""
+"""Text of an Event, or a function that returns it, since most Events of a wave are dropped before they are written."""
 
 log = structlog.get_logger()
 
@@ -284,12 +284,12 @@ def _public(cause: str) -> str:
 
 
 def _named(policy: Policy) -> str:
-    """Return the name of a policy, with its mode if nothing is evicted in that mode."""
+    """Return the name of a policy, with its mode unless that is Enforce."""
     return f"policy {policy.name}" + ("" if policy.mode is Mode.ENFORCE else f": {policy.mode}")
 
 
 def _mode(policy: Policy) -> str:
-    """Return the beginning of a note on a policy or node; empty unless nothing is evicted in the mode of the policy."""
+    """Return the prefix of a note on a policy or node: its policy is paused or in dry run. Empty in mode Enforce."""
     if policy.mode is Mode.PAUSED:
         return f"Policy {policy.name} is paused: "
     return "" if policy.mode is Mode.ENFORCE else "Dry run: "

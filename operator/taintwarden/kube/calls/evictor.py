@@ -101,7 +101,7 @@ class _PodList(msgspec.Struct):
 async def is_running(client: Client, pod: Pod) -> bool:
     """Return True if this pod exists, does not terminate and has not finished.
 
-    The pod is listed by name, without resourceVersion and so past every cache. The permission to list pods is enough.
+    The pod is listed by name, as a consistent read (no resourceVersion). The permission to list pods is enough.
 
     Raises:
         KubeError: the read failed.

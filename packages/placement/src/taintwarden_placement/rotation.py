@@ -1,6 +1,6 @@
 """Rotation of certificates: plans the next content of a Service's Secret from its present content.
 
-A certificate authority, valid for ten years, signs the served certificate. Callers trust the authority, whose
+A certificate authority that is valid for ten years signs the served certificate. Callers trust the authority, whose
 certificate another account writes at installation. A new certificate of the server therefore changes no configuration.
 """
 

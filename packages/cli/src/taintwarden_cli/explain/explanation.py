@@ -46,7 +46,7 @@ class InactivePolicy(msgspec.Struct, rename="camel"):
 
 
 class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
-    """One taint of the pod's node, or of a device that a claim of the pod has."""
+    """One taint of the pod's node, or of a device that a claim allocates to the pod."""
 
     key: str
     value: str

@@ -121,7 +121,7 @@ class AdmissionWebhooks:
 
     def _additions(self, pod: dict[str, Any], namespace: str) -> Additions:
         read = _decode_pod(pod, namespace)
-        # The kubelet already runs the static pod behind a mirror pod. The API server rejects an invalid pod.
+        # Nothing to add: the kubelet already runs the static pod of a mirror pod; the API server rejects invalid pods.
         if read is None or value_at(pod, "metadata", "annotations", _MIRROR) is not None:
             return Additions()
         demand = self._demand_of(read)
