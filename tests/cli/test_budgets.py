@@ -26,7 +26,7 @@ def test_budgets_come_by_name():
     [
         ({"allowed": 1}, ""),
         ({"allowed": 0}, "it allows no disruption now: 1 pod is healthy, 1 has to be"),
-        ({"allowed": 1, "status": {"observedGeneration": 0}}, "it was not looked at by its controller yet"),
+        ({"allowed": 1, "status": {"observedGeneration": 0}}, "it has not been evaluated by its controller yet"),
         (
             {"status": {"currentHealthy": 0}, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
             "it allows no disruption now: 0",

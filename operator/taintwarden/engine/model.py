@@ -374,7 +374,7 @@ class Budget(msgspec.Struct, frozen=True):
             return "has a selector that cannot be parsed"
         if self.problem:
             return cannot_compute(self.problem)
-        return "allows no disruption now" if self.observed else "was not looked at by its controller yet"
+        return "allows no disruption now" if self.observed else "has not been evaluated by its controller yet"
 
 
 def cannot_compute(problem: str) -> str:

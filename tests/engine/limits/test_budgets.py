@@ -82,7 +82,7 @@ ANSWERS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str | None]] = {
     "of another namespace": ([{}], {"namespace": "office"}, None),
     "of other pods": ([{"app": "db"}], {}, None),
     "of this app": ([{"app": "web"}], {}, NONE_NOW),
-    "not observed": ([{"allowed": 5, "observed": False}], {}, "was not looked at by its controller yet"),
+    "not observed": ([{"allowed": 5, "observed": False}], {}, "has not been evaluated by its controller yet"),
     "several": ([{"allowed": 5}, {"allowed": 5, "name": "another"}], {}, "(shop/another, shop/pdb)"),
     "unreadable": ([{"allowed": 5, "selector": None}], {}, UNREADABLE.format("pdb")),
     "unreadable elsewhere": ([{"selector": None}], {"namespace": "office"}, None),
