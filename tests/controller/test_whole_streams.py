@@ -48,6 +48,14 @@ async def test_these_are_followed_and_no_others(scene: Whole) -> None:
     assert scene.cluster.open_watches() == len(FOLLOWED)
 
 
+async def test_deployments_are_followed_while_a_policy_asks_them_for_replacements(scene: Whole) -> None:
+    await leads(scene)
+    scene.policy("first", eviction={"replaceFirst": {}})
+    await scene.until(lambda: scene.cluster.open_watches("deployments") == 1)
+    scene.cluster.store.delete("taintevictionpolicies", "first")
+    await scene.until(lambda: scene.cluster.open_watches("deployments") == 0)
+
+
 async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> None:
     app = await scene.connect()
     refused = {name: scene.faults.answer(403, path=f"/{name}$", times=1_000_000) for name in FOLLOWED}

@@ -127,24 +127,37 @@ def test_the_guard_counts_a_pod_whatever_its_budget_allows():
     assert made.report()[0].guard.record.tripped_at is not None
 
 
-GUARDED = {"guard": GuardSettings(min_pods=0, max_percent=50, settle_seconds=0)}
+GUARDED = {"guard": GuardSettings(min_pods=10, settle_seconds=2)}
 
 
-def guarded() -> Rig:
-    """A guard that trips when it counts both pods. A budget that never allows keeps the pod of Deployment web."""
-    made = rig(policy(limits=GUARDED), listed=False)
-    made.budget("pdb", 0, app="web")
-    made.pod("a", owner=WEB, ready=True, labels={"app": "web"})
-    made.pod("b")
+def guarded(*, listed: bool = True) -> Rig:
+    """The pod of Deployment web has to leave, under a guard. A budget never allows its eviction."""
+    made = rig(policy(limits=GUARDED), listed=listed)
+    made.budget("pdb", 0)
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "sla=940")
     return made
 
 
-def test_the_guard_counts_a_pod_when_its_deployment_is_known():
-    made = guarded()
-    made.node("n1", "sla=940")
+def counted(made: Rig) -> int:
+    return made.world.limiter.guards.by_policy["p"].expected()
+
+
+def test_a_pod_whose_deployment_is_known_late_waits_until_its_wave_is_complete():
+    made = guarded(listed=False)
+    made.advance(3)
     made.process(events.DeploymentSeen(deployment()), events.DeploymentsKnown(is_known=True))
-    made.save()
-    assert made.report()[0].guard.record.tripped_at is not None
+    assert (orders(made), counted(made)) == ([], 1)
+    made.advance(2)
+    assert asked(made)
+
+
+def test_the_guard_stops_counting_a_pod_that_is_not_replaced_and_that_a_budget_keeps():
+    made = guarded()
+    assert counted(made) == 1
+    made.process(events.DeploymentSeen(deployment(can_replace=False)))
+    made.advance(2)
+    assert (orders(made), counted(made)) == ([], 0)
 
 
 def test_a_deployment_that_cannot_replace_has_its_pod_evicted():
@@ -186,6 +199,33 @@ def test_deployments_that_stay_unknown_are_reported_and_keep_a_pod_until_the_tim
     made.advance(1)
     assert not asked(made)
     assert made.report()[0].replacement_problem == "the list of Deployments is not up to date"
+
+
+def test_a_list_that_fails_again_prolongs_no_wait():
+    made = due(listed=False)
+    made.advance(200)
+    made.process(events.DeploymentsKnown(is_known=False))
+    made.advance(100)
+    assert not asked(made)
+
+
+def test_a_policy_that_begins_to_ask_waits_for_the_list_of_deployments():
+    made = Rig(policy(eviction=EvictionSettings()))
+    made.change(policy())
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "sla=940")
+    assert (orders(made), made.claim("a").limit) == ([], "view")
+
+
+def test_a_pod_that_a_budget_blocks_is_replaced_when_its_deployment_can_do_that():
+    made = rig()
+    made.process(events.DeploymentSeen(deployment(can_replace=False)))
+    made.budget("pdb", 0)
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "sla=940")
+    assert orders(made) == []
+    made.process(events.DeploymentSeen(deployment()))
+    assert asked(made)
 
 
 def test_a_pod_that_a_budget_blocks_is_replaced_when_its_replica_set_is_known():

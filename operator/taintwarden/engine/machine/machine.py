@@ -89,7 +89,8 @@ class Machine:
         self._world.now = now
         self._world.commands = []
         self._process(event)
-        if self._world.limiter.freed.keys:
+        limiter = self._world.limiter
+        if limiter.freed.keys or (limiter.replacements.changed and self._world.may_evict):
             self._dispatcher.release_freed()
         return self._world.commands
 
