@@ -109,7 +109,7 @@ def test_an_allowance_that_grows_narrows_it_soon():
     bench.advance(NARROW_SECONDS)
     assert bench.guard.holds("bank"), "five are more than half of 8"
     bench.population = 100
-    bench.advance(RECHECK_SECONDS)
+    bench.advance(2)
     assert (bench.guard.holds("shop"), bench.guard.holds("bank")) == (True, False)
 
 

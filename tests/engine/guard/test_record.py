@@ -30,6 +30,14 @@ def test_what_changes_is_stored_and_nothing_else():
     assert not bench.guard.has_to_save
 
 
+def test_counts_that_a_guard_did_not_store_while_it_reported_do_not_pass_for_stored():
+    bench = Bench(action=GuardAction.REPORT)
+    bench.trip()
+    bench.store()
+    bench.change(action=GuardAction.HALT)
+    assert not bench.guard.is_stored
+
+
 def test_guard_that_reports_stores_counts_only_when_it_begins_to_hold():
     bench = Bench(action=GuardAction.REPORT)
     bench.trip()
