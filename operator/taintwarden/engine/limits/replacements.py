@@ -166,9 +166,9 @@ class Replacements(Limit):
         While Deployments are not known, refuse each pod. After the timeout the newest versions that were seen count.
         """
         if self._unknown_since is not None and not self.problem:
-            until = later(self._unknown_since, request.policy.replacement_seconds)
-            if request.now.monotonic < until:
-                return Refusal(VIEW, until, RefusalScope.PODS, UNKNOWN_KEY, UNKNOWN)
+            ends_at = later(self._unknown_since, request.policy.replacement_seconds)
+            if request.now.monotonic < ends_at:
+                return Refusal(VIEW, ends_at, RefusalScope.PODS, UNKNOWN_KEY, UNKNOWN)
         found = request.replacement
         if found is None or found.asked_at is None or found.until is None:
             return None
