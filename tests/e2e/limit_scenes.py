@@ -55,7 +55,10 @@ class LimitScene(Scene):
         return workload
 
     def replica(self, name: str, app: str, **labels: str) -> str:
-        """Create a StatefulSet of one replica and wait until it is complete; returns the workload of all of an app."""
+        """Create a StatefulSet of one replica and wait until its pod is Ready; returns the workload of all of an app.
+
+        The others of the app may be complete before the observer sees this one.
+        """
         own = {"app": app, "replica": name}
         spec = {
             "containers": [{"name": "main", "image": IMAGE}],
@@ -67,9 +70,9 @@ class LimitScene(Scene):
         body = {"replicas": 1, "serviceName": app, "selector": {"matchLabels": own}, "template": template}
         metadata = {"name": name, "labels": {"app": app}}
         self.cluster.create("statefulsets", {"metadata": metadata, "spec": body}, self.namespace)
-        workload = f"{self.namespace}/{app}"
-        self.ground.wait_complete(workload, timeout_seconds=ALL_SECONDS)
-        return workload
+        is_ready = lambda: self.cluster.get("statefulsets", name, self.namespace)["status"].get("readyReplicas")  # noqa: E731
+        self.wait(is_ready, ALL_SECONDS, f"the pod of {name} to be Ready")
+        return f"{self.namespace}/{app}"
 
     def fill(self, nodes: Sequence[str], pods: int, **more: Any) -> list[PodRef]:
         """Create so many running pods on each node that tolerate GOOD; nobody replaces them."""
@@ -121,8 +124,7 @@ class LimitScene(Scene):
 
     def wait_departures(self, number: int, since: float, timeout_seconds: float = ALL_SECONDS) -> list[Departure]:
         """Wait until so many left since a moment."""
-        what = f"{number} pods of {self.policy} to leave"
-        self.wait(lambda: len(self.departures(since)) >= number, timeout_seconds, what)
+        self._wait_status(lambda: len(self.departures(since)) >= number, f"{number} pods to leave", timeout_seconds)
         return self.departures(since)
 
     def nobody_leaves(self, since: float, seconds: float = OBSERVED_SECONDS) -> None:
@@ -144,7 +146,7 @@ class LimitScene(Scene):
             entry = entries.get(limit)
             return entry if entry and pods in (None, entry["pods"]) else None
 
-        return self._wait_status(found, f"{limit} to hold {'some' if pods is None else pods}")
+        return self._wait_status(found, f"{limit} to hold {'some' if pods is None else pods} pods")
 
     def wait_zones(self, expected: Mapping[str, tuple[str, int, int]]) -> None:
         """Wait until the status has these zones, each with its state, nodes and unhealthy nodes."""
@@ -160,8 +162,8 @@ class LimitScene(Scene):
         """Wait until the status counts so many nodes with pods that have to leave."""
         self._wait_status(lambda: self.status().get("evictingNodes") == nodes, f"{nodes} nodes to be evicting")
 
-    def _wait_status(self, found: Any, what: str) -> Any:
+    def _wait_status(self, found: Any, what: str, seconds: float = STATUS_SECONDS) -> Any:
         try:
-            return self.wait(found, STATUS_SECONDS, f"the status of {self.policy}: {what}")
+            return self.wait(found, seconds, f"{what} of {self.policy}")
         except TimeoutError as error:
             raise TimeoutError(f"{error}; the status is {self.status()}") from error
