@@ -515,7 +515,9 @@ class Judge:
         self._known: dict[str, tuple[Any, list[State]]] = {}
         self._pods: dict[str, list[tuple[float, Pod | None]]] = defaultdict(list)
         self._there: list[list[float]] = []  # times in which an operator follows nodes without a gap
+        self._edited: dict[str, tuple[float, Rules]] = {}  # when a policy was edited last, and what it was before
         self._forgotten: dict[str, float] = {}
+        self._unread: dict[str, float] = {}  # node -> when those who lead later know its taints from, at the earliest
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
         self._allowed: dict[str, float] = {}  # until when a budget allowed a disruption last
@@ -534,7 +536,7 @@ class Judge:
         self._overall = overall
         self._reads: dict[str, float] = {}  # node -> when its last read ended, NEVER: not yet; its pods have no turns
         self._leader, self._term, self._well = "", 0, 0.0  # who leads, and since when all is well; NEVER: it is not
-        self._done: set[str] = set()  # UIDs of pods that an answer says to be gone, or to leave
+        self._done: dict[str, int] = {}  # UID of a pod that an answer says to be gone, or to leave -> in which term
         self._accepted: dict[str, float] = {}  # UID -> when its eviction was accepted last
         self._hands: dict[str, tuple[float, int]] = {}  # UID -> when a webhook took it over, in which term
         self._former: dict[str, float] = {}  # pods that a former leader called for, until when
@@ -633,6 +635,10 @@ class Judge:
         if rules is None:
             return
         self.policies[name], rules.limits = rules, limits_of(rules)
+        if before is not None and before.spec != rules.spec:
+            self._edited[name] = self.now, before
+            if rules.enforces and not before.enforces:
+                self._empty(rules)
         self._compare_places(before, rules)
         guard = self._guards.pop(rules.uid, None) or self._off.pop(rules.uid, None)
         if "guard" not in rules.limits and guard is not None:
@@ -651,6 +657,13 @@ class Judge:
                     self._ended[key] = self.now, want
                 is_same = before is not None and before.spec == rules.spec
                 want.rules, want.free, want.ready = rules, *((want.free, want.ready) if is_same else (None, None))
+
+    def _empty(self, rules: Rules) -> None:
+        """A dry run takes the tokens that evictions would take."""
+        for (_, key), bucket in self._buckets.items():
+            if key[:1] == (rules.uid,):
+                bucket.fill(self.now)
+                bucket.least, bucket.since = 0.0, None
 
     def _compare_places(self, before: Rules | None, rules: Rules) -> None:
         """As many nodes have a place as may; more only where the limit is new, or has become lower."""
@@ -687,7 +700,8 @@ class Judge:
         if not may_be_full and guard is not None and guard.tripped is None:
             return  # one that only reports may be tripped, and releases what it counted
         for want in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
-            if not may_be_full and guard is not None and self._never_allowed(want.pod, guard.tripped or 0.0):
+            is_asked = rules.method != "Delete" and not may_be_full and guard is not None
+            if is_asked and self._never_allowed(want.pod, guard.tripped or 0.0):
                 continue  # it is not counted
             is_held = self._all_full(rules) or (guard is not None and guard.has_to_hold(want.pod, self.now))
             is_held |= guard is not None and guard.paces and bool(guard.held)
@@ -705,14 +719,22 @@ class Judge:
                 self._there.append([self.now, NEVER])
             else:
                 self._there[-1][1] = self.now
+                self._forget_unselected()
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
+            self._forget_unselected()
+            begin, end = fact.get("frozen", (0.0, 0.0))  # who leads now learned what happened meanwhile at its end
+            for name, states in self._nodes.items():
+                if any(begin <= at < end for at, _ in states):
+                    self._unread[name] = end
+                    self._known.pop(name, None)
             for call in (call for lane in self._lanes.values() for call in lane.air.values()):
                 self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
             self._pause = [0.0, self._pause[1]]
             for uid, known in self._released.items():  # what one leader releases, the next one holds
-                gone = {pod for _, pod, *_ in self._guards[uid].gone} if uid in self._guards else set()
+                guard = self._guards.get(uid) or self._off.get(uid)
+                gone = {pod for _, pod, *_ in guard.gone} if guard is not None else set()
                 in_air = {pod: False for pod in known if pod in self._former}
                 kept = {pod: is_sure for pod, is_sure in known.items() if pod in gone}
                 known.clear()
@@ -732,9 +754,17 @@ class Judge:
                 lane.until = [min(at, self.now) for at in lane.until]
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
+    def _forget_unselected(self) -> None:
+        """A history is stored on the nodes that a policy selects."""
+        for name, states in self._nodes.items():
+            node = states[-1][1] if "/" not in name else None
+            if node is not None and not any(when.matches(one.nodes, node.labels) for one in self.policies.values()):
+                self._unread[name] = self.now
+                self._known.pop(name, None)
+
     def on_forgot(self, fact: Json) -> None:
         self._forgotten[fact["name"]] = self.now
-        self._done = self._done if fact["name"] else set()
+        self._done = self._done if fact["name"] else {}
         self._hands = self._hands if fact["name"] else {}
         self._known.clear()
 
@@ -809,7 +839,8 @@ class Judge:
         runs = whom == "done" and call.effect is None and self._runs(want.pod.uid)
         how = "gone" if code == 404 else "refused" if whom == "budget" or code == 409 else ""
         self._answered(fact["id"], call, how, now + {"done": READ_SECONDS, "pause": NEVER}.get(whom, 0.0))
-        self._done |= {want.pod.uid} if (whom == "done" and not runs) or code == 404 else set()
+        if (whom == "done" and not runs) or code == 404:
+            self._done[want.pod.uid] = call.term
         asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and call.effect is None:
             self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
@@ -857,12 +888,12 @@ class Judge:
         mine = [one is not None and last is not None and one.uid == last.uid for _, one in raw]
         begin = mine.index(True) if last is not None else len(raw) - 1
         forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
-        end, new = NEVER, []
+        end, new, lost = NEVER, [], self._unread.get(name, 0.0)
         for (at, node), is_mine in reversed([*zip(raw, mine, strict=True)][begin:]):
             is_followed = any(a <= at and end <= b for a, b in self._there)
             if node is not None and node.is_absent and not is_followed:  # in memory only
                 forgotten = max(forgotten, end)
-            periods = [(max(at, a), b) for a, b in self._there if b - max(at, a) >= LAG]
+            periods = [(max(at, a, lost), b) for a, b in self._there if b - max(at, a, lost) >= LAG]
             seen = periods[0][0] + LAG if periods else NEVER
             sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)
             new.append((at, seen, sure, node if is_mine else None))
@@ -929,7 +960,9 @@ class Judge:
                     want = self.wants[name, uid] = Want(rules, pod, one, node.zone if node else ())
                     if uid in self._accepted:  # it runs in spite of that
                         last = max(self._accepted[uid], self._forgotten.get("", 0.0))
-                        want.again = self._again(self._accepted[uid], 1)[0], self._again(last, 1, READ_SECONDS)[1]
+                        was_gone = any(one is None and since > self._accepted[uid] for since, one in self._pods[uid])
+                        early = 0.0 if was_gone else self._again(self._accepted[uid], 1)[0]
+                        want.again = early, self._again(last, 1, READ_SECONDS)[1]
                 else:
                     if want.due.early <= self.now + self.skew < one.early:
                         self._ended[name, uid] = (self.now, want)
@@ -1103,7 +1136,7 @@ class Judge:
         if owner["uid"] not in self._objects["workloads"]:
             return None
         wanted = self._objects["workloads"][owner["uid"]]
-        gone = self._leaving(surely=surely) | self._done | hands
+        gone = self._leaving(surely=surely) | self._done.keys() | hands
         ready = 0
         for uid, states in self._pods.items():
             index = bisect_right(states, at, key=lambda one: one[0]) - 1
@@ -1276,7 +1309,7 @@ class Judge:
         """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
         want = call.want
         key = (want.rules.name, want.pod.uid)
-        if key[1] in self._done:
+        if key[1] in self._done and (self._done[key[1]] == call.term or self._well < NEVER or self._runs(key[1])):
             self._breach("twice", key[1], f"{key[0]} called once more for {key[1]}")
         if key[1] in self._done or not self._runs(key[1]):
             return
@@ -1318,14 +1351,17 @@ class Judge:
         if self.now - self._forgotten.get("", 0.0) > STALE:
             begin = max(begin, self._pods[uid][0][0])
         pod = self._pod(uid)
-        name, kept, found = pod.node, self._nodes[pod.node], None
+        name, kept, found, policies = pod.node, self._nodes[pod.node], None, self.policies
+        edited, before = self._edited.get(key[0], (-NEVER, None))
+        before = before if edited >= self.now - self._stale else None
         for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), len(kept) + 1):
             self._nodes[name] = kept[:index]
             self._known.pop(name, None)
-            for rules, one in self._demands(uid, pod):
-                if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
-                    found = Want(rules, pod, one, ())
-        self._nodes[name] = kept
+            for self.policies in (policies, policies | {key[0]: before} if before else policies):
+                for rules, one in self._demands(uid, pod):
+                    if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
+                        found = Want(rules, pod, one, ())
+        self._nodes[name], self.policies = kept, policies
         self._known.pop(name, None)
         return found
 
@@ -1434,6 +1470,7 @@ class Judge:
             if lane is not None and lane.fails_at(now, surely=False):
                 slack += 4.0 * self._failing / want.rules.limits.get("policy-rate", self._overall)
             tokens = [bucket.since for _, bucket in self._buckets_of(want)]
+            tokens += [self._zone(want.rules.uid, *want.zone)[1]] if "zone" in want.rules.limits else []
             if None not in tokens and now - max(want.free, *tokens) > slack:  # type: ignore[type-var]
                 cause = f"{want.rules.name} had to evict it because of {want.due.taint.key}"
                 sentence = f"{want.pod.uid} is still on {want.pod.node}, {now - want.due.late:.1f} s after {cause}"

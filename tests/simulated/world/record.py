@@ -152,6 +152,8 @@ class Record:
         name = "" if holder is None or not world.lease.holds(holder) else holder.name
         state = {"leader": name, "term": 0 if leader is None else leader.term, "there": there, "well": well}
         state["renews"] = leader is None or leader.renews
+        if leader is not None and leader.frozen_until > leader.frozen_at:
+            state["frozen"] = EPOCH + leader.frozen_at, EPOCH + leader.frozen_until
         if state != self._state:
             self._state = state
             self._note("state", **state)

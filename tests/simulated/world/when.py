@@ -307,11 +307,12 @@ def due(
     assert taint is not None
     kinds = ["absent" if one.taint is None else judged(tolerations, one.taint)[0] for one in steps]
     found = []
-    for run in (steps, *filter(None, (_as_new(steps, index, kinds[index]) for index in range(1, len(steps))))):
-        for unknown in ((), ("absent", "tolerated"), ("violated",)):
-            named = zip(run, ["", *kinds][-len(run) :], strict=True)
-            known = [one for one, kind in named if one.sure or kind not in unknown or one is steps[-1]]
-            found.append(_reading(rules, tolerations, known, bound))
+    for unknown in ((), ("absent", "tolerated"), ("violated",)):
+        named = [*zip(steps, kinds, strict=True)]
+        known = [(one, kind) for one, kind in named if one.sure or kind not in unknown or one is steps[-1]]
+        run = [one for one, _ in known]
+        new = (_as_new(run, index, known[index][1]) for index in range(1, len(run)))
+        found += [_reading(rules, tolerations, one, bound) for one in (run, *filter(None, new))]
     times = [one for one in found if one is not None]
     if not times:
         return None
