@@ -1,10 +1,31 @@
-"""``limits.concurrentNodes`` where kubelets end the pods."""
+"""``limits.concurrentNodes`` where kubelets end the pods, and on many nodes of which a stand-in ends them."""
+
+from collections.abc import Iterator
+
+import pytest
 
 from controlplane import wait_until
+from controlplane.kubelet import Kubelet
 from kind.installation import Installation
-from kind.scene import RUN_SECONDS, Scene
+from kind.scene import BAD, RUN_SECONDS, Scene, taint
 
 STOP_SECONDS = 8
+MANY, MOST = 40, 2
+
+
+@pytest.fixture
+def many_nodes(scene: Scene) -> Iterator[list[str]]:
+    """Nodes without machines: a stand-in reports their pods, and removes those that terminate."""
+    kubelet = Kubelet(scene.cluster, stop_seconds=1.0)
+    kubelet.others |= {node["metadata"]["name"] for node in scene.cluster.items("nodes")}
+    names = [f"{scene.name}-{number:02}" for number in range(MANY)]
+    with kubelet:
+        for name in names:
+            scene.cluster.create_node(name)
+        yield names
+        kubelet.check()
+        for name in names:
+            scene.cluster.delete("nodes", name)
 
 
 def losing(scene: Scene) -> set[str]:
@@ -20,7 +41,7 @@ def watch_until_drained(scene: Scene) -> list[set[str]]:
         seen.setdefault(frozenset(losing(scene)))
         return not scene.pods()
 
-    wait_until(drained, RUN_SECONDS + len(scene.workers) * 3 * STOP_SECONDS, "all nodes to be drained")
+    wait_until(drained, RUN_SECONDS + 100, "all nodes to be drained")
     return [set(one) for one in seen if one]
 
 
@@ -50,3 +71,19 @@ def test_a_new_leader_lets_the_same_node_go_on(scene: Scene) -> None:
     operator = Installation(scene.cluster)
     operator.crash(operator.leader())
     assert watch_until_drained(scene) == [{first}, {second}]
+
+
+def test_two_of_forty_nodes_at_a_time_lose_pods_whoever_leads(scene: Scene, many_nodes: list[str]) -> None:
+    for node in many_nodes:
+        for number in range(2):
+            scene.pod(f"{node}-{number}", on=node)
+    scene.wait_running(2 * MANY)
+    scene.policy(limits={"concurrentNodes": MOST, "guard": {"maxPercent": 100}})
+    scene.wait_enforcing()
+    for node in many_nodes:
+        scene.cluster.set_taints(node, [taint(BAD)])
+    wait_until(lambda: len(scene.pods()) < MANY, RUN_SECONDS, "half of the pods to leave")
+    operator = Installation(scene.cluster)
+    operator.crash(operator.leader())
+    seen = watch_until_drained(scene)
+    assert max(len(nodes) for nodes in seen) == MOST
