@@ -395,7 +395,7 @@ class Guard:
         self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
         if self.held and not self.held.keys() & wants.keys():
             self.held, self.most = {}, Counter()
-        if not self.maybe.keys() & wants.keys():
+        if well and not self.maybe.keys() & wants.keys():  # without a leader none is armed, and the next pods join
             self.tripped = None
         past = self.past(now - window - STALE, surely=False)
         reserved = {uid: one.namespace for uid, one in self.reserved(now, surely=False).items()}

@@ -58,7 +58,8 @@ class Lease:
         agenda.after(seconds, self._consider)
 
     def _not_renewed(self, replica: "Replica") -> None:
-        if self.holds(replica) and self._world.agenda.now < self._trouble.get(replica.name, 0.0):
+        has_trouble = self._world.agenda.now < self._trouble.get(replica.name, 0.0)
+        if self.holds(replica) and has_trouble and replica.is_alive:  # one that is suspended does not know it
             replica.renewed(succeeded=False)
 
     def died(self, replica: "Replica") -> None:
