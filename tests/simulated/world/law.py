@@ -517,7 +517,8 @@ class Judge:
         self._there: list[list[float]] = []  # times in which an operator follows nodes without a gap
         self._edited: dict[str, tuple[float, Rules]] = {}  # when a policy was edited last, and what it was before
         self._forgotten: dict[str, float] = {}
-        self._unread: dict[str, float] = {}  # node -> when those who lead later know its taints from, at the earliest
+        self._unread: dict[str, tuple[float, float]] = {}
+        """Node -> since when a later leader does not know its taints, and when it learned them at the earliest."""
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
         self._allowed: dict[str, float] = {}  # until when a budget allowed a disruption last
@@ -717,17 +718,16 @@ class Judge:
         if fact["there"] != bool(self._there and self._there[-1][1] == NEVER):
             if fact["there"]:
                 self._there.append([self.now, NEVER])
+                begin, end = fact.get("behind", (0.0, 0.0))  # who leads now learned at its end what happened meanwhile
+                changed = [one for one, states in self._nodes.items() if any(begin <= at < end for at, _ in states)]
+                self._unread.update(dict.fromkeys(changed, (begin, end)))
+                self._known.clear()
             else:
                 self._there[-1][1] = self.now
                 self._forget_unselected()
             self._changed |= {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
         if fact["term"] != self._term:  # what is in memory only is lost
             self._forget_unselected()
-            begin, end = fact.get("frozen", (0.0, 0.0))  # who leads now learned what happened meanwhile at its end
-            for name, states in self._nodes.items():
-                if any(begin <= at < end for at, _ in states):
-                    self._unread[name] = end
-                    self._known.pop(name, None)
             for call in (call for lane in self._lanes.values() for call in lane.air.values()):
                 self._former[call.want.pod.uid] = call.at + CALL_SECONDS + SLACK
             self._lanes, self._buckets, self._reads, self._began = {}, {}, {}, self.now
@@ -759,7 +759,7 @@ class Judge:
         for name, states in self._nodes.items():
             node = states[-1][1] if "/" not in name else None
             if node is not None and not any(when.matches(one.nodes, node.labels) for one in self.policies.values()):
-                self._unread[name] = self.now
+                self._unread[name] = 0.0, self.now
                 self._known.pop(name, None)
 
     def on_forgot(self, fact: Json) -> None:
@@ -888,11 +888,12 @@ class Judge:
         mine = [one is not None and last is not None and one.uid == last.uid for _, one in raw]
         begin = mine.index(True) if last is not None else len(raw) - 1
         forgotten = max(self._forgotten.get(name, 0.0), self._forgotten.get("", 0.0))
-        end, new, lost = NEVER, [], self._unread.get(name, 0.0)
+        end, new, (unread, learned) = NEVER, [], self._unread.get(name, (NEVER, 0.0))
         for (at, node), is_mine in reversed([*zip(raw, mine, strict=True)][begin:]):
             is_followed = any(a <= at and end <= b for a, b in self._there)
             if node is not None and node.is_absent and not is_followed:  # in memory only
                 forgotten = max(forgotten, end)
+            lost = learned if at >= unread else 0.0
             periods = [(max(at, a, lost), b) for a, b in self._there if b - max(at, a, lost) >= LAG]
             seen = periods[0][0] + LAG if periods else NEVER
             sure = any(max(a, forgotten) <= end and b - max(a, forgotten) >= KEPT for a, b in periods)

@@ -133,6 +133,10 @@ class Record:
         """How operators are now, if that is different."""
         world = self._world
         leader, now = world.leader, world.agenda.now
+        for one in world.replicas:
+            if one.engine is not None and not (one.is_alive and one.streams["nodes"].is_well):
+                begin, end = one.behind
+                one.behind = (begin if end > now - 2 * LOOK_SECONDS else now - LOOK_SECONDS), now
         there = well = False
         if leader is not None and leader.is_alive and leader.synced_at is not None:
             streams = leader.streams
@@ -152,11 +156,10 @@ class Record:
         name = "" if holder is None or not world.lease.holds(holder) else holder.name
         state = {"leader": name, "term": 0 if leader is None else leader.term, "there": there, "well": well}
         state["renews"] = leader is None or leader.renews
-        if leader is not None and leader.frozen_until > leader.frozen_at:
-            state["frozen"] = EPOCH + leader.frozen_at, EPOCH + leader.frozen_until
         if state != self._state:
             self._state = state
-            self._note("state", **state)
+            behind = (0.0, 0.0) if leader is None else leader.behind
+            self._note("state", **state, behind=[EPOCH + at for at in behind])
 
     def _concerns_evictions_only(self, weather: Any) -> bool:
         return bool(weather.namespace) or (bool(weather.what) and set(weather.what) <= {"evict", "delete"})

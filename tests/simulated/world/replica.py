@@ -43,7 +43,9 @@ class Replica:
         self.streams: dict[str, Stream] = {}
         self.renews = True
         """True if the last renewal of the Lease succeeded, as far as it was told."""
-        self.frozen_at = self.frozen_until = 0.0
+        self.frozen_until = 0.0
+        self.behind = (0.0, 0.0)
+        """When its view of nodes was behind last, from when until when."""
         self.skews: list[float] = [skew]
         """Every skew that its clock ever had."""
         self._options = options
@@ -84,7 +86,7 @@ class Replica:
         self.known, self.term, self.synced_at = {kind: {} for kind in ALL_KINDS}, 0, None
         self.renews = True
         self._inbox.clear()
-        self._busy_until = self.frozen_at = self.frozen_until = self.world.agenda.now
+        self._busy_until = self.frozen_until = self.world.agenda.now
         followed = ALL_KINDS if self.world.plan.has_devices else KINDS
         self.streams = {kind: Stream(self, kind) for kind in followed}
         waiting, of_devices = dict.fromkeys(KINDS), dict.fromkeys(followed[len(KINDS) :])
@@ -129,7 +131,6 @@ class Replica:
 
     def freeze(self, seconds: float) -> None:
         """SIGSTOP: nothing runs for a while, and nothing is lost."""
-        self.frozen_at = self.world.agenda.now if self.is_alive else self.frozen_at
         self.frozen_until = max(self.frozen_until, self.world.agenda.now + seconds)
         self.world.lease.trouble(self, seconds)
         self.world.agenda.at(self.frozen_until, self._pump)
