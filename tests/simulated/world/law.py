@@ -257,6 +257,8 @@ class Guard:
         self.gone: list[tuple[float, str, str, bool]] = []  # when it evicted whom: UID, namespace, is it sure
         self.released = released
         self.paused = -NEVER  # when its policy was paused last: whether a wave has grown meanwhile is not known
+        self.counted: Collection[str] = set()  # UIDs of the pods that surely counted when it was looked at last
+        self.joined = now  # when another one did last
         self.above: float | None = None  # since when the sum is surely above the allowance
         self.held: dict[str, str] = {}  # what it surely counted since it tripped: UID -> namespace
         self.most: Counter[str] = Counter()  # by namespace the most of them at a time
@@ -301,11 +303,11 @@ class Guard:
         if not self.people or self.people[-1][1:] != (self.could + least, self.could + most):
             self.people.append((now, self.could + least, self.could + most))
 
-    def allowance(self, now: float, *, least: bool) -> int:
-        """The share, by anything that may have been known within ``STALE``."""
+    def allowance(self, now: float, *, least: bool, since: float = NEVER) -> int:
+        """The share, by anything that may have been known within ``STALE``, or since then."""
         if not self.people:
             return 0 if least else 1_000_000
-        first = max(0, bisect_right(self.people, now - STALE, key=lambda one: one[0]) - 1)
+        first = max(0, bisect_right(self.people, min(now, since) - STALE, key=lambda one: one[0]) - 1)
         people = min(one[1] for one in self.people[first:]) if least else max(one[2] for one in self.people[first:])
         minimum = self.settings["minPods"]
         minimum = min(50, max(5, people // 2)) if minimum is None else minimum
@@ -392,7 +394,9 @@ class Guard:
             if one.due.late <= now + window - SEEN and uid not in self.released and uid not in blocked
         }
         count = len({*surely, *self.past(now - window + STALE, surely=True)})
-        self.above = None if count <= self.allowance(now, least=False) or not well else self.above or now
+        self.joined, self.counted = now if surely.keys() - {*self.counted} else self.joined, surely.keys()
+        is_above = count > self.allowance(now, least=False, since=self.joined)  # an allowance that falls trips nothing
+        self.above = self.above or now if is_above and well else None
         if self.held and not self.held.keys() & wants.keys():
             self.held, self.most = {}, Counter()
         if well and not self.maybe.keys() & wants.keys():  # without a leader none is armed, and the next pods join
