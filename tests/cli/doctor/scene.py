@@ -9,7 +9,7 @@ import msgspec
 from cli.world import NOON, Json, node, pod
 from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import NamespaceObject, NodeObject
-from taintwarden_cli.doctor.check import Diagnosis, Finding
+from taintwarden_cli.doctor.check import Diagnosis, ReportedFinding
 from taintwarden_cli.doctor.doctor_snapshot import DoctorSnapshot, WebhookConfiguration
 from taintwarden_cli.doctor.examining import diagnose, select_checks
 from taintwarden_cli.doctor.inventory import Inventory
@@ -100,17 +100,17 @@ def diagnosed(*objects: Json | list[Json], gates: Gates | None = None, **more: A
     return diagnose(snapshot(*objects, **more), select_checks(()), gates or Gates())
 
 
-Ask = Callable[..., list[Finding]]
+Ask = Callable[..., list[ReportedFinding]]
 
 
 def asking(check: str) -> Ask:
     """What this check finds in a cluster with these objects."""
 
-    def ask(*objects: Json | list[Json], gates: Gates | None = None, **more: Any) -> list[Finding]:
+    def ask(*objects: Json | list[Json], gates: Gates | None = None, **more: Any) -> list[ReportedFinding]:
         return diagnose(snapshot(*objects, **more), select_checks([check]), gates or Gates()).findings
 
     return ask
 
 
-def subjects(found: list[Finding]) -> list[str]:
+def subjects(found: list[ReportedFinding]) -> list[str]:
     return [str(one.subject) for one in found]

@@ -7,7 +7,7 @@ import pytest
 from cli.devices import GPU_0, GPU_1, KEY, claim, for_devices, rule, sick, slice_of
 from cli.doctor.scene import asking, named, replicas
 from cli.world import Json, policy
-from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, Right, Rights
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, MissingRights, Right
 
 acts = asking("builtin-evicts")
 SICK = slice_of(gpu_0=[sick(effect="NoExecute")], gpu_1=[])
@@ -73,7 +73,7 @@ def test_taints_of_rules_count():
 
 # -- rights -----------------------------------------------------------------------------------------------------------
 
-LACKING = Rights("tw/taintwarden", (Right("resource.k8s.io", "resourceslices", "list"),))
+LACKING = MissingRights("tw/taintwarden", (Right("resource.k8s.io", "resourceslices", "list"),))
 
 
 def test_the_right_to_read_devices_is_missed_where_a_policy_selects_them():

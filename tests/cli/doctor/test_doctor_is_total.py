@@ -14,7 +14,7 @@ from cli.world import NOON, budget, namespace, node, pod
 from taintwarden.engine.model import Gates
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
 from taintwarden_cli.doctor.checks import CATALOGUE
-from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, OperatorSettings, Rights
+from taintwarden_cli.doctor.doctor_snapshot import BuiltIn, MissingRights, OperatorSettings
 from taintwarden_cli.doctor.examining import select_checks
 from taintwarden_cli.doctor.findings_table import parts
 from taintwarden_cli.doctor.inventory import Inventory
@@ -129,7 +129,7 @@ CONTEXT = st.fixed_dictionaries(
         "lease": st.builds(
             LeaseObject, st.just({}), st.builds(LeaseSpec, st.none() | NAMES, renew_time=st.text() | st.none())
         ),
-        "rights": st.just(Rights("a/b")),
+        "rights": st.just(MissingRights("a/b")),
     },
 )
 

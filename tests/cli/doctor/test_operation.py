@@ -8,7 +8,7 @@ from cli.doctor.scene import asking
 from cli.world import NOON, policy
 from taintwarden.engine import rfc3339
 from taintwarden.kube.calls.lease import LeaseObject, LeaseSpec
-from taintwarden_cli.doctor.doctor_snapshot import OperatorSettings, Right, Rights
+from taintwarden_cli.doctor.doctor_snapshot import MissingRights, OperatorSettings, Right
 from taintwarden_cli.rehearsal.sources import Source
 
 idle = asking("operator-not-running")
@@ -82,21 +82,21 @@ CONDITION = Right("", "nodes/status", "patch")
 
 
 def test_rights_that_are_missing():
-    told = rights(rights=Rights("tw/taintwarden", (EVICT,)))
+    told = rights(rights=MissingRights("tw/taintwarden", (EVICT,)))
     assert [(str(one.subject), one.message) for one in told] == [
         ("ServiceAccount tw/taintwarden", "may not create pods/eviction")
     ]
 
 
 def test_right_to_delete_is_missed_where_a_policy_deletes():
-    lacking = Rights("tw/taintwarden", (DELETE,))
+    lacking = MissingRights("tw/taintwarden", (DELETE,))
     assert rights(policy(), rights=lacking) == []
     (found,) = rights(policy(eviction={"method": "Delete"}), rights=lacking)
     assert "deploy/components/allow-delete" in found.remedy
 
 
 def test_right_to_write_a_condition_is_missed_where_the_operator_writes_it():
-    lacking = Rights("tw/taintwarden", (CONDITION,))
+    lacking = MissingRights("tw/taintwarden", (CONDITION,))
     assert rights(policy(), rights=lacking, operator=OperatorSettings("tw")) == []
     (found,) = rights(policy(), rights=lacking, operator=OperatorSettings("tw", drained_condition=True))
     assert "deploy/components/drained-condition" in found.remedy

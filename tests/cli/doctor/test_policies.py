@@ -6,7 +6,7 @@ from cli.doctor.scene import asking, named
 from cli.policies import condition
 from cli.world import budget, pod, policy, profile, taint, toleration
 from taintwarden.controller.words import wording
-from taintwarden_cli.doctor.doctor_snapshot import Rights
+from taintwarden_cli.doctor.doctor_snapshot import MissingRights
 
 problem, wide, idle = map(asking, ("policy-problem", "policy-too-wide", "policy-never-acts"))
 STATUS = {"observedGeneration": 1}
@@ -112,7 +112,7 @@ def test_open_guard_of_a_policy_whose_newest_version_was_not_looked_at():
     assert {found.remedy.partition(" -")[0] for found in problem(shut)} >= {"kubectl get pods"}
 
 
-@pytest.mark.parametrize(("rights", "found"), [(None, 1), (Rights("tw/taintwarden", ()), 0)])
+@pytest.mark.parametrize(("rights", "found"), [(None, 1), (MissingRights("tw/taintwarden", ()), 0)])
 def test_a_missing_right_is_left_to_its_own_check_where_that_is_made(rights, found):
     refused = observed()
     why = wording.not_replaced('User "x" cannot patch resource "deployments"')

@@ -28,4 +28,4 @@ async def _read(path: str, kubeconfig: str | None, context: str | None) -> list[
     async with asyncio.timeout(TIMEOUT_SECONDS), Client(connection, 4) as client:
         session = Session(client, connection.server)
         pages = session.pages(path, Named, "names")
-        return sorted([(one.metadata.namespace, one.metadata.name) async for page in pages for one in page])
+        return sorted([(named.metadata.namespace, named.metadata.name) async for page in pages for named in page])

@@ -42,10 +42,10 @@ class Lines:
 def rows(header: Sequence[str], listed: Iterable[Sequence[str | Text]]) -> RenderableType:
     """A plain table. Columns that do not fit are folded, except a first one of at most ``SHORT`` characters."""
     cells = [[Text(printable(cell)) if isinstance(cell, str) else cell for cell in one] for one in listed]
-    is_short = all(one[0].cell_len <= SHORT for one in cells)
+    is_short = all(cell[0].cell_len <= SHORT for cell in cells)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
     for name in header:
         table.add_column(name, overflow="fold", no_wrap=is_short and name == header[0])
-    for one in cells:
-        table.add_row(*one)
+    for cell in cells:
+        table.add_row(*cell)
     return table

@@ -50,9 +50,9 @@ def labels_for(taints: Iterable[str]) -> dict[str, str]:
     """The labels of a node that has the taints ``KEY=VALUE:EFFECT``, and no taint of the keys ``KEY``.
     Raises BadInput if a taint cannot be read, or labels cannot express it.
     """
-    written = [parse_taint(one) for one in taints if ":" in one]
-    absent = [parse_removal(one)[0] for one in taints if ":" not in one]
-    labels = node_labels(written, [TaintSelector(one.key, placement=True) for one in written])
+    written = [parse_taint(taint) for taint in taints if ":" in taint]
+    absent = [parse_removal(taint)[0] for taint in taints if ":" not in taint]
+    labels = node_labels(written, [TaintSelector(taint.key, placement=True) for taint in written])
     for subject, why in labels.faults:
         raise BadInput(f"{subject}: {why}")
     return {**neutral_labels(absent), **labels.labels}
@@ -80,7 +80,7 @@ class Uses:
             LabelSubject(str(value_at(one, "key"))) for one in _as_list(taints) if value_at(one, "placement") is True
         ]
         used += [LabelSubject(str(label), of_label=True) for label in _as_list(labels)]
-        if any(one in self.keys for one in used):
+        if any(subject in self.keys for subject in used):
             mode = spec.get("mode", Mode.ENFORCE.value)
             self.policies.append(name if mode == Mode.ENFORCE else f"{name} ({mode})")
 
@@ -100,14 +100,14 @@ class Uses:
         """
         namespace, name = namespaced_name(workload)
         owners = _as_list(value_at(workload, "metadata", "ownerReferences"))
-        if any(value_at(one, "controller") is True for one in owners):
+        if any(value_at(owner, "controller") is True for owner in owners):
             return
         template = pod_in(workload, listing.group, listing.kind)
         if self._match_key(msgspec.convert(value_at(template, "spec") or {}, FullPodSpec).node_requirements.labels):
             self.users["Templates"].append(str(Subject(listing.kind, name, namespace)))
 
     def _match_key(self, labels: Iterable[str]) -> bool:
-        return any(one in self.keys for one in subjects_of(labels))
+        return any(subject in self.keys for subject in subjects_of(labels))
 
 
 async def read_uses(session: Session, key: str) -> Uses:

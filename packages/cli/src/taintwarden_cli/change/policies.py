@@ -121,7 +121,7 @@ def switch_policies(
     settings, verb = settings_of(flags), "resume" if resume else "pause"
     if every:
         cluster, stored = ask(settings, _list_policies)
-        policies = tuple(sorted(one.metadata.name for one in stored if one.spec.paused is resume))
+        policies = tuple(sorted(policy.metadata.name for policy in stored if policy.spec.paused is resume))
         write(printable(f"Policies to {verb} in {cluster}: {', '.join(policies) or 'none'}"))
         if not policies:
             return
@@ -245,7 +245,7 @@ def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
 def _review_text(cluster: str, found: StoredPolicy) -> str:
     """Text that users review before they confirm the evictions. Pods that are not due yet are released, too."""
     (generation, tripped_at), status, lines = check_halted(found), found.status, Lines()
-    held = sum(one.pods for one in status.limits if one.limit in (GUARD, ZONE))  # zones refuse before the guard
+    held = sum(limit.pods for limit in status.limits if limit.limit in (GUARD, ZONE))  # zones refuse before the guard
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
     lines.add("Tripped", None if (at := rfc3339.read_time(tripped_at)) is None else rfc3339.at(at))

@@ -19,7 +19,7 @@ class Severity(StrEnum):
     """The state may be unintended."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True):
     """A fault that a check finds in one object. An unset ``remedy`` or ``severity`` is that of the check."""
 
     subject: Subject
@@ -32,7 +32,7 @@ class Found(msgspec.Struct, frozen=True):
     """True if a pod template has the fault."""
 
 
-Run = Callable[[Context], Iterator[Found]]
+Run = Callable[[Context], Iterator[Finding]]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +68,13 @@ def check(
     return add
 
 
-def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Found:
+def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Finding:
     """Return a fault of all pods of a group, or of a template."""
-    return Found(group.subject, message, remedy, severity, pods=group.count, template=group.template)
+    return Finding(group.subject, message, remedy, severity, pods=group.count, template=group.template)
 
 
-class Finding(msgspec.Struct, rename="camel", kw_only=True):
-    """One line of the result: a fault of one object, with the number of pods of this owner that have it."""
+class ReportedFinding(msgspec.Struct, rename="camel", kw_only=True):
+    """One line of the result: findings of one check with the same object and message, and the number of their pods."""
 
     check: str
     severity: Severity
@@ -109,16 +109,16 @@ class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
     checks: int
     errors: int = 0
     warnings: int = 0
-    findings: list[Finding] = []
+    findings: list[ReportedFinding] = []
     """Errors first, then in the order of the catalogue, then by object."""
     not_checked: list[NotChecked] = []
 
     def __post_init__(self) -> None:
-        self.errors = sum(one.severity is Severity.ERROR for one in self.findings)
+        self.errors = sum(finding.severity is Severity.ERROR for finding in self.findings)
         self.warnings = len(self.findings) - self.errors
 
     @property
     def is_mostly_unchecked(self) -> bool:
         """True if more checks were left out than ran, so that an empty list of findings means little."""
-        left_out = {name for one in self.not_checked if not one.partly for name in one.checks}
+        left_out = {name for skipped in self.not_checked if not skipped.partly for name in skipped.checks}
         return len(left_out) > self.checks

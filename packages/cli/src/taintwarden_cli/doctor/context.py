@@ -45,7 +45,7 @@ class Context:
         self.policies, self.policy_problems = rehearsal.policies, rehearsal.policy_problems
         self.profiles, self.profile_problems = rehearsal.profiles, rehearsal.profile_problems
         self._verdicts: dict[tuple[str, PodClass], tuple[TaintVerdict, ...]] = {}
-        self._budgets = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in snapshot.budgets}
+        self._budgets = {f"{budget.metadata.namespace}/{budget.metadata.name}": budget for budget in snapshot.budgets}
         self.opted_in = [one.metadata.name for one in snapshot.namespaces if one.metadata.labels.get(INJECT) == "true"]
         """The namespaces that have injection enabled."""
         self.mutating = next(filter(is_of_taintwarden, snapshot.mutating), None)
@@ -64,7 +64,7 @@ class Context:
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
         """True if another check reports the problem in more detail, such as budgets that never allow an eviction."""
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
-        never_allow = all(one is not None and why_allows_none(one) for one in budgets)
+        never_allow = all(budget is not None and why_allows_none(budget) for budget in budgets)
         is_right = problem.remedy == RIGHTS and self.snapshot.rights is not None
         return problem.kind in _CHECKED or is_right or (problem.kind is ProblemKind.BUDGET and never_allow)
 
@@ -105,7 +105,7 @@ class Context:
         """A replacement pod of the group, with the native tolerations that the webhook injects."""
         shape = group.shape
         extended = self.view.tolerations_of(shape.pod_class).extended if self.injects(group) else ()
-        natives = tuple(Toleration(one.key, Operator.EXISTS) for one in extended if one.key)
+        natives = tuple(Toleration(toleration.key, Operator.EXISTS) for toleration in extended if toleration.key)
         text = dict(shape.annotations).get(AFFINITY_ANNOTATION)
         return self.unscheduled_pods.of_class(shape.pod_class, shape.node_requirements, text, natives)
 
@@ -116,7 +116,7 @@ class Context:
 
     def budgets(self, group: PodGroup) -> list[FullBudget]:
         """The PodDisruptionBudgets that select a group's pods, sorted by name."""
-        return [self._budgets[str(one)] for one in self.view.budgets_of(group.pod_class)]
+        return [self._budgets[str(budget)] for budget in self.view.budgets_of(group.pod_class)]
 
     def evicting_policies(self, group: PodGroup) -> list[Policy]:
         """The policies that may evict the group's pods from their nodes."""

@@ -11,8 +11,8 @@ from taintwarden_cli.doctor.doctor_snapshot import (
     RIGHTS,
     BuiltIn,
     DoctorSnapshot,
+    MissingRights,
     OperatorSettings,
-    Rights,
     WebhookConfiguration,
 )
 from taintwarden_cli.doctor.inventory import Inventory
@@ -67,7 +67,7 @@ class _DoctorReader(Reader):
                 found.validating = await self._webhooks(source)
             case Source.EVENTS:
                 events = await read_events(session, CANCELLED)
-                found.cancelled = [one for at, one in events if at >= found.now - CANCELLED_SECONDS]
+                found.cancelled = [happening for at, happening in events if at >= found.now - CANCELLED_SECONDS]
             case Source.LEASE:
                 found.lease, found.lease_is_late = await watch_lease(session, found.namespace, found.now)
             case Source.OPERATOR:
@@ -97,7 +97,7 @@ def operator_in(deployments: Iterable[Deployment]) -> OperatorSettings | None:
         return None
     deployment, container = found
     words = container.words
-    settings = _settings(words[words.index("run") + 1 :], {one.name: one.value for one in container.env})
+    settings = _settings(words[words.index("run") + 1 :], {variable.name: variable.value for variable in container.env})
     account = deployment.spec.template.spec.service_account_name
     name, replicas = deployment.metadata.name, deployment.spec.replicas
     return OperatorSettings(name, settings.gates, replicas, account, settings.drained_condition)
@@ -113,7 +113,7 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
         return Settings()
 
 
-async def read_rights(session: Session, namespace: str) -> Rights:
+async def read_rights(session: Session, namespace: str) -> MissingRights:
     """The rights that the operator's service account lacks: the account of its Deployment, or the default one.
     Raises ClusterError if this user may not create access reviews.
     """
@@ -135,7 +135,7 @@ async def read_rights(session: Session, namespace: str) -> Rights:
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         answer = await session.review(_ACCESS, body, "create subjectaccessreviews")
         missing += [] if answer.get("allowed") else [right]
-    return Rights(f"{namespace}/{account}", tuple(missing))
+    return MissingRights(f"{namespace}/{account}", tuple(missing))
 
 
 async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]:

@@ -80,7 +80,7 @@ The operator does not become ready without others of ``deploy/base/rbac.yaml``.
 """
 
 
-class Rights(msgspec.Struct):
+class MissingRights(msgspec.Struct):
     """The rights that the operator's service account lacks."""
 
     account: str
@@ -105,7 +105,7 @@ class DoctorSnapshot(Snapshot):
     """The operator's Events about evictions that were cancelled in the last hour."""
     webhook_problem: str = ""
     """Why no webhook answers, if that is known."""
-    rights: Rights | None = None
+    rights: MissingRights | None = None
     findings: Mapping[str, PolicyFindings] = {}
     """The findings of the inspection, by policy."""
 

@@ -8,7 +8,7 @@ from taintwarden.engine import rfc3339
 from taintwarden.engine.model import Gates
 from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, USAGE, ask, settings_of
 from taintwarden_cli.data_output import write_answer
-from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Found, NotChecked, Severity
+from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, NotChecked, ReportedFinding, Severity
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_cli.doctor.command import SHOWN_OBJECTS
 from taintwarden_cli.doctor.context import Context
@@ -57,7 +57,7 @@ def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) ->
     context = Context(snapshot, gates)
     runnable = [check for check in checks if all(snapshot.has_read(source) for source in check.needs)]
     findings = [finding for check in runnable for finding in _merged(check, check.run(context))]
-    findings.sort(key=lambda one: _RANK[one.severity])  # stable: keeps the order of the catalogue
+    findings.sort(key=lambda finding: _RANK[finding.severity])  # stable: keeps the order of the catalogue
     return Diagnosis(
         at=rfc3339.at(snapshot.now),
         server=snapshot.server,
@@ -67,28 +67,28 @@ def diagnose(snapshot: DoctorSnapshot, checks: Sequence[Check], gates: Gates) ->
     )
 
 
-def _merged(check: Check, found: Iterable[Found]) -> list[Finding]:
-    """Merge faults with the same object and message into one finding, and add up their pods."""
-    merged: dict[tuple[object, ...], Finding] = {}
-    for one in found:
-        severity = one.severity or check.severity
-        known = merged.get((severity, one.subject, one.message))
+def _merged(check: Check, found: Iterable[Finding]) -> list[ReportedFinding]:
+    """Merge findings with the same object and message, and add up their pods."""
+    merged: dict[tuple[object, ...], ReportedFinding] = {}
+    for finding in found:
+        severity = finding.severity or check.severity
+        known = merged.get((severity, finding.subject, finding.message))
         if known is not None:
-            known.pods += one.pods
-            known.template |= one.template
+            known.pods += finding.pods
+            known.template |= finding.template
             continue
-        merged[severity, one.subject, one.message] = Finding(
+        merged[severity, finding.subject, finding.message] = ReportedFinding(
             check=check.id,
             severity=severity,
-            kind=one.subject.kind,
-            namespace=one.subject.namespace,
-            name=one.subject.name,
-            message=printable(one.message),
-            remedy=one.remedy or check.remedy,
-            pods=one.pods,
-            template=one.template,
+            kind=finding.subject.kind,
+            namespace=finding.subject.namespace,
+            name=finding.subject.name,
+            message=printable(finding.message),
+            remedy=finding.remedy or check.remedy,
+            pods=finding.pods,
+            template=finding.template,
         )
-    return sorted(merged.values(), key=lambda one: (_RANK[one.severity], one.subject, one.message))
+    return sorted(merged.values(), key=lambda finding: (_RANK[finding.severity], finding.subject, finding.message))
 
 
 def _not_checked(snapshot: DoctorSnapshot, checks: Sequence[Check]) -> list[NotChecked]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from taintwarden.controller.words import wording
-from taintwarden_cli.doctor.check import Check, Diagnosis, Finding, Severity
+from taintwarden_cli.doctor.check import Check, Diagnosis, ReportedFinding, Severity
 from taintwarden_cli.output import printable
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
@@ -20,12 +20,12 @@ _SHOWN_REASONS = 5
 def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterator[RenderableType]:
     """The whole result as text, with at most ``most`` objects for each check."""
     finds = {check.id: check.finds for check in checks}
-    for (severity, name), group in groupby(found.findings, key=lambda one: (one.severity, one.check)):
+    for (severity, name), group in groupby(found.findings, key=lambda finding: (finding.severity, finding.check)):
         findings = list(group)
         yield Text.assemble((severity, _STYLES[severity]), f" {name}: ", (_count(findings), "bold"))
         yield Padding(Text(finds[name], style="dim"), _INDENT)
-        for remedy in dict.fromkeys(one.remedy for one in findings):
-            alike = [one for one in findings if one.remedy == remedy]
+        for remedy in dict.fromkeys(finding.remedy for finding in findings):
+            alike = [finding for finding in findings if finding.remedy == remedy]
             shown = alike if most is None else alike[:most]
             yield Padding(_rows(shown), _INDENT)
             if len(shown) < len(alike):
@@ -41,9 +41,9 @@ def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterat
     yield Text(_summary(found), style="bold")
 
 
-def _count(findings: Sequence[Finding]) -> str:
-    objects = len({one.subject for one in findings})
-    pods = sum(one.pods for one in findings)
+def _count(findings: Sequence[ReportedFinding]) -> str:
+    objects = len({finding.subject for finding in findings})
+    pods = sum(finding.pods for finding in findings)
     counted = wording.several(objects, "object")
     return f"{counted}, {wording.pods(pods)}" if pods else counted
 
@@ -56,14 +56,14 @@ def _grid(width: int) -> Table:
     return shown
 
 
-def _rows(findings: Sequence[Finding]) -> Table:
+def _rows(findings: Sequence[ReportedFinding]) -> Table:
     shown = _grid(38)
-    for one in findings:
-        shown.add_row(Text(printable(str(one.subject))), Text(f"{printable(one.message)}{_where(one)}"))
+    for finding in findings:
+        shown.add_row(Text(printable(str(finding.subject))), Text(f"{printable(finding.message)}{_where(finding)}"))
     return shown
 
 
-def _where(finding: Finding) -> str:
+def _where(finding: ReportedFinding) -> str:
     parts = [wording.pods(finding.pods)] if finding.pods else []
     parts += ["template"] if finding.template else []
     return f" ({' and '.join(parts)})" if parts else ""
@@ -72,17 +72,17 @@ def _where(finding: Finding) -> str:
 def _not_checked(found: Diagnosis) -> Table:
     shown = _grid(44)
     reasons: dict[str, list[str]] = {}
-    for one in found.not_checked:
-        names = [*one.checks[:_SHOWN_REASONS]]
-        more = f" and {len(one.checks) - len(names)} more" if len(one.checks) > len(names) else ""
-        how = "without it: " if one.partly else ""
-        reasons.setdefault(one.reason, []).append(f"{how}{', '.join(names)}{more}")
+    for skipped in found.not_checked:
+        names = [*skipped.checks[:_SHOWN_REASONS]]
+        more = f" and {len(skipped.checks) - len(names)} more" if len(skipped.checks) > len(names) else ""
+        how = "without it: " if skipped.partly else ""
+        reasons.setdefault(skipped.reason, []).append(f"{how}{', '.join(names)}{more}")
     for reason, checks in reasons.items():
         shown.add_row(Text(reason), Text("\n".join(checks), style="dim"))
     return shown
 
 
 def _summary(found: Diagnosis) -> str:
-    unchecked = {name for one in found.not_checked if not one.partly for name in one.checks}
+    unchecked = {name for skipped in found.not_checked if not skipped.partly for name in skipped.checks}
     checks = wording.several(found.checks, "check") + (f", {len(unchecked)} not made" if unchecked else "")
     return f"{wording.several(found.errors, 'error')}, {wording.several(found.warnings, 'warning')}; {checks}"

@@ -96,7 +96,7 @@ def _why_it_stays(taints: list[TaintExplanation]) -> str:
 
 def _why_it_evicts_no_pod(taint: TaintExplanation) -> Iterator[str]:
     if taint.verdict != NOT_SELECTED:
-        by = next((one.source for one in taint.tolerations if one.holds), "")
+        by = next((toleration.source for toleration in taint.tolerations if toleration.holds), "")
         yield f"{taint.reason} of {by}" if by.startswith("profile ") else taint.reason
         return
     subject = f"taint {Taint(taint.key, taint.value, taint.effect)}"
@@ -113,7 +113,7 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: 
     answer.scheduler = evaluation.object.unschedulable or None
     pod, unscheduled_pods = evaluation.object, UnscheduledPods(rehearsal, evaluation.gates)
     found, obstacles = diagnose(pod, unscheduled_pods.of(pod), evaluation.nodes, evaluation.namespace_labels or {})
-    answer.nodes = [NodeExplanation(name, [one.text for one in why]) for name, why in obstacles.items()]
+    answer.nodes = [NodeExplanation(name, [obstacle.text for obstacle in why]) for name, why in obstacles.items()]
     answer.reason, answer.remedy = found
     return answer
 
@@ -168,11 +168,11 @@ def _why_not_replaced(claim: ClaimView, evaluation: Evaluation) -> Iterator[str]
     if claim.deployment or claim.policy.eviction.replace_first is None or owner is None:
         return
     replica_sets = (one for one in snapshot.workloads.get("replicasets", ()) if one.metadata.uid == owner.uid)
-    uids = [made.deployment for one in replica_sets if (made := revision(one)) is not None]
-    for one in snapshot.deployments:
-        if one.metadata.uid in uids:
-            why = why_not_replaced(one) or "would start it on the same node, or too late for the end of the node"
-            yield f"Deployment {one.metadata.name} {why}, so no replacement is asked for"
+    uids = [made.deployment for workload in replica_sets if (made := revision(workload)) is not None]
+    for deployment in snapshot.deployments:
+        if deployment.metadata.uid in uids:
+            why = why_not_replaced(deployment) or "would start it on the same node, or too late for the end of the node"
+            yield f"Deployment {deployment.metadata.name} {why}, so no replacement is asked for"
 
 
 def _explain_policies(evaluation: Evaluation) -> Iterator[PolicyExplanation]:
@@ -247,9 +247,9 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
     selectors: tuple[AnySelector, ...] = policy.taints
     if taint.origin is not None:
         device, taint = taint.origin.device, Taint(taint.key, effect=taint.effect)
-        selectors = tuple(one for one in policy.devices if one.driver in (None, device.driver))
-    closest = [one for one in selectors if TaintSelector(one.key, (taint.effect,)).specificity(taint)]
-    return ", ".join(dict.fromkeys(effect for one in closest for effect in one.effects))
+        selectors = tuple(selector for selector in policy.devices if selector.driver in (None, device.driver))
+    closest = [selector for selector in selectors if TaintSelector(selector.key, (taint.effect,)).specificity(taint)]
+    return ", ".join(dict.fromkeys(effect for selector in closest for effect in selector.effects))
 
 
 def _explain_profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
@@ -270,7 +270,7 @@ def _toleration_answers(evaluation: Evaluation, taint: Taint) -> Iterator[Tolera
     profiles = matching(evaluation.profiles, pod_class)
     own, native, every = "spec", pod_class.tolerations.native, effective(pod_class, profiles)
     if taint.origin is not None:
-        uses = [one for one in pod_class.devices if one.device == taint.origin.device]
+        uses = [device for device in pod_class.devices if device.device == taint.origin.device]
         own, native = "claim", tuple(one for use in uses for one in use.tolerations)
         every = Tolerations(native, every.annotated, every.shared)
     relevant = every.relevant_to(taint.key)
@@ -304,10 +304,10 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
         verdict = evaluation.verdict(taint)
         if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint, history):
             yield f"no record says since when the node has {taint}: its time is taken to start now"
-        for one in verdict.tolerations.relevant_to(taint.key) if verdict is not None else ():
-            reason, remedy = caution(one, taint.value) if applies(one, taint) else ("", "")
+        for toleration in verdict.tolerations.relevant_to(taint.key) if verdict is not None else ():
+            reason, remedy = caution(toleration, taint.value) if applies(toleration, taint) else ("", "")
             if reason:
-                yield f"{one} with {taint.value}: {reason}; {remedy}"
+                yield f"{toleration} with {taint.value}: {reason}; {remedy}"
     yield from _unread(evaluation)
     if not evaluation.policies:
         yield "there is no valid TaintEvictionPolicy"

@@ -17,7 +17,7 @@ from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import FATES
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
-from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, Staying
+from taintwarden_cli.rehearsal.staying import NO_POLICY, NO_TAINT, STATIC, StayingGroup
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
@@ -37,7 +37,7 @@ class PodsExplanation(msgspec.Struct, rename="camel", kw_only=True):
     would_leave: int
     finalizers: list[str]
     """Finalizers of pods that terminate."""
-    staying: list[Staying]
+    staying: list[StayingGroup]
     """Pods that need not leave, by short reason."""
     taints: list[str]
     """Taints of the node, including those that policies derive."""
@@ -49,24 +49,24 @@ def explain_pods(snapshot: Snapshot, name: str, gates: Gates) -> PodsExplanation
     """Explain each pod of a node. Raises BadInput if the input is not sufficient."""
     rehearsal = rehearse(snapshot, gates)
     found = sorted((explain_pod(snapshot, gates, rehearsal, pod) for pod in snapshot.pods), key=_rank)
-    fates, node = [one.fate for one in found], rehearsal.view.node(name)
+    fates, node = [pod.fate for pod in found], rehearsal.view.node(name)
     taints = [taint for taint, _ in node.taints] if node is not None else []
-    ending = [one for one in snapshot.pods if one.metadata.deletion_timestamp is not None]
+    ending = [pod for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None]
     return PodsExplanation(
         at=rfc3339.at(snapshot.now),
         node=name,
         problem=snapshot.operator_problem or None,
         drained=not ending and Fate.LEAVES not in fates,
-        finalizers=sorted({name for one in ending for name in one.metadata.finalizers}),
+        finalizers=sorted({name for pod in ending for name in pod.metadata.finalizers}),
         staying=_staying(found, rehearsal, node) if node is not None else [],
         leaving=fates.count(Fate.LEAVES),
         would_leave=fates.count(Fate.WOULD_LEAVE),
-        taints=[f"{one} (from {one.source})" if one.source else str(one) for one in taints],
+        taints=[f"{taint} (from {taint.source})" if taint.source else str(taint) for taint in taints],
         pods=found,
     )
 
 
-def _staying(explained: Iterable[PodExplanation], rehearsal: Rehearsal, node: NodeView) -> list[Staying]:
+def _staying(explained: Iterable[PodExplanation], rehearsal: Rehearsal, node: NodeView) -> list[StayingGroup]:
     """Group the pods that need not leave by short reason."""
     pods, found = {one.uid: one for one in rehearsal.view.pods(node.node.name)}, dict[str, list[str]]()
     for one in explained:
@@ -80,12 +80,12 @@ def _staying(explained: Iterable[PodExplanation], rehearsal: Rehearsal, node: No
             why = next(filter(None, reasons), NO_POLICY if node.taints else NO_TAINT)
         if why:
             found.setdefault(why, []).append(f"{one.pod.namespace}/{one.pod.name}")
-    return [Staying(why, len(names), names) for why, names in sorted(found.items(), key=lambda one: -len(one[1]))]
+    return [StayingGroup(why, len(names), names) for why, names in sorted(found.items(), key=lambda one: -len(one[1]))]
 
 
-def _rank(one: PodExplanation) -> tuple[float, str, str]:
-    left = math.inf if one.seconds_left is None else one.seconds_left
-    return left, one.pod.namespace, one.pod.name
+def _rank(pod: PodExplanation) -> tuple[float, str, str]:
+    left = math.inf if pod.seconds_left is None else pod.seconds_left
+    return left, pod.pod.namespace, pod.pod.name
 
 
 def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
@@ -93,20 +93,20 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
     lines = Lines()
     lines.add("Problem", answer.problem, "bold red")
     lines.add("Drained", *(("yes", "bold green") if answer.drained else (f"no: {_count_leaving(answer)}", "bold red")))
-    counted = ", ".join(f"{one.reason} {one.pods}" for one in answer.staying)
-    lines.add("Stays", counted and f"{sum(one.pods for one in answer.staying)} ({counted})")
+    counted = ", ".join(f"{group.reason} {group.pods}" for group in answer.staying)
+    lines.add("Stays", counted and f"{sum(group.pods for group in answer.staying)} ({counted})")
     lines.add("Node", answer.node, "bold")
     lines.add("As of", answer.at)
     lines.add("Taints", ", ".join(answer.taints))
-    for end in dict.fromkeys(one.node_end for one in answer.pods if one.node_end):
+    for end in dict.fromkeys(pod.node_end for pod in answer.pods if pod.node_end):
         lines.add("Reclaim", Times(answer.at).rewrite(end), "yellow")
     lines.add("Would", f"{wording.pods(answer.would_leave)} would leave" if answer.would_leave else None, "yellow")
-    for why in dict.fromkeys(one.reason for one in answer.pods if one.deadline):
+    for why in dict.fromkeys(pod.reason for pod in answer.pods if pod.deadline):
         lines.add("Because", why)
     for label, fate in (("Ending", Fate.TERMINATES), ("Staying", Fate.STAYS), ("No action", Fate.NOT_ACTED_ON)):
-        for why in _count_reasons(one.reason for one in answer.pods if one.fate is fate):
+        for why in _count_reasons(pod.reason for pod in answer.pods if pod.fate is fate):
             lines.add(label, why)
-    for why in _count_reasons(one.waits_for or "" for one in answer.pods if (one.seconds_left or 0) <= 0):
+    for why in _count_reasons(pod.waits_for or "" for pod in answer.pods if (pod.seconds_left or 0) <= 0):
         lines.add("Waiting", why)
     yield lines.grid
     if answer.pods:
@@ -116,7 +116,7 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
 
 def _count_leaving(answer: PodsExplanation) -> str:
     """Count the pods that have to leave, and those that terminate with their finalizers."""
-    ending = sum(one.fate is Fate.TERMINATES for one in answer.pods)
+    ending = sum(pod.fate is Fate.TERMINATES for pod in answer.pods)
     kept = f" (finalizer {', '.join(answer.finalizers)})" if answer.finalizers else ""
     leave = f"{wording.pods(answer.leaving)} {'has' if answer.leaving == 1 else 'have'} to leave"
     terminate = f"{wording.leaving(ending, ())}{kept}"
@@ -134,7 +134,7 @@ def _count_reasons(reasons: Iterable[str]) -> Iterator[str]:
         yield f"{wording.pods(rest)}: {wording.several(more, 'other reason')}; explain pod tells them"
 
 
-def _row(one: PodExplanation) -> tuple[str, ...]:
-    when = "" if one.deadline is None else wording.due(one.deadline, one.seconds_left or 0)
-    fate = FATES[one.fate][0].partition(":")[0]
-    return f"{one.pod.namespace}/{one.pod.name}", fate, when or "-", one.policy or "-"
+def _row(pod: PodExplanation) -> tuple[str, ...]:
+    when = "" if pod.deadline is None else wording.due(pod.deadline, pod.seconds_left or 0)
+    fate = FATES[pod.fate][0].partition(":")[0]
+    return f"{pod.pod.namespace}/{pod.pod.name}", fate, when or "-", pod.policy or "-"

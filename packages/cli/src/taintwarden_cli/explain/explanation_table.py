@@ -109,9 +109,9 @@ def _taint(taint: TaintExplanation) -> Lines:
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")
     for other in taint.other_policies:
         lines.add("not by", f"{other.policy}: {other.reason}")
-    for one in taint.tolerations:
-        style = "green" if one.holds else ""
-        lines.add("toleration", f"{one.text} ({one.source}): {one.answer}", style)
+    for toleration in taint.tolerations:
+        style = "green" if toleration.holds else ""
+        lines.add("toleration", f"{toleration.text} ({toleration.source}): {toleration.answer}", style)
     if not taint.tolerations:
         lines.add("toleration", "none with this key")
     lines.add("judged by", taint.judged_value and f"{taint.judged_value}, its last valid value")

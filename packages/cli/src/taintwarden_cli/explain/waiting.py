@@ -44,7 +44,7 @@ def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str
         return row.message and f"its eviction: {row.message}"
     again, until = "", row.until_at
     if until is None:  # pods that a limit holds for one reason wait for the same moment
-        same = (one.until for one in status.limits if (one.limit, one.message) == (row.limit, row.message))
+        same = (limit.until for limit in status.limits if (limit.limit, limit.message) == (row.limit, row.message))
         until = read_time(next(same, None))
     if until is not None and until > now:  # the report may be older
         again = f"; {wording.next_one(row.limit, wording.relative(until, now))}"
@@ -59,15 +59,15 @@ def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
 
     Budgets are left out, since those of the pod are known. Places count only if the pod's node has none.
     """
-    limits = [one for one in status.limits if one.limit != BUDGET]
-    place = next((one for one in limits if one.limit == PLACE), None)
-    if status.places is not None and any(one.node == pod.node for one in status.places.nodes):
-        limits = [one for one in limits if one is not place]
+    limits = [limit for limit in status.limits if limit.limit != BUDGET]
+    place = next((limit for limit in limits if limit.limit == PLACE), None)
+    if status.places is not None and any(node.node == pod.node for node in status.places.nodes):
+        limits = [limit for limit in limits if limit is not place]
     elif place is not None:
         _, colon, why = place.message.partition(": ")
         return _limit(PLACE, colon and f"node {pod.node} waits for a place: {why}", policy, status)
     if len(limits) > 1:
-        text = ", ".join(f"{one.limit} ({one.pods})" for one in limits)
+        text = ", ".join(f"{limit.limit} ({limit.pods})" for limit in limits)
         return f"one of the limits of policy {policy} (by the number of pods that each delays): {text}"
     message = limits[0].message if limits and limits[0].limit in _POLICY_WIDE else ""  # others are about one pod
     return _limit(limits[0].limit, message, policy, status) if limits else ""
@@ -86,9 +86,9 @@ def blocked_by(budgets: list[BudgetExplanation], policy: Policy, row: NextPod | 
     if policy.eviction.method is Method.DELETE or is_over:
         return ""
     if len(budgets) > 1:
-        return f"its PodDisruptionBudgets have to be repaired: {several_budgets(one.name for one in budgets)}"
-    blocking = [one for one in budgets if not one.allows]
-    return "".join(f"for PodDisruptionBudget {one.name}{_patience(policy)}: {one.reason}" for one in blocking)
+        return f"its PodDisruptionBudgets have to be repaired: {several_budgets(budget.name for budget in budgets)}"
+    blocking = [budget for budget in budgets if not budget.allows]
+    return "".join(f"for PodDisruptionBudget {budget.name}{_patience(policy)}: {budget.reason}" for budget in blocking)
 
 
 def _patience(policy: Policy) -> str:

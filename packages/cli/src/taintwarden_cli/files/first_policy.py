@@ -58,8 +58,8 @@ def show(keys: tuple[str, ...], **flags: object) -> None:
         named = f" (left out: {left})" if left else ""
         fail(f"no node has a taint for which to write a policy: name one by --key{named}", ACTION_NEEDED)
     lines = [f"# {printable(key)} is left out: {printable(why)}." for key, why in left_out.items()]
-    for one in found:
-        lines += ["---", *_policy_lines(one)]
+    for draft in found:
+        lines += ["---", *_policy_lines(draft)]
     click.echo("\n".join(lines))
 
 
@@ -70,7 +70,7 @@ def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Poli
     for node in filter(None, map(rehearsal.view.node, sorted(rehearsal.view.nodes))):
         for taint, _ in node.taints:
             taints.setdefault(taint.key, []).append((node, taint))
-    known = {key: policy.name for policy in rehearsal.policies for key in (one.key for one in policy.taints)}
+    known = {key: policy.name for policy in rehearsal.policies for key in (selector.key for selector in policy.taints)}
     found: list[PolicyDraft] = []
     left_out = {key: "no node has it" for key in wanted if key not in taints}
     for key, seen in sorted(taints.items()):
@@ -83,19 +83,19 @@ def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Poli
     return found, left_out
 
 
-def _why_not(one: PolicyDraft, known: dict[str, str]) -> str:
-    if one.key in known:
-        return f"policy {known[one.key]} acts on it"
-    if one.key in STATIC_MARKERS:
+def _why_not(draft: PolicyDraft, known: dict[str, str]) -> str:
+    if draft.key in known:
+        return f"policy {known[draft.key]} acts on it"
+    if draft.key in STATIC_MARKERS:
         return "it states the class of a node, which does not change"
-    if is_system_key(one.key):
+    if is_system_key(draft.key):
         return "a controller sets and removes it"
-    return "" if one.value_type is not None else "its values are neither integers nor versions"
+    return "" if draft.value_type is not None else "its values are neither integers nor versions"
 
 
 def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str]) -> PolicyDraft:
     effects, values = {taint.effect for _, taint in seen}, [taint.value for _, taint in seen]
-    orders = ((kind, {one: at for one in values if (at := parse(one)) is not None}) for kind, parse in _ORDERS)
+    orders = ((kind, {value: at for value in values if (at := parse(value)) is not None}) for kind, parse in _ORDERS)
     kind, places = next(
         ((kind, at) for kind, at in orders if sum(map(at.__contains__, values)) > MIN_SHARE * len(values)), (None, {})
     )
@@ -135,23 +135,23 @@ def _name(key: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _policy_lines(one: PolicyDraft) -> Iterator[str]:
-    have = "has" if one.nodes == 1 else "have"
-    yield f"# The policy for {printable(one.key)}, which {several(one.nodes, 'node')} {have}."
+def _policy_lines(draft: PolicyDraft) -> Iterator[str]:
+    have = "has" if draft.nodes == 1 else "have"
+    yield f"# The policy for {printable(draft.key)}, which {several(draft.nodes, 'node')} {have}."
     yield f"apiVersion: {GROUP}/{VERSION}"
     yield f"kind: {POLICY_KIND}"
     yield "metadata:"
-    yield f"  name: {one.name}"
+    yield f"  name: {draft.name}"
     yield "spec:"
     yield "  # It reports which pods it would evict, in Events and in taintwarden status, and evicts none."
     yield "  # Set Enforce when these are the right ones."
     yield "  mode: DryRun"
     yield "  taints:"
-    yield f"    - key: {json.dumps(one.key)}"  # whatever it looks like, YAML reads it as text
-    if one.effects != (Effect.NO_EXECUTE.value,):
+    yield f"    - key: {json.dumps(draft.key)}"  # whatever it looks like, YAML reads it as text
+    if draft.effects != (Effect.NO_EXECUTE.value,):
         yield "      # The effects that the nodes have. Without this field it acts on NoExecute only."
-        yield f"      effects: [{', '.join(one.effects)}]"
-    yield from _value_lines(one)
+        yield f"      effects: [{', '.join(draft.effects)}]"
+    yield from _value_lines(draft)
     yield "      # The scheduler keeps pods off nodes whose value they do not tolerate: else they come back to"
     yield "      # the node that they have to leave. Their namespace needs the label taintwarden.io/inject=true,"
     yield "      # and the webhook has to run. A TolerationProfile says which values pods tolerate."
@@ -162,13 +162,13 @@ def _policy_lines(one: PolicyDraft) -> Iterator[str]:
     yield "    # A value that recovers within this time evicts no pod."
     yield "    stabilizationWindowSeconds: 30"
     yield "  # Rates and the guard against mass evictions have their defaults: see limits."
-    if one.has_zones and one.value_type is ValueType.INTEGER:
+    if draft.has_zones and draft.value_type is ValueType.INTEGER:
         yield "  limits:"
         yield "    zoneHealth:"
         yield "      # Nodes that are unhealthy: where most nodes of a zone are, pods leave it slowly. None is"
-        yield f"      # now, as the lowest has {printable(one.lowest)}. Without it only the guard stops large waves."
+        yield f"      # now, as the lowest has {printable(draft.lowest)}. Without it only the guard stops large waves."
         yield "      unhealthy:"
-        yield f"        - {{key: {json.dumps(one.key)}, operator: Lt, value: {json.dumps(one.lowest)}}}"
+        yield f"        - {{key: {json.dumps(draft.key)}, operator: Lt, value: {json.dumps(draft.lowest)}}}"
 
 
 def _value_lines(one: PolicyDraft) -> Iterator[str]:

@@ -57,7 +57,7 @@ def plan(
         fail(printable(str(error)), USAGE)
     now = time.time()
     snapshot, labelled = _read(settings, selectors, now)
-    changes = [replace(one, selection=replace(one.selection, labelled=labelled)) for one in changes]
+    changes = [replace(change, selection=replace(change.selection, labelled=labelled)) for change in changes]
     assumptions = Assumptions(replacement_seconds, stop_seconds)
     limits: dict[str, Any] = {"overall_rate": settings.overall_rate, "max_in_flight": settings.max_in_flight}
     try:
@@ -78,10 +78,10 @@ def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings)
     snapshot, labelled = _read(settings, selection.selectors, now)
     rehearsal = rehearse(snapshot, settings.gates)
     try:
-        names = [one.metadata.name for one in replace(selection, labelled=labelled).find(snapshot.nodes)]
+        names = [node.metadata.name for node in replace(selection, labelled=labelled).find(snapshot.nodes)]
     except BadInput as error:
         fail(printable(str(error)), REFUSED)
-    modes = {one.name: one.mode for one in rehearsal.policies}
+    modes = {policy.name: policy.mode for policy in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, settings.gates, modes, now)
     write_answer(found, output, lambda: render(*sweep_parts(found)))
     sys.exit(ACTION_NEEDED if found.needs_action else FINE)
@@ -94,7 +94,7 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
         labelled = {}
         for text in selectors:
             pages = session.pages(NODES.path, Named, NODES.name, label_selector=text)
-            labelled[text] = [one.metadata.name async for page in pages for one in page]
+            labelled[text] = [named.metadata.name async for page in pages for named in page]
         return await read_snapshot(session, settings.namespace, now), labelled
 
     return ask(settings, question)

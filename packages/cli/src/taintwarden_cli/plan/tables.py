@@ -43,7 +43,7 @@ def _head(plan: Plan) -> Lines:
     lines.add("Missed", _format_missed(plan), "bold red")
     lines.add("Cut", f"the grace of {pods(plan.cut)}, by the end of the node" if plan.cut else None, "bold red")
     lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
-    budgets = sorted({name for one in plan.pods if one.fate is PlannedFate.LEAVES for name in one.budgets})
+    budgets = sorted({name for pod in plan.pods if pod.fate is PlannedFate.LEAVES for name in pod.budgets})
     past = f"{pods(plan.past_budgets)} deleted {in_spite_of(budgets)}"
     lines.add("Budgets", past if budgets else None, "bold red")
     lines.add("Later", f"with a deadline beyond the horizon: {pods(plan.later)}" if plan.later else None)
@@ -74,25 +74,25 @@ def _head(plan: Plan) -> Lines:
 
 def _format_missed(plan: Plan) -> str:
     """The number of pods that end with their nodes, and the limits and budgets that held them."""
-    missed = [one for one in plan.pods if one.fate is PlannedFate.ENDS]
+    missed = [pod for pod in plan.pods if pod.fate is PlannedFate.ENDS]
     if not missed:
         return ""
-    holding = sorted({name for one in missed for name in one.budgets or [one.limit] if name})
+    holding = sorted({name for pod in missed for name in pod.budgets or [pod.limit] if name})
     why = f", held by {', '.join(holding)}" if holding else ""
-    nodes = several(len({one.node for one in missed}), "node")
+    nodes = several(len({pod.node for pod in missed}), "node")
     return f"{pods(len(missed))} not evicted before {nodes} {'is' if nodes.startswith('1 ') else 'are'} removed{why}"
 
 
 def _format_leaving(plan: Plan) -> str:
     if not plan.leaving:
         return f"no pod within {duration(plan.horizon_seconds)}"
-    last = max(one.after_seconds or 0.0 for one in plan.pods if one.fate is PlannedFate.LEAVES)
+    last = max(pod.after_seconds or 0.0 for pod in plan.pods if pod.fate is PlannedFate.LEAVES)
     return f"{pods(plan.leaving)}, the last after {duration(last)}"
 
 
-def _row(one: PlannedPod) -> Sequence[str | Text]:
-    after = Text(_format_time(one), style=_STYLES[one.fate])
-    return str(one.order or "-"), after, str(one), one.node, one.policy, _format_wait(one), _format_destination(one)
+def _row(pod: PlannedPod) -> Sequence[str | Text]:
+    after = Text(_format_time(pod), style=_STYLES[pod.fate])
+    return str(pod.order or "-"), after, str(pod), pod.node, pod.policy, _format_wait(pod), _format_destination(pod)
 
 
 def _format_time(pod: PlannedPod) -> str:

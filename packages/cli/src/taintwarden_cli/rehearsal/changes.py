@@ -38,14 +38,14 @@ class NodeSelection(msgspec.Struct, frozen=True):
         """The selected nodes. Raises BadInput if a name, zone or selector matches no node."""
         found: dict[str, NodeObject] = {}
         for name in self.nodes:
-            _add(found, [one for one in nodes if one.metadata.name == name], f"there is no node {name}")
+            _add(found, [node for node in nodes if node.metadata.name == name], f"there is no node {name}")
         for zone in self.zones:
             there = [
-                one for one in nodes if zone in (one.metadata.labels.get(ZONE_LABEL), zone_of(one.metadata.labels))
+                node for node in nodes if zone in (node.metadata.labels.get(ZONE_LABEL), zone_of(node.metadata.labels))
             ]
             _add(found, there, f"there is no node in zone {zone}")
         for text in self.selectors:
-            there = [one for one in nodes if one.metadata.name in self.labelled[text]]
+            there = [node for node in nodes if node.metadata.name in self.labelled[text]]
             _add(found, there, f"no node has the labels {text}")
         return list(found.values())
 
@@ -66,7 +66,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The stored policies, with those of these names in mode Enforce. Raises BadInput if a policy does not exist."""
-    found = {namespaced_name(one)[1]: one for one in policies}
+    found = {namespaced_name(policy)[1]: policy for policy in policies}
     for name in names:
         if name not in found:
             msg = f"there is no TaintEvictionPolicy {name}; there is {', '.join(sorted(found)) or 'none at all'}"
@@ -86,7 +86,7 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
     changed: dict[str, NodeObject] = {}
     for change in changes:
         current = [changed.get(node.metadata.name, node) for node in change.selection.find(nodes)]
-        _check_removals(change, [one for node in current for one in node.spec.taints])
+        _check_removals(change, [taint for node in current for taint in node.spec.taints])
         for node in current:
             taints = _changed_taints(change, node.spec.taints)
             spec = msgspec.structs.replace(node.spec, taints=taints)
@@ -98,7 +98,7 @@ def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeOb
 def _check_removals(change: Change, there: Sequence[TaintObject]) -> None:
     """Reject the removal of a taint that no node has: it is mistyped, and a plan without it would look harmless."""
     for key, effect in change.remove:
-        if not any(one.key == key and effect in ("", one.effect) for one in there):
+        if not any(taint.key == key and effect in ("", taint.effect) for taint in there):
             msg = f"no taint {key}:{effect} to remove on {change.selection}" if effect else ""
             raise BadInput(msg or f"no taint {key} to remove on {change.selection}")
 
@@ -106,15 +106,15 @@ def _check_removals(change: Change, there: Sequence[TaintObject]) -> None:
 def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[TaintObject]:
     taken = {(taint.key, taint.effect) for taint in change.taints}
     kept: list[TaintObject] = [
-        one
-        for one in taints
-        if (one.key, one.effect) not in taken
-        and not any(one.key == key and effect in ("", one.effect) for key, effect in change.remove)
+        taint
+        for taint in taints
+        if (taint.key, taint.effect) not in taken
+        and not any(taint.key == key and effect in ("", taint.effect) for key, effect in change.remove)
     ]
-    known = {(one.key, one.value, one.effect): one for one in taints}
+    known = {(taint.key, taint.value, taint.effect): taint for taint in taints}
     added: list[TaintObject] = [
-        known.get((one.key, one.value, one.effect)) or TaintObject(one.key, one.value, one.effect)
-        for one in change.taints
+        known.get((taint.key, taint.value, taint.effect)) or TaintObject(taint.key, taint.value, taint.effect)
+        for taint in change.taints
     ]
     return kept + added
 

@@ -89,7 +89,7 @@ async def read_webhook_problem(session: Session, namespace: str) -> str:
 
 def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
     """Why the webhook completes no new pods, in one sentence: it has no ready replica, or no Deployment. Else empty."""
-    found = [one for one in deployments if any(one.containers_running(WEBHOOK))]
+    found = [deployment for deployment in deployments if any(deployment.containers_running(WEBHOOK))]
     unready = next((one.metadata.name for one in found if not one.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
     if unready is not None:
@@ -103,4 +103,4 @@ async def is_extender_installed(session: Session, namespace: str) -> bool:
         deployments = await read_deployments(session, namespace)
     except ClusterError:
         return False
-    return any(one.spec.replicas and any(one.containers_running(EXTENDER)) for one in deployments)
+    return any(deployment.spec.replicas and any(deployment.containers_running(EXTENDER)) for deployment in deployments)

@@ -41,7 +41,7 @@ class Evaluation:
         self.policies = rehearsal.policies
         self.policy_problems = rehearsal.policy_problems
         space = pod.metadata.namespace
-        self.profiles = tuple(one for one in rehearsal.profiles if one.namespace == space)
+        self.profiles = tuple(profile for profile in rehearsal.profiles if profile.namespace == space)
         named_problems = ((key.partition("/"), why) for key, why in rehearsal.profile_problems.items())
         self.profile_problems = {name: why for (namespace, _, name), why in named_problems if namespace == space}
         self.nodes = [node.node for name in sorted(self._view.nodes) if (node := self._view.node(name)) is not None]
@@ -80,8 +80,8 @@ class Evaluation:
         if self.pod is None:
             return None
         bound_at = self.pod.bound_at
-        found = [one for one in self._view.verdicts(self.pod.node, self.pod.shared) if one.taint == taint]
-        return min(found, key=lambda one: one.evicts_at(bound_at) if one.evicts else math.inf, default=None)
+        found = [verdict for verdict in self._view.verdicts(self.pod.node, self.pod.shared) if verdict.taint == taint]
+        return min(found, key=lambda verdict: verdict.evicts_at(bound_at) if verdict.evicts else math.inf, default=None)
 
     def acting_policy(self, taint: Taint) -> Policy | None:
         """The policy that acts on ``taint`` for the pod."""

@@ -21,29 +21,29 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
     """Find the pod and its related objects. If an object occurs twice, the last one is used.
     Raises BadInput if a required object is missing or invalid.
     """
-    pods = [_convert(one, FullPod) for one in _of_kind(documents, "", "Pod") if one.name == name]
+    pods = [_convert(document, FullPod) for document in _of_kind(documents, "", "Pod") if document.name == name]
     pods = [pod for pod in pods if (pod.metadata.namespace or "default") == namespace]
     if not pods:
-        held = ", ".join(f"{one.kind or 'no kind'} {one.name}" for one in documents[:5]) or "no object"
+        held = ", ".join(f"{document.kind or 'no kind'} {document.name}" for document in documents[:5]) or "no object"
         more = " and more" if len(documents) > 5 else ""
         raise BadInput(f"the files hold no Pod {namespace}/{name}; they hold {held}{more}")
     pod = pods[-1]
     pod.metadata.namespace = namespace
-    budgets = [_convert(one, FullBudget) for one in _of_kind(documents, "policy", "PodDisruptionBudget")]
-    for one in budgets:
-        one.metadata.namespace = one.metadata.namespace or "default"
+    budgets = [_convert(document, FullBudget) for document in _of_kind(documents, "policy", "PodDisruptionBudget")]
+    for budget in budgets:
+        budget.metadata.namespace = budget.metadata.namespace or "default"
     namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
     return Snapshot(
         now,
         pods=[pod],
         nodes=_nodes(documents, pod),
         namespaces=namespaces,
-        policies=[_named(one)[0] for one in _of_kind(documents, GROUP, POLICY_KIND)],
+        policies=[_named(document)[0] for document in _of_kind(documents, GROUP, POLICY_KIND)],
         budgets=budgets,
-        slices=[_convert(one, SliceObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceSlice")],
+        slices=[_convert(document, SliceObject) for document in _of_kind(documents, DEVICES_GROUP, "ResourceSlice")],
         device_claims=[_convert(one, DeviceClaimObject) for one in _of_kind(documents, DEVICES_GROUP, "ResourceClaim")],
         taint_rules=[_convert(one, TaintRuleObject) for one in _of_kind(documents, DEVICES_GROUP, "DeviceTaintRule")],
-        deployments=[_convert(one, DeploymentObject) for one in _of_kind(documents, "apps", "Deployment")],
+        deployments=[_convert(document, DeploymentObject) for document in _of_kind(documents, "apps", "Deployment")],
         workloads={"replicasets": [_convert(one, WorkloadObject) for one in _of_kind(documents, "apps", "ReplicaSet")]},
         profiles=list(_profiles(documents, namespace)),
         problems={} if namespaces else {Source.NAMESPACES: missing},
@@ -78,14 +78,14 @@ def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
 
 def _namespaces(documents: Sequence[Document], name: str) -> list[NamespaceObject]:
     found = [_convert(one, NamespaceObject) for one in _of_kind(documents, "", "Namespace") if one.name == name][-1:]
-    for one in found:
+    for namespace in found:
         # The API server sets this label on every namespace.
-        one.metadata.labels |= {"kubernetes.io/metadata.name": name}
+        namespace.metadata.labels |= {"kubernetes.io/metadata.name": name}
     return found
 
 
 def _of_kind(documents: Sequence[Document], group: str, kind: str) -> list[Document]:
-    return [one for one in documents if (one.group, one.kind) == (group, kind)]
+    return [document for document in documents if (document.group, document.kind) == (group, kind)]
 
 
 def _convert(document: Document, wanted: type[T]) -> T:

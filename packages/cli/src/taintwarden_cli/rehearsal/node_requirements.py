@@ -34,7 +34,7 @@ class NodeTerm(msgspec.Struct, frozen=True, rename="camel"):
     def as_json(self) -> dict[str, Any]:
         """The term in the form of the API."""
         parts = (("matchExpressions", self.match_expressions), ("matchFields", self.match_fields))
-        return {name: [one.as_json() for one in found] for name, found in parts if found}
+        return {name: [requirement.as_json() for requirement in found] for name, found in parts if found}
 
 
 class NodeRequirements(msgspec.Struct, frozen=True):
@@ -141,9 +141,9 @@ class FullPod(UnboundPod):
     def unschedulable(self) -> str:
         """Why the scheduler found no node; empty if it did not say so."""
         found = (one for one in self.status.conditions if (one.type, one.status) == ("PodScheduled", "False"))
-        return next((one.message for one in found), "")
+        return next((condition.message for condition in found), "")
 
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that creates it again."""
-        return next((one for one in self.metadata.owner_references if one.controller), None)
+        return next((owner for owner in self.metadata.owner_references if owner.controller), None)

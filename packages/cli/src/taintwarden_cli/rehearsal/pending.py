@@ -83,7 +83,7 @@ def _explained(
         case ObstacleKind.LABELS:
             why = "labels of placement do not say what the taints of the node say"
             return why, f"look at the operator, which writes them: {OUR_PODS}"
-    kinds = [{one.kind for one in found} for found in obstacles.values()]
+    kinds = [{obstacle.kind for obstacle in found} for found in obstacles.values()]
     if all(ObstacleKind.AFFINITY in one for one in kinds) or not any(ObstacleKind.TAINT in one for one in kinds):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"
     if unscheduled.demand.tolerations.extended:
@@ -95,7 +95,7 @@ def _explained(
 
 def _unsuitable_node(pod: FullPod, obstacles: Obstacles) -> Explanation:
     owner = pod.controller.name if pod.controller else ""
-    why = "; ".join(one.text for found in obstacles.values() for one in found)
+    why = "; ".join(obstacle.text for found in obstacles.values() for obstacle in found)
     fault = f"its node {', '.join(obstacles)} does not suit it, and a rolling update of the DaemonSet waits for it"
     return f"{fault}: {why}", (
         f"kubectl rollout restart daemonset/{owner} -n {pod.metadata.namespace}, in a namespace with {INJECT}=true, so "
@@ -107,5 +107,5 @@ def _unsuitable_node(pod: FullPod, obstacles: Obstacles) -> Explanation:
 def _named_nodes(pod: FullPod) -> set[str]:
     """The nodes that the pod's affinity names. That of a DaemonSet's pod names one."""
     terms = pod.spec.node_requirements.terms or ()
-    named = (one for term in terms for one in term.match_fields if one.key == NAME_FIELD)
-    return {value for one in named for value in one.values}
+    named = (requirement for term in terms for requirement in term.match_fields if requirement.key == NAME_FIELD)
+    return {value for requirement in named for value in requirement.values}

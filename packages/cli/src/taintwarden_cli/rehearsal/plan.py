@@ -118,13 +118,13 @@ class Plan(msgspec.Struct, rename="camel", kw_only=True):
     """Reasons why this plan is uncertain."""
 
     def __post_init__(self) -> None:
-        fates = Counter(one.fate for one in self.pods)
-        leaving = [one for one in self.pods if one.fate is PlannedFate.LEAVES]
+        fates = Counter(pod.fate for pod in self.pods)
+        leaving = [pod for pod in self.pods if pod.fate is PlannedFate.LEAVES]
         self.leaving, self.missed, self.held = len(leaving), fates[PlannedFate.ENDS], fates[PlannedFate.HELD]
         self.later, self.would_leave = fates[PlannedFate.LATER], fates[PlannedFate.WOULD_LEAVE]
-        self.cut, self.past_budgets = sum(bool(one.late) for one in leaving), sum(bool(one.budgets) for one in leaving)
-        self.nowhere = sum(one.replacement is Replacement.NOWHERE for one in self.pods)
-        self.returning = sum(one.returns_to is not None for one in self.pods)
+        self.cut, self.past_budgets = sum(bool(pod.late) for pod in leaving), sum(bool(pod.budgets) for pod in leaving)
+        self.nowhere = sum(pod.replacement is Replacement.NOWHERE for pod in self.pods)
+        self.returning = sum(pod.returns_to is not None for pod in self.pods)
 
     @property
     def needs_action(self) -> bool:

@@ -125,7 +125,7 @@ class Reader:
             listings = [Listing(path, listing.group, listing.kind)]
         if source is Source.SLICES and self._node:
             selectors = [f"spec.nodeName={node}" for node in ("", self._node)]
-            listings = [Listing(listing.path, listing.group, listing.kind, one) for one in selectors]
+            listings = [Listing(listing.path, listing.group, listing.kind, selector) for selector in selectors]
         decoder, found = msgspec.json.Decoder(kind), list[T]()
 
         def take(page: list[bytes]) -> None:

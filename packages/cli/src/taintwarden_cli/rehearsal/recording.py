@@ -39,7 +39,7 @@ class Recording:
 
     def _acting_claims(self) -> Iterator[ClaimView]:
         """The claims of policies that are not paused."""
-        return (one for one in self._view.all_claims() if one.phase is not Phase.PAUSED)
+        return (claim for claim in self._view.all_claims() if claim.phase is not Phase.PAUSED)
 
     def record(self, command: Command, now: Instant, at: float) -> None:
         """Record a command that only reports. ``at`` is in seconds since the change."""
@@ -85,7 +85,7 @@ class Recording:
         after = missed.hard_at - now.wall + at
         planned.fate, planned.at, planned.after_seconds = PlannedFate.ENDS, rfc3339.at(missed.hard_at), round(after, 3)
         claims = self._view.claims(missed.pod.uid)
-        held = next((one for one in claims if one.policy.name == missed.verdict.policy.name), None)
+        held = next((claim for claim in claims if claim.policy.name == missed.verdict.policy.name), None)
         if held is not None:
             planned.limit, planned.budgets = held.limit or held.outcome or "", list(held.budgets)
 
@@ -104,7 +104,7 @@ class Recording:
         first = {claim.pod.uid: claim for claim in reversed([*self._acting_claims()])}
         for claim in reversed(first.values()):
             self._record_remaining(claim, now.wall, scheduler)
-        pods = sorted(self._pods.values(), key=lambda one: (one.order is None, one.order or 0, one.deadline, str(one)))
+        pods = sorted(self._pods.values(), key=lambda pod: (pod.order is None, pod.order or 0, pod.deadline, str(pod)))
         return {
             "pods": pods,
             "cancelled": sorted(name for uid, name in self._already.items() if uid not in self._pods),

@@ -91,7 +91,7 @@ class Rehearsal:
         self.feed(events.PoliciesChanged(self.policies))
         profiles = ProfileStore(self.feed, _problem_recorder(self.profile_problems))
         profiles.load(snapshot.profiles)
-        self.profiles = tuple(one for _, one in sorted(profiles.valid.items()))
+        self.profiles = tuple(profile for _, profile in sorted(profiles.valid.items()))
         self._feed_list(NodeHandler(NODES.name, self.feed, metrics, self.decoder), snapshot.nodes)
         self._feed_list(NamespaceHandler(NAMESPACES.name, self.feed, metrics), snapshot.namespaces)
         for plural, workloads in snapshot.workloads.items():

@@ -45,7 +45,7 @@ class ReturnFinder:
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
             verdicts = self._view.verdicts(name, pod_class)
-            evicting = [one.taint for one in verdicts if one.evicts and one.taint.origin is None]
+            evicting = [verdict.taint for verdict in verdicts if verdict.evicts and verdict.taint.origin is None]
             if node is None or not evicting or any(self._is_placed(pod_class, taint.key) for taint in evicting):
                 continue
             # The labels once the operator has written them.
@@ -76,13 +76,13 @@ class ReturnFinder:
         if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
             return False
         # Policies in mode DryRun label no node until they enforce, but count.
-        selectors = (one for policy in self._view.policies_for(pod_class) for one in policy.taints)
-        return any(one.placement and one.key == key for one in selectors)
+        selectors = (selector for policy in self._view.policies_for(pod_class) for selector in policy.taints)
+        return any(selector.placement and selector.key == key for selector in selectors)
 
 
 def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
     """The taints, without values, that evict pods of a class by a comparison in their extended tolerations."""
-    derived = {key: one.text for key, one in derivations(view.policies).items()}
+    derived = {key: derivation.text for key, derivation in derivations(view.policies).items()}
     named = [one for one in view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
     pairs = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}
     taints = [Taint(key, effect=effect, source=derived.get(key, "")) for key, effect in sorted(pairs)]

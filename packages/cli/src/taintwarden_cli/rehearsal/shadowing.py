@@ -36,21 +36,21 @@ def acting_first(policy: Policy, policies: Iterable[Policy]) -> Iterator[tuple[P
 def _common_keys(policy: Policy, other: Policy) -> Iterator[str]:
     for mine in policy.taints:
         for theirs in other.taints:
-            for key, effect in ((one.key, effect) for one in (mine, theirs) for effect in one.effects):
+            for key, effect in ((selector.key, effect) for selector in (mine, theirs) for effect in selector.effects):
                 taint = Taint(key.replace("*", "any"), effect=effect)
                 found = acting_on(taint, (policy, other)) if policy.selector_for(taint) else None
                 if found is not None and found[0] is other:
                     yield key
 
 
-def _are_disjoint(one: Policy, other: Policy) -> bool:
+def _are_disjoint(policy: Policy, other: Policy) -> bool:
     """True if no pod and node can have the labels that both ask for."""
     return any(
         _exclude_each_other(mine, theirs)
         for mine, theirs in (
-            (one.node_selector, other.node_selector),
-            (one.pod_selector, other.pod_selector),
-            (one.namespace_selector, other.namespace_selector),
+            (policy.node_selector, other.node_selector),
+            (policy.pod_selector, other.pod_selector),
+            (policy.namespace_selector, other.namespace_selector),
         )
     )
 
@@ -63,7 +63,7 @@ def _exclude_each_other(one: LabelSelector, other: LabelSelector) -> bool:
 
 def why_first(policy: Policy, other: Policy, key: str) -> str:
     """A clause that the other policy acts first on taints with a key, and why."""
-    closer = all(one.key != key for one in policy.taints)
+    closer = all(selector.key != key for selector in policy.taints)
     by_age = "is older" if other.created_at < policy.created_at else "comes first by its name"
     why = "selects the key more closely" if closer else by_age
     return f"policy {other.name}, which {why}, acts first on taint {key}"

@@ -116,15 +116,15 @@ class PlanSimulation:
 
     def _changed_node(self, node: NodeObject, changes: Sequence[Change]) -> Node:
         """The node after the changes. A change of a taint that a policy derives changes the value at its source."""
-        found, named = self._rehearsal.decoder.node(node), {one.key for change in changes for one in change.taints}
-        derived = {key: one for key, one in derivations(self._view.policies).items() if key in named}
+        found, named = self._rehearsal.decoder.node(node), {taint.key for change in changes for taint in change.taints}
+        derived = {key: derivation for key, derivation in derivations(self._view.policies).items() if key in named}
         given = {derived[one.key].source: SourceValue(one.value) for one, _ in found.taints if one.key in derived}
-        written = tuple([one for one in found.taints if one[0].key not in derived])
+        written = tuple([taint for taint in found.taints if taint[0].key not in derived])
         return msgspec.structs.replace(found, taints=written, values=found.values | given)
 
     def _return_finder(self) -> ReturnFinder:
         spaces = self._snapshot.namespaces
-        injected = {one.metadata.name for one in spaces if one.metadata.labels.get(INJECT) == "true"}
+        injected = {namespace.metadata.name for namespace in spaces if namespace.metadata.labels.get(INJECT) == "true"}
         return ReturnFinder(self._view, self._gates, injected, has_extender=self._snapshot.has_extender)
 
     def _ineffective_notes(self, changes: Sequence[Change], changed: Sequence[NodeObject]) -> Iterator[str]:
@@ -155,10 +155,10 @@ class PlanSimulation:
             yield wording.not_replaced(problem)
         if self._has_left_devices:
             yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
-        reported = {namespaced_name(one)[1]: status_of(one) for one in self._snapshot.policies}
+        reported = {namespaced_name(policy)[1]: status_of(policy) for policy in self._snapshot.policies}
         yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():
-            if any(one.limit == FAILING for one in status.limits):
+            if any(limit.limit == FAILING for limit in status.limits):
                 yield f"calls for evictions of policy {name} fail now; here they succeed"
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"

@@ -92,7 +92,7 @@ class Snapshot(msgspec.Struct):
 
     @property
     def _specs(self) -> list[Mapping[str, Any]]:
-        return [spec for one in self.policies if isinstance(spec := one.get("spec"), Mapping)]
+        return [spec for policy in self.policies if isinstance(spec := policy.get("spec"), Mapping)]
 
 
 def status_of(stored: Mapping[str, Any]) -> PolicyStatus:

@@ -104,7 +104,7 @@ WORKLOADS = {
     Source.CRON_JOBS: Listing(f"{_BATCH}/cronjobs", "batch", "CronJob"),
 }
 """Kinds with a pod template."""
-COUNTED = {Source(one.name): one for one in CONTROLLERS}
+COUNTED = {Source(resource.name): resource for resource in CONTROLLERS}
 """Controllers of pods. Limits compare their replicas with the pods that exist."""
 OWNERS = (Source.REPLICA_SETS, Source.JOBS)
 """Owners between a pod and its topmost owner; without them, findings name the direct owner."""

@@ -5,7 +5,7 @@ import msgspec
 NO_POLICY, NO_TAINT, STATIC = "no policy for its taints", "no taint", "static"
 
 
-class Staying(msgspec.Struct):
+class StayingGroup(msgspec.Struct):
     """Pods that stay for one reason, on nodes with a taint that their policy names. ``names`` may be the first few."""
 
     reason: str

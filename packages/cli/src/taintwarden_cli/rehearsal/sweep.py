@@ -137,7 +137,7 @@ class _SweptPods:
         self.nodes = [node for name in names or sorted(view.nodes) if (node := view.node(name)) is not None]
         if not names:
             self.nodes = [node for node in self.nodes if any(_matching_taints(node, wanted))]
-        self._source = next((one.source for node in self.nodes for one in _matching_taints(node, wanted)), "")
+        self._source = next((taint.source for node in self.nodes for taint in _matching_taints(node, wanted)), "")
         self.policies: set[str] = set()
         self.pods = 0
         self.invalid: dict[str, None] = {}
@@ -167,9 +167,9 @@ class _SweptPods:
         for (_, name, workload), (pod, policy, number) in self._groups.items():
             tolerations = self._view.tolerations_of(pod.shared)
             verdicts = self._evaluator.verdicts(pod.shared, tolerations, [concern], (policy,))
-            if any(one.invalid for one in verdicts):
+            if any(verdict.invalid for verdict in verdicts):
                 self.invalid[value] = None
-            if any(one.evicts for one in verdicts):
+            if any(verdict.evicts for verdict in verdicts):
                 by_policy[name] += number
                 workloads[workload] += number
         return by_policy, workloads

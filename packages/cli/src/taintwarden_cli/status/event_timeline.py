@@ -89,13 +89,13 @@ async def read_timeline(session: Session, operator: str, space: str, seconds: fl
     """
     since = now - seconds
     kept = [
-        (at, one)
-        for at, one in await read_events(session)
-        if at >= since and (not one.namespace or space in ("", one.namespace))
+        (at, happening)
+        for at, happening in await read_events(session)
+        if at >= since and (not happening.namespace or space in ("", happening.namespace))
     ]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator, await session.policies(dict[str, Any]), now)).problem
-    return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [one for _, one in kept])
+    return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [happening for _, happening in kept])
 
 
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
@@ -141,7 +141,7 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
     style = "yellow" if first.type == "Warning" else "cyan" if first.reason.startswith("Policy") else ""
     names = list(dict.fromkeys(f"{one.namespace}/{one.name}" if one.namespace else one.name for one in group))
     about = f"{first.kind} {names[0]}" if len(names) == 1 else wording.several(len(names), first.kind.lower())
-    if (times := sum(one.count for one in group)) > len(names):
+    if (times := sum(happening.count for happening in group)) > len(names):
         about += f", {times} times"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
@@ -149,7 +149,7 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
 
 
 def _grouped(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
-    for _, minute in groupby(happenings, key=lambda one: one.at[:16]):
+    for _, minute in groupby(happenings, key=lambda happening: happening.at[:16]):
         groups: dict[object, list[Happening]] = {}
         for one in minute:
             what = (policy_of(one.note),) if one.kind in ("Pod", "Node") else (one.name, one.note)

@@ -8,7 +8,7 @@ from taintwarden.controller.words.wording import pods, several
 from taintwarden.engine.evaluate import acting_on
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.policy import Policy
-from taintwarden_cli.rehearsal.staying import Staying
+from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.status.problems import Problem
 
 
@@ -43,7 +43,7 @@ class PolicyFindings(msgspec.Struct, rename="camel"):
     """Problems that a person has to correct or check, the worst first."""
     removals: list[Removal] = []
     missed: Missed = Missed()
-    staying: list[Staying] | None = None
+    staying: list[StayingGroup] | None = None
 
 
 def describe_missed(missed: Missed) -> str:
@@ -70,8 +70,8 @@ def describe_removals(policy: str, failing: Sequence[Removal], now: str) -> tupl
     first, more = failing[0], len(failing) - 1
     cause = f"node {first.node} {'is removed at' if first.at > now else 'counts as removed since'} {first.at}"
     cause += f" (and {several(more, 'more node')} until {failing[-1].at})" if more else ""
-    missed, cut = sum(one.missed for one in failing), sum(one.cut for one in failing)
-    held = sorted({name for one in failing for name in one.held_by})
+    missed, cut = sum(removal.missed for removal in failing), sum(removal.cut for removal in failing)
+    held = sorted({name for removal in failing for name in removal.held_by})
     by = f", held by {', '.join(held)}" if held else ""
     effects = (
         f"{pods(missed)} not evicted by then{by}" if missed else "",

@@ -30,7 +30,7 @@ from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
 from taintwarden_cli.rehearsal.simulation import PlanSimulation
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
-from taintwarden_cli.rehearsal.staying import Staying
+from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.status.event_timeline import policy_of, read_events
 from taintwarden_cli.status.findings import (
     Missed,
@@ -88,7 +88,7 @@ class _Inspector:
         self._most = most
         known = rehearse(snapshot, gates)
         self._view, self._policies = known.view, known.policies
-        self._statuses = {one["metadata"]["name"]: status_of(one) for one in snapshot.policies}
+        self._statuses = {policy["metadata"]["name"]: status_of(policy) for policy in snapshot.policies}
         self._nodes = [node for name in self._view.nodes if (node := self._view.node(name)) is not None]
         self.found = {policy.name: PolicyFindings() for policy in known.policies}
         self.unread: list[str] = []
@@ -123,7 +123,7 @@ class _Inspector:
 
     def _add_missing_taints(self) -> None:
         taints = (taint for node in self._nodes for taint, _ in node.taints)
-        carried = Counter(Taint(one.key, effect=one.effect, source=one.source) for one in taints)
+        carried = Counter(Taint(taint.key, effect=taint.effect, source=taint.source) for taint in taints)
         for policy in self._policies:
             if self._statuses[policy.name].evicting_nodes:
                 continue
@@ -171,20 +171,20 @@ class _Inspector:
             chosen = frozenset(names)
             async for page in self._session.pages(PODS.path, FullPod, PODS.name):
                 found += [pod for pod in page if pod.is_on_node and pod.spec.node_name in chosen]
-        nodes = [one for one in self._snapshot.nodes if one.metadata.name in set(names)]
+        nodes = [node for node in self._snapshot.nodes if node.metadata.name in set(names)]
         return msgspec.structs.replace(self._snapshot, nodes=nodes, pods=found)
 
-    def _staying(self, view: Any, policy: Policy, nodes: Iterable[NodeView]) -> Iterator[Staying]:
+    def _staying(self, view: Any, policy: Policy, nodes: Iterable[NodeView]) -> Iterator[StayingGroup]:
         names: dict[str, list[str]] = {}
         for node in nodes:
             for pod in view.pods(node.node.name):
                 claims = view.claims(pod.uid)
-                if any(one.policy == policy or one.policy.mode is Mode.ENFORCE for one in claims):
+                if any(claim.policy == policy or claim.policy.mode is Mode.ENFORCE for claim in claims):
                     continue
                 if why := view.why_staying(node.node.name, pod.shared, policy):
                     names.setdefault(why, []).append(str(pod))
         for why, listed in sorted(names.items(), key=lambda one: (-len(one[1]), one[0])):
-            yield Staying(why, len(listed), sorted(listed)[: None if self._most is None else NAMED])
+            yield StayingGroup(why, len(listed), sorted(listed)[: None if self._most is None else NAMED])
 
     # -- nodes that are removed ---------------------------------------------------------------------------------------
 
@@ -202,10 +202,10 @@ class _Inspector:
         plan = self._forecast(seen, {name for _, name in ends}, max(ends.values()))
         terminating = Counter(pod.spec.node_name for pod in seen.pods if pod.metadata.deletion_timestamp is not None)
         for (policy, node), at in sorted(ends.items(), key=lambda one: (one[1], one[0])):
-            planned = [one for one in plan.pods if (one.policy, one.node) == (policy, node)]
-            missed = [one for one in planned if one.fate is PlannedFate.ENDS]
-            held = sorted({name for one in missed for name in one.budgets or [one.limit] if name})
-            cut = sum(one.fate is PlannedFate.LEAVES and bool(one.late) for one in planned)
+            planned = [pod for pod in plan.pods if (pod.policy, pod.node) == (policy, node)]
+            missed = [pod for pod in planned if pod.fate is PlannedFate.ENDS]
+            held = sorted({name for pod in missed for name in pod.budgets or [pod.limit] if name})
+            cut = sum(pod.fate is PlannedFate.LEAVES and bool(pod.late) for pod in planned)
             removal = Removal(node, rfc3339.at(at), len(planned) + terminating[node], len(missed), cut, held)
             self.found[policy].removals = [*self.found[policy].removals, removal]
         for name, findings in self.found.items():
@@ -214,14 +214,14 @@ class _Inspector:
 
     def _forecast(self, seen: Snapshot, names: set[str], until: float) -> Plan:
         """Simulate these nodes until all are removed."""
-        nodes = [one for one in seen.nodes if one.metadata.name in names]
-        listed = [one for one in seen.pods if one.spec.node_name in names]
+        nodes = [node for node in seen.nodes if node.metadata.name in names]
+        listed = [pod for pod in seen.pods if pod.spec.node_name in names]
         part = msgspec.structs.replace(seen, nodes=nodes, pods=listed)
         horizon = min(max(until - seen.now + 1.0, 1.0), HORIZON_SECONDS)
         return PlanSimulation(part, seen.now, Assumptions(), self._gates).run((), horizon)
 
     async def _inspect_events(self) -> None:
-        reclaiming = {one.name for one in self._policies if one.reclaim is not None}
+        reclaiming = {policy.name for policy in self._policies if policy.reclaim is not None}
         if not reclaiming:
             return
         for at, event in await read_events(self._session, "DeadlineMissed"):
@@ -264,8 +264,8 @@ class _Inspector:
     def _add_several_budgets(self, policy: Policy) -> None:
         """Add the sets of budgets that select one pod, which the API server then refuses to evict."""
         status = self._statuses[policy.name]
-        told = [one.message for one in status.limits if one.limit == BUDGET]
-        for cause in dict.fromkeys([*told, *(one.message for one in status.next_pods if one.limit == BUDGET)]):
+        told = [limit.message for limit in status.limits if limit.limit == BUDGET]
+        for cause in dict.fromkeys([*told, *(pod.message for pod in status.next_pods if pod.limit == BUDGET)]):
             if cause.startswith(refusal := several_budgets(()).removesuffix(")")):
                 space, _, name = cause.removeprefix(refusal).partition(",")[0].partition("/")
                 remedy = f"leave one budget for each pod: kubectl -n {space} edit poddisruptionbudget {name}"
@@ -276,8 +276,8 @@ class _Inspector:
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE:
                 continue
-            waiting = [one for one in self._statuses[policy.name].next_pods if one.limit == WORKLOAD]
-            for space, message in dict.fromkeys((one.namespace, one.message) for one in waiting):
+            waiting = [pod for pod in self._statuses[policy.name].next_pods if pod.limit == WORKLOAD]
+            for space, message in dict.fromkeys((pod.namespace, pod.message) for pod in waiting):
                 effect, is_wanted = "no Ready pod of its workload is evicted", partial(_is_missed, message)
                 for cause, remedy in await self._find_pending_pod(space, "limit workload", is_wanted):
                     self._add(policy.name, ProblemKind.WORKLOAD, cause, effect, remedy)

@@ -50,7 +50,7 @@ def find_absence(
         return "", ""
     free = Counter[str]()
     for taint, nodes in carried.items():
-        if not (taint.source or is_system_key(taint.key) or any(one.selector_for(taint) for one in policies)):
+        if not (taint.source or is_system_key(taint.key) or any(policy.selector_for(taint) for policy in policies)):
             free[taint.key] += nodes
     if similar := next(iter(get_close_matches(key, free, n=1)), ""):
         have = "has" if free[similar] == 1 else "have"

@@ -16,7 +16,7 @@ from taintwarden.engine.policy import Mode, OnInvalidValue
 from taintwarden.engine.rfc3339 import read_time
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
-from taintwarden_cli.rehearsal.staying import Staying
+from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.status.findings import PolicyFindings
 from taintwarden_cli.status.problems import (
     Problem,
@@ -62,12 +62,12 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     def invalid(self) -> list[str]:
         """The taints whose values cannot be compared, and what that means for pods."""
         taints = self.status.invalid_taints
-        return [wording.not_comparable(one, self.mode, self.on_invalid_value) for one in taints]
+        return [wording.not_comparable(taint, self.mode, self.on_invalid_value) for taint in taints]
 
     @property
-    def stays(self) -> list[Staying]:
+    def stays(self) -> list[StayingGroup]:
         """Pods that stay on tainted nodes, as counted by an inspection, or by the operator if there was none."""
-        reported = [Staying(one.reason, one.pods, []) for one in self.status.staying]
+        reported = [StayingGroup(one.reason, one.pods, []) for one in self.status.staying]
         return reported if self.staying is None else self.staying
 
     def add(self, *problems: Problem) -> None:
@@ -81,7 +81,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
 
     def has_problem(self, *kinds: ProblemKind) -> bool:
         """True if the policy has a problem of one of these kinds."""
-        return any(one.kind in kinds for one in self.problems)
+        return any(problem.kind in kinds for problem in self.problems)
 
     @property
     def is_paused(self) -> bool:
@@ -140,13 +140,13 @@ def summarize(
 
     Raises LookupError if a policy does not exist; the text names it.
     """
-    found = sorted((_summary(one, now) for one in stored), key=lambda one: one.name)
-    present = {one.name for one in found}
+    found = sorted((_summary(one, now) for one in stored), key=lambda policy: policy.name)
+    present = {policy.name for policy in found}
     if missing := [name for name in names if name not in present]:
         text = ", ".join(missing)
         msg = f"there is no TaintEvictionPolicy {text}; there is {', '.join(sorted(present)) or 'none at all'}"
         raise LookupError(msg)
-    answer = StatusSummary(rfc3339.at(now), [one for one in found if not names or one.name in names])
+    answer = StatusSummary(rfc3339.at(now), [policy for policy in found if not names or policy.name in names])
     if known is not None:
         if known.problem:
             answer.problems = [split_problem(ProblemKind.OPERATOR, known.problem, OUR_PODS)]

@@ -14,7 +14,7 @@ from taintwarden.controller.words.wording import next_one, pods, several, waitin
 from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
 from taintwarden.engine.policy import Mode
 from taintwarden_cli.output import printable
-from taintwarden_cli.rehearsal.staying import Staying
+from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 from taintwarden_cli.status.findings import describe_missed
@@ -65,10 +65,10 @@ def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[Renderable
         yield Text(printable(f"Not looked at: {why}"), style="yellow")
 
 
-def _add_problem(lines: Lines, one: Problem, times: Times) -> None:
-    lines.add("Problem", times.rewrite(one.cause), "bold red")
-    lines.add("Effect", times.rewrite(one.effect))
-    lines.add("Do this", one.remedy, "cyan")
+def _add_problem(lines: Lines, problem: Problem, times: Times) -> None:
+    lines.add("Problem", times.rewrite(problem.cause), "bold red")
+    lines.add("Effect", times.rewrite(problem.effect))
+    lines.add("Do this", problem.remedy, "cyan")
 
 
 _HEADER = ("POLICY", "MODE", "PENDING", "BLOCKED", "EVICTED", "LEAVING", "STAYING", "GUARD", "LIMIT")
@@ -83,7 +83,7 @@ def _row(policy: PolicySummary) -> Sequence[str | Text]:
         _number(status.blocked),
         f"{status.evicted}{f' ({status.past_budgets} past budgets)' if status.past_budgets else ''}",
         Text(str(status.leaving), style="bold red") if status.stuck else _number(status.leaving),
-        "-" if policy.staying is None and not policy.stays else str(sum(one.pods for one in policy.stays)),
+        "-" if policy.staying is None and not policy.stays else str(sum(group.pods for group in policy.stays)),
         Text(policy.guard or "-", style=_GUARDS.get(policy.guard or "", "")),
         status.limited_by or "-",
     )
@@ -100,10 +100,10 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
     lines.add("Paused", policy.paused_by and times.rewrite(f"by {policy.paused_by}"), "yellow")
     if not policy.has_problem(ProblemKind.NOT_OBSERVED):
         lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
-    several_fail = sum(bool(one.missed or one.cut) for one in policy.removals) > 1
-    for one in policy.removals[:SHOWN_NODES]:
-        there = f"{one.node} {times.rewrite(f'at {one.at}')}: {pods(one.pods)} still to leave"
-        fail = f", {one.missed} not evicted by then, the grace of {one.cut} cut" if several_fail else ""
+    several_fail = sum(bool(removal.missed or removal.cut) for removal in policy.removals) > 1
+    for removal in policy.removals[:SHOWN_NODES]:
+        there = f"{removal.node} {times.rewrite(f'at {removal.at}')}: {pods(removal.pods)} still to leave"
+        fail = f", {removal.missed} not evicted by then, the grace of {removal.cut} cut" if several_fail else ""
         lines.add("Removed", there + fail, "yellow")
     if (more := len(policy.removals) - SHOWN_NODES) > 0:
         lines.add("Removed", f"{several(more, 'more node')}: -o json has them", "yellow")
@@ -114,14 +114,15 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
     return lines
 
 
-def _staying(found: Sequence[Staying], *, details: bool) -> Iterator[str]:
+def _staying(found: Sequence[StayingGroup], *, details: bool) -> Iterator[str]:
     """Pods that stay on tainted nodes: in one line, or one for each reason, with names."""
     if found and not details:
-        counted = ", ".join(f"{one.reason} {one.pods}" for one in found)
-        yield f"{pods(sum(one.pods for one in found))} on tainted nodes: {counted}"
-    for one in found if details else ():
-        more = f" and {one.pods - len(one.names)} more" if one.pods > len(one.names) else ""
-        yield f"{pods(one.pods)} on tainted nodes: {one.reason}" + f" ({', '.join(one.names)}{more})" * bool(one.names)
+        counted = ", ".join(f"{group.reason} {group.pods}" for group in found)
+        yield f"{pods(sum(group.pods for group in found))} on tainted nodes: {counted}"
+    for group in found if details else ():
+        more = f" and {group.pods - len(group.names)} more" if group.pods > len(group.names) else ""
+        names = f" ({', '.join(group.names)}{more})" if group.names else ""
+        yield f"{pods(group.pods)} on tainted nodes: {group.reason}{names}"
 
 
 def _now(policy: PolicySummary, times: Times) -> str:
@@ -147,7 +148,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     lines.add("Nodes", None if status.observed_generation is None else evicting)
     for invalid in policy.invalid[1:]:  # the first is among the problems
         lines.add("Invalid", invalid, "yellow")
-    if (more := status.retained - sum(one.pods for one in status.invalid_taints)) > 0:
+    if (more := status.retained - sum(taint.pods for taint in status.invalid_taints)) > 0:
         where = "kubectl get events -n default --field-selector reason=InvalidTaintValue"
         lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
     if policy.guard is not None and not policy.has_problem(ProblemKind.GUARD, ProblemKind.ZONES):
@@ -172,7 +173,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
 
 def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
     """Add the limits and budgets that hold pods, except those that are problems."""
-    status, causes = policy.status, [one.cause for one in policy.problems]
+    status, causes = policy.status, [problem.cause for problem in policy.problems]
     for limit in status.limits:
         is_of_guard = limit.limit == GUARD and policy.has_problem(ProblemKind.GUARD)
         is_of_budgets = limit.limit == BUDGET and bool(status.blocked_budgets)

@@ -78,8 +78,8 @@ class Problem(msgspec.Struct, frozen=True):
 def by_severity(problems: list[Problem]) -> list[Problem]:
     """The problems, the worst first, and the worst of each cause only."""
     found: dict[str, Problem] = {}
-    for one in sorted(problems, key=lambda one: _RANK[one.kind]):
-        found.setdefault(one.cause, one)
+    for problem in sorted(problems, key=lambda problem: _RANK[problem.kind]):
+        found.setdefault(problem.cause, problem)
     return list(found.values())
 
 
@@ -95,14 +95,14 @@ def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bo
         effect, _, cause = blind.partition(": ")
         yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"{OUR_PODS}; {_LIMITS[VIEW][1]}")
     yield from _stuck_problem(status, now)
-    for one in status.limits:
-        delay = DELAYS.get(one.limit)
-        if delay is None or one.limit not in _LIMITS or (delay.needs_evictions and not enforces):
+    for limit in status.limits:
+        delay = DELAYS.get(limit.limit)
+        if delay is None or limit.limit not in _LIMITS or (delay.needs_evictions and not enforces):
             continue
-        if now - (one.since_at or now) >= delay.may_last_seconds:
-            kind, remedy = _LIMITS[one.limit]
-            effect = f"{wording.pods(one.pods)} {'waits' if one.pods == 1 else 'wait'} since {one.since}"
-            yield Problem(kind, wording.why_held(one.limit, one.message), effect, _remedy(one, status) or remedy)
+        if now - (limit.since_at or now) >= delay.may_last_seconds:
+            kind, remedy = _LIMITS[limit.limit]
+            effect = f"{wording.pods(limit.pods)} {'waits' if limit.pods == 1 else 'wait'} since {limit.since}"
+            yield Problem(kind, wording.why_held(limit.limit, limit.message), effect, _remedy(limit, status) or remedy)
     if unknown := status.says("DevicesKnown", "False"):
         effect, _, cause = unknown.partition(": ")
         yield Problem(ProblemKind.DEVICES, cause, effect, "docs/runbooks/devices-not-known.md")
@@ -117,24 +117,24 @@ def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bo
 
 def _stuck_problem(status: PolicyStatus, now: float) -> Iterator[Problem]:
     """The problem that pods should have ended long ago, if there are any."""
-    stuck = [one for one in status.stuck if now - (read_time(one.since) or now) >= STUCK_SECONDS]
+    stuck = [pod for pod in status.stuck if now - (read_time(pod.since) or now) >= STUCK_SECONDS]
     if stuck:
-        nodes = list(dict.fromkeys(one.node for one in stuck))
+        nodes = list(dict.fromkeys(pod.node for pod in stuck))
         more = f" and {wording.several(len(nodes) - 1, 'more node')}" * (len(nodes) > 1)
         effect, remedy = f"{nodes[0]}{more} cannot be drained", f"taintwarden explain node {nodes[0]}"
         yield Problem(ProblemKind.STUCK, wording.not_ended(stuck), effect, f"{remedy}; docs/runbooks/pods-stuck.md")
 
 
-def _remedy(one: LimitStatus, status: PolicyStatus) -> str:
+def _remedy(limit: LimitStatus, status: PolicyStatus) -> str:
     """The remedy for a limit whose message names the object to look at; else empty."""
-    if one.limit == FAILING and (found := _SERVICE.search(one.message)):
+    if limit.limit == FAILING and (found := _SERVICE.search(limit.message)):
         space, service = found["space"], found["service"]
         label = f"kubernetes.io/service-name={service}"
         return f"see that Service {space}/{service} has ready pods: kubectl -n {space} get endpointslices -l {label}"
-    if one.limit == BUDGET and len(status.blocked_budgets) == 1:
+    if limit.limit == BUDGET and len(status.blocked_budgets) == 1:
         (budget,) = status.blocked_budgets
         return f"kubectl -n {budget.namespace} describe poddisruptionbudget {budget.name}"
-    waiting = next((pod.node for pod in status.next_pods if pod.limit == one.limit == NODE), "")
+    waiting = next((pod.node for pod in status.next_pods if pod.limit == limit.limit == NODE), "")
     return waiting and f"taintwarden explain node {waiting}"
 
 

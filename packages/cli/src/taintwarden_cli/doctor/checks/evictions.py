@@ -8,7 +8,7 @@ from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import DeviceEffect, Effect, Taint, cannot_compute, several_budgets
 from taintwarden.engine.policy import Method, Mode, Policy, TolerationSecondsMode, ask_replacements
 from taintwarden.kube.wire.kinds import BudgetObject
-from taintwarden_cli.doctor.check import Found, Severity, about, check
+from taintwarden_cli.doctor.check import Finding, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
@@ -40,7 +40,7 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
     needs=EVALUATION,
     uses=(*TEMPLATES, Source.MUTATING),
 )
-def nowhere_to_go(context: Context) -> Iterator[Found]:
+def nowhere_to_go(context: Context) -> Iterator[Finding]:
     """Resources, affinity to pods, topology spread, volumes, ports and future nodes are not considered."""
     reported: set[Subject] = set()
     nodes = _FittingNodes(context)
@@ -54,11 +54,11 @@ def nowhere_to_go(context: Context) -> Iterator[Found]:
                 enforced = verdict.policy.mode is Mode.ENFORCE
                 how = "have to leave" if enforced else "would have to leave"
                 message = f"{how} because of {verdict.taint} (policy {verdict.policy.name}), and fit no other node"
-                yield Found(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
-    yield from (one for one in _unplaceable_workloads(context, nodes) if one.subject not in reported)
+                yield Finding(group.subject, message, severity=None if enforced else Severity.WARNING, pods=pods)
+    yield from (finding for finding in _unplaceable_workloads(context, nodes) if finding.subject not in reported)
 
 
-def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator[Found]:
+def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator[Finding]:
     """Workloads whose pods would fit no node, by their templates, only because of taints that policies act on."""
     for group in context.groups:
         if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.any_fits(group):
@@ -71,7 +71,7 @@ def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator
             taints = ", ".join(different[:_NAMED]) + (" and others" if len(different) > _NAMED else "")
             where = "do not hold on the only node" if len(there) == 1 else f"hold on none of the {len(there)} nodes"
             message = f"its tolerations {where} that it could be on: {taints}"
-            yield Found(group.subject, message, severity=Severity.WARNING)
+            yield Finding(group.subject, message, severity=Severity.WARNING)
 
 
 def _evicting_verdicts(context: Context, group: PodGroup) -> list[tuple[TaintVerdict, int]]:
@@ -105,7 +105,7 @@ class _FittingNodes:
 
 def _blocking_taint(context: Context, group: PodGroup, unscheduled: UnscheduledPod, node: NodeView) -> Taint | None:
     """A taint that keeps the pods off a node, and that a policy acts on."""
-    evicting = (one.taint for one in context.verdicts(node.node.name, group) if one.evicts)
+    evicting = (verdict.taint for verdict in context.verdicts(node.node.name, group) if verdict.evicts)
     refused = (
         taint
         for taint, _ in node.taints
@@ -122,7 +122,7 @@ def _blocking_taint(context: Context, group: PodGroup, unscheduled: UnscheduledP
     needs=EVALUATION,
     uses=(*TEMPLATES, Source.MUTATING, Source.OPERATOR),
 )
-def placement_missing(context: Context) -> Iterator[Found]:
+def placement_missing(context: Context) -> Iterator[Finding]:
     """Pods with a native Exists beside a comparison may come back to a node that evicts them."""
     is_injected = context.mutating is not None or not context.snapshot.has_read(Source.MUTATING)
     injected = frozenset(context.opted_in if is_injected else ())
@@ -132,9 +132,9 @@ def placement_missing(context: Context) -> Iterator[Found]:
             continue  # they are not replaced on another node
         if keys := finder.uncompared_keys(group.pod_class, group.shape.node_requirements):
             named_keys = ", ".join(keys)
-            taints = [one for one in compared_taints(context.view, group.pod_class) if one.key in keys]
+            taints = [taint for taint in compared_taints(context.view, group.pod_class) if taint.key in keys]
             policies = context.view.policies_for(group.pod_class)
-            asks = ask_replacements(one for one in policies if any(map(one.selector_for, taints)))
+            asks = ask_replacements(policy for policy in policies if any(map(policy.selector_for, taints)))
             none_first = ", so no replacement is asked for first" * asks
             effect = f"evicted pods may come back to the same node{none_first}"
             yield about(group, f"the scheduler does not compare {named_keys}: {effect}")
@@ -151,7 +151,7 @@ def placement_missing(context: Context) -> Iterator[Found]:
     needs=EVALUATION,
     uses=(*OWNERS, Source.BUILT_IN, Source.OPERATOR, Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES),
 )
-def builtin_evicts(context: Context) -> Iterator[Found]:
+def builtin_evicts(context: Context) -> Iterator[Finding]:
     """The built-in controllers know neither extended tolerations nor budgets nor limits."""
     if context.snapshot.built_in is not BuiltIn.ABSENT:
         sure = context.snapshot.built_in is BuiltIn.RUNS
@@ -165,7 +165,7 @@ def builtin_evicts(context: Context) -> Iterator[Found]:
                         found[key] = found.get(key, 0) + count
             for (taint, policy), pods in found.items():
                 message = f"policy {policy} lets them stay with {taint}, and no native toleration does: {fate}"
-                yield Found(group.subject, message, pods=pods)
+                yield Finding(group.subject, message, pods=pods)
     if context.snapshot.built_in_for_devices is not BuiltIn.ABSENT:
         yield from _device_findings(context)
 
@@ -182,7 +182,7 @@ def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
     return judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=context.gates).tolerated
 
 
-def _device_findings(context: Context) -> Iterator[Found]:
+def _device_findings(context: Context) -> Iterator[Finding]:
     fate = "deletes" if context.snapshot.built_in_for_devices is BuiltIn.RUNS else "deletes, if it is on,"
     remedy = (
         "tolerate it in the claim with Exists and NoExecute; or run kube-controller-manager with "
@@ -195,7 +195,7 @@ def _device_findings(context: Context) -> Iterator[Found]:
             for taint, _ in inventory.taints(use.device):
                 acting = acting_on(taint, context.policies)
                 # Kubernetes ignores a toleration without effect (pkg/controller/devicetainteviction of 1.37).
-                counted = [one for one in use.tolerations if one.effect == DeviceEffect.NO_EXECUTE]
+                counted = [toleration for toleration in use.tolerations if toleration.effect == DeviceEffect.NO_EXECUTE]
                 judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
                 if acting is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
@@ -203,14 +203,14 @@ def _device_findings(context: Context) -> Iterator[Found]:
                         f"has {taint}, on which policy {acting[0].name} acts, and does not tolerate it: the built-in "
                         f"device taint eviction {fate} its pods without a budget"
                     )
-                    yield Found(subject, message, remedy, Severity.WARNING, pods=len(claim.consumers))
+                    yield Finding(subject, message, remedy, Severity.WARNING, pods=len(claim.consumers))
 
 
 def devices_of(context: Context) -> DeviceInventory:
     """The devices of the cluster, with their taints."""
     found = DeviceInventory()
-    for one in context.snapshot.slices:
-        found.put_slice(one.metadata.name, device_slice(one))
+    for slice_ in context.snapshot.slices:
+        found.put_slice(slice_.metadata.name, device_slice(slice_))
     for rule in context.snapshot.taint_rules:
         found.put_rule(rule.metadata.name, taint_rule(rule))
     return found
@@ -227,7 +227,7 @@ def devices_of(context: Context) -> DeviceInventory:
     needs=(Source.BUDGETS, *EVALUATION),
     uses=OWNERS,
 )
-def budget_never_allows(context: Context) -> Iterator[Found]:
+def budget_never_allows(context: Context) -> Iterator[Finding]:
     """Budgets for which pods wait indefinitely, if their policy always respects budgets."""
     found: dict[Subject, tuple[FullBudget, list[PodGroup]]] = {}
     for group in context.running_groups:
@@ -235,7 +235,7 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
         if len(budgets) > 1:
             message = several_budgets(one.metadata.name for one in budgets)
             remedy = "leave one budget for each pod: narrow the selectors, or remove one"
-            yield Found(group.subject, message, remedy, pods=group.count)
+            yield Finding(group.subject, message, remedy, pods=group.count)
         for budget in budgets if _respecting_budgets(context, group) else ():
             found.setdefault(_budget_subject(budget), (budget, []))[1].append(group)
     for subject, (budget, groups) in found.items():
@@ -243,11 +243,11 @@ def budget_never_allows(context: Context) -> Iterator[Found]:
             policies = dict.fromkeys(policy.name for group in groups for policy in _respecting_budgets(context, group))
             named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
             message = f"{why}, and {named} may evict pods that it selects"
-            yield Found(subject, message, severity=Severity.WARNING, pods=sum(group.count for group in groups))
+            yield Finding(subject, message, severity=Severity.WARNING, pods=sum(group.count for group in groups))
     for failing in context.snapshot.budgets:
         if problem := failing.status.problem if failing.status else "":
             remedy = "narrow the selector to pods of one kind of workload, or use minAvailable with a number"
-            yield Found(_budget_subject(failing), f"it {cannot_compute(problem)}", remedy)
+            yield Finding(_budget_subject(failing), f"it {cannot_compute(problem)}", remedy)
 
 
 def _budget_subject(budget: BudgetObject) -> Subject:
@@ -272,7 +272,7 @@ _ONE_BUDGET = "create one PodDisruptionBudget that selects the pods of all these
     needs=(*EVALUATION, Source.BUDGETS),
     uses=TEMPLATES,
 )
-def workload_split(context: Context) -> Iterator[Found]:
+def workload_split(context: Context) -> Iterator[Finding]:
     """Examples: replicas of a database, each with a StatefulSet of its own; StatefulSets below one custom object."""
     split: dict[tuple[object, ...], list[PodGroup]] = {}
     for group in context.running_groups:
@@ -285,20 +285,20 @@ def workload_split(context: Context) -> Iterator[Found]:
             pods[group.pod_class.owner.uid if group.pod_class.owner else ""] += group.count
         is_custom = groups[0].subject.kind not in _KINDS
         limits = [policy.limits.per_workload for group in groups for policy in context.evicting_policies(group)]
-        counts_together = all(_shared_label(groups, (one.label,)) for one in limits if one.is_limit)
+        counts_together = all(_shared_label(groups, (limit.label,)) for limit in limits if limit.is_limit)
         # StatefulSets with one label and several pods each may do different things.
         if len(pods) > 1 and (is_custom or max(pods.values()) == 1) and not counts_together:
             named = "" if is_custom else f": {named_subjects(group.subject for group in groups)}"
             message = f"its pods have {len(pods)} controllers, each a workload of its own for limits.perWorkload{named}"
             label = _shared_label(groups, (_PART_LABELS[0], *APP_LABELS, *groups[0].pod_class.labels))
             remedy = f"set limits.perWorkload.label: {label} if no other pods have its value; or {_ONE_BUDGET}"
-            yield Found(groups[0].subject, message, remedy if label else _ONE_BUDGET, pods=pods.total())
+            yield Finding(groups[0].subject, message, remedy if label else _ONE_BUDGET, pods=pods.total())
 
 
 def _shared_label(groups: list[PodGroup], labels: Iterable[str | None]) -> str | None:
     """The first of these labels that all pods have, with the same value."""
     common = set.intersection(*(set(group.pod_class.labels.items()) for group in groups))
-    return next((one for one in labels if any(name == one and value for name, value in common)), None)
+    return next((label for label in labels if any(name == label and value for name, value in common)), None)
 
 
 def _workload_key(group: PodGroup) -> tuple[object, ...]:

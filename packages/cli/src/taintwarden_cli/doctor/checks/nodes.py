@@ -10,7 +10,7 @@ from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.operators import Match, is_comparison, match
 from taintwarden.engine.policy import Policy
-from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.checks.evictions import named_subjects
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.inventory import PodGroup
@@ -33,7 +33,7 @@ _OFTEN = 3
     needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
     uses=TEMPLATES,
 )
-def value_invalid(context: Context) -> Iterator[Found]:
+def value_invalid(context: Context) -> Iterator[Finding]:
     """Pods are judged by the last valid value, whatever the state of the node."""
     asking = _comparisons(context)
     for name, seen in context.nodes.items():
@@ -44,21 +44,21 @@ def value_invalid(context: Context) -> Iterator[Found]:
             if wrong is not None:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
-                yield Found(subject, text, _restoring_command(name, taint, history, policy, ()))
+                yield Finding(subject, text, _restoring_command(name, taint, history, policy, ()))
             elif who := [group.subject for group in _wrongly_asking(context, seen, taint, asking)]:
                 text = f"{taint} cannot be compared, which {named_subjects(who)} ask for"
-                yield Found(subject, text, _restoring_command(name, taint, history, None, asking))
+                yield Finding(subject, text, _restoring_command(name, taint, history, None, asking))
 
 
 def _restoring_command(
     node: str, taint: Taint, history: TaintHistory, policy: Policy | None, asking: Iterable[Toleration]
 ) -> str:
     """The command that sets the last value that can be compared; without one, the form of a valid value."""
-    relevant = [one for one in asking if one.key == taint.key]
+    relevant = [toleration for toleration in asking if toleration.key == taint.key]
     values = (Taint(taint.key, value, taint.effect) for value in history.values)
     if taint.source:
         return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
-    good = next((one for one in values if not invalid_taint(one, policy, relevant)), None)
+    good = next((value for value in values if not invalid_taint(value, policy, relevant)), None)
     fault = invalid_taint(taint, policy, relevant)
     if taint.origin is not None:
         return f"set a value that can be compared: {fault}"
@@ -71,11 +71,11 @@ def _wrongly_asking(
     context: Context, node: NodeView, taint: Taint, asking: Mapping[Toleration, list[PodGroup]]
 ) -> Iterator[PodGroup]:
     """Groups that compare the invalid value of a taint, on which a policy for them acts, or no policy at all."""
-    acting = [one for one in context.policies if one.selector_for(taint)]
+    acting = [policy for policy in context.policies if policy.selector_for(taint)]
     for toleration, groups in asking.items():
         for group in groups if match(toleration, taint) is Match.INVALID_TAINT else ():
             own = context.view.policies_for(group.pod_class)
-            if not acting or any(one in own and one in node.policies for one in acting):
+            if not acting or any(policy in own and policy in node.policies for policy in acting):
                 yield group
 
 
@@ -84,9 +84,9 @@ def _comparisons(context: Context) -> dict[Toleration, list[PodGroup]]:
     found: dict[Toleration, list[PodGroup]] = {}
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
-        for one in (*every.native, *every.extended):
-            if is_comparison(one) and one in every.relevant_to(one.key):
-                found.setdefault(one, []).append(group)
+        for toleration in (*every.native, *every.extended):
+            if is_comparison(toleration) and toleration in every.relevant_to(toleration.key):
+                found.setdefault(toleration, []).append(group)
     return found
 
 
@@ -97,7 +97,7 @@ def _comparisons(context: Context) -> dict[Toleration, list[PodGroup]]:
     "kubectl taint node NODE KEY:EFFECT-; look at the kube-controller-manager, which should have removed it",
     needs=(Source.NODES,),
 )
-def taint_left(context: Context) -> Iterator[Found]:
+def taint_left(context: Context) -> Iterator[Finding]:
     """The node lifecycle controller removes them within seconds, if it runs and nothing else writes them."""
     for node in context.snapshot.nodes:
         ready = node.status.condition("Ready")
@@ -107,7 +107,7 @@ def taint_left(context: Context) -> Iterator[Found]:
                 since = "" if added_at is None else f" for {duration(now - added_at)}"
                 text = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
                 remedy = f"kubectl taint node {node.metadata.name} {taint.key}:{taint.effect}-"
-                yield Found(Subject("Node", node.metadata.name), text, remedy)
+                yield Finding(Subject("Node", node.metadata.name), text, remedy)
 
 
 @check(
@@ -117,7 +117,7 @@ def taint_left(context: Context) -> Iterator[Found]:
     "correct what writes the taint, or lower violationGraceSeconds and timing.stabilizationWindowSeconds",
     needs=(Source.EVENTS, Source.NODES),
 )
-def grace_restarted(context: Context) -> Iterator[Found]:
+def grace_restarted(context: Context) -> Iterator[Finding]:
     """Evictions are cancelled repeatedly: each time the grace begins again, and no pod ever leaves."""
     found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
     for one in context.snapshot.cancelled:
@@ -130,4 +130,4 @@ def grace_restarted(context: Context) -> Iterator[Found]:
             text = (
                 f"evictions of {pods(len(often))} because of {key} were cancelled up to {max(often)} times in an hour"
             )
-            yield Found(Subject("Node", node), f"{text}: their grace begins again each time", pods=len(often))
+            yield Finding(Subject("Node", node), f"{text}: their grace begins again each time", pods=len(often))

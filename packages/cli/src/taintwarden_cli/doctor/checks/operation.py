@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from taintwarden.engine.policy import Method, ask_replacements
 from taintwarden.kube.calls.lease import LEASE_NAME
-from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.context import Context, is_of_taintwarden
 from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_CONDITION, OF_DEVICES, REPLACING, Right
 from taintwarden_cli.rehearsal.liveness import OUR_PODS, liveness
@@ -23,12 +23,12 @@ _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfi
     f"{OUR_PODS}; name its namespace by --operator-namespace",
     uses=(Source.POLICIES, Source.PROFILES, Source.LEASE, Source.OPERATOR),
 )
-def not_running(context: Context) -> Iterator[Found]:
+def not_running(context: Context) -> Iterator[Finding]:
     """Reasons why no policy acts at all."""
     snapshot = context.snapshot
     for source in snapshot.undefined:
         subject = Subject("CustomResourceDefinition", f"{source}.taintwarden.io")
-        yield Found(
+        yield Finding(
             subject,
             "does not exist",
             "install the CRDs of the version that runs (docs/installing.md), then restart the operator",
@@ -37,14 +37,14 @@ def not_running(context: Context) -> Iterator[Found]:
     if operator is not None and operator.replicas == 0:
         remedy = f"kubectl -n {snapshot.namespace} scale deployment {operator.name} --replicas=2"
         subject = Subject("Deployment", operator.name, snapshot.namespace)
-        yield Found(subject, "is scaled to no replicas: no policy acts", remedy)
+        yield Finding(subject, "is scaled to no replicas: no policy acts", remedy)
     elif snapshot.policies:
         subject = Subject("Lease", LEASE_NAME, snapshot.namespace)
         known = liveness(snapshot.policies, snapshot.lease, snapshot.now, is_late=snapshot.lease_is_late)
         if known.problem:
-            yield Found(subject, known.problem)
+            yield Finding(subject, known.problem)
         elif snapshot.lease is None and known.reported_at is None and snapshot.has_read(Source.LEASE):
-            yield Found(subject, "does not exist: no operator has ever run in this namespace, so no policy acts")
+            yield Finding(subject, "does not exist: no operator has ever run in this namespace, so no policy acts")
 
 
 @check(
@@ -55,16 +55,16 @@ def not_running(context: Context) -> Iterator[Found]:
     needs=(Source.POLICIES,),
     uses=(Source.INSPECTION,),
 )
-def policy_problem(context: Context) -> Iterator[Found]:
+def policy_problem(context: Context) -> Iterator[Finding]:
     """Problems that ``status`` shows, with their remedies."""
     invalid = context.policy_problems
     for name, why in sorted(invalid.items()):
-        yield Found(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
+        yield Finding(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
     for policy in context.summaries:
         for problem in policy.problems:
             is_said = policy.name in invalid and problem.kind in (ProblemKind.NOT_ACCEPTED, ProblemKind.NOT_OBSERVED)
             if not is_said and not context.has_check_of_its_own(policy, problem):
-                yield Found(Subject(POLICY, policy.name), str(problem), problem.remedy)
+                yield Finding(Subject(POLICY, policy.name), str(problem), problem.remedy)
 
 
 @check(
@@ -76,7 +76,7 @@ def policy_problem(context: Context) -> Iterator[Found]:
     needs=(Source.POLICIES, Source.RIGHTS),
     uses=(Source.OPERATOR,),
 )
-def rights_missing(context: Context) -> Iterator[Found]:
+def rights_missing(context: Context) -> Iterator[Finding]:
     """Missing rights, before the first eviction that needs them fails."""
     rights = context.snapshot.rights
     namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
@@ -84,11 +84,11 @@ def rights_missing(context: Context) -> Iterator[Found]:
     optional = (
         (
             DELETING,
-            any(one.eviction.method is not Method.EVICT for one in policies),
+            any(policy.eviction.method is not Method.EVICT for policy in policies),
             "allow-delete",
             "rbac.allowDelete",
         ),
-        (OF_DEVICES, any(one.devices for one in policies), "devices", "rbac.devices"),
+        (OF_DEVICES, any(policy.devices for policy in policies), "devices", "rbac.devices"),
         (REPLACING, ask_replacements(policies), "replace-first", "rbac.replaceFirst"),
         (OF_CONDITION, operator is not None and operator.drained_condition, "drained-condition", "drainedCondition"),
     )
@@ -99,7 +99,7 @@ def rights_missing(context: Context) -> Iterator[Found]:
                 is_needed = is_used
                 remedy = f"add deploy/components/{component} to your overlay, or set {value}=true in the chart"
         if is_needed:
-            yield Found(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
+            yield Finding(Subject("ServiceAccount", name, namespace), f"may not {right}", remedy)
 
 
 def _granting_command(right: Right, namespace: str, account: str) -> str:
@@ -119,23 +119,23 @@ def _granting_command(right: Right, namespace: str, account: str) -> str:
     needs=(Source.NAMESPACES, Source.MUTATING, Source.VALIDATING),
     uses=(Source.OPERATOR,),
 )
-def webhook_not_answering(context: Context) -> Iterator[Found]:
+def webhook_not_answering(context: Context) -> Iterator[Finding]:
     """Reasons why webhooks do not complete new pods, or would block them."""
     snapshot = context.snapshot
     if context.mutating is None:
         for name in context.opted_in:
             message = f"asks for native tolerations by {INJECT}=true, and there is no {_MUTATING} of Taintwarden"
             remedy = f"install the webhook (docs/admission.md), or: kubectl label namespace {name} {INJECT}-"
-            yield Found(Subject("Namespace", name), message, remedy, Severity.WARNING)
+            yield Finding(Subject("Namespace", name), message, remedy, Severity.WARNING)
     for kind, listed in ((_MUTATING, snapshot.mutating), (_VALIDATING, snapshot.validating)):
-        for one in filter(is_of_taintwarden, listed):
-            subject = Subject(kind, one.metadata.name)
-            for webhook in one.webhooks:
+        for configuration in filter(is_of_taintwarden, listed):
+            subject = Subject(kind, configuration.metadata.name)
+            for webhook in configuration.webhooks:
                 if not webhook.client_config.ca_bundle:
                     message = f"webhook {webhook.name} has no caBundle, so the API server cannot trust it"
-                    yield Found(subject, message, "taintwarden webhook-trust; or install again with kubectl or helm")
+                    yield Finding(subject, message, "taintwarden webhook-trust; or install again with kubectl or helm")
                 if webhook.failure_policy == "Fail":
                     message = f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created"
-                    yield Found(subject, message, f"set it to Ignore: kubectl edit {kind.lower()} {subject.name}")
+                    yield Finding(subject, message, f"set it to Ignore: kubectl edit {kind.lower()} {subject.name}")
     if snapshot.webhook_problem and context.mutating is not None:
-        yield Found(Subject(_MUTATING, context.mutating.metadata.name), snapshot.webhook_problem)
+        yield Finding(Subject(_MUTATING, context.mutating.metadata.name), snapshot.webhook_problem)

@@ -6,7 +6,7 @@ from taintwarden.controller.words.wording import several
 from taintwarden.engine.model import Effect, Taint
 from taintwarden.engine.operators import Operator, is_comparison
 from taintwarden.engine.profile_selection import matching
-from taintwarden_cli.doctor.check import Found, Severity, check
+from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
@@ -35,26 +35,26 @@ STATIC_MARKERS = (
     needs=(Source.POLICIES, Source.NODES),
     uses=(Source.PODS, Source.PROFILES, *TEMPLATES),
 )
-def policy_never_acts(context: Context) -> Iterator[Found]:
+def policy_never_acts(context: Context) -> Iterator[Finding]:
     """Find valid policies that evict no pod."""
     carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
     for policy in context.policies if context.nodes else ():
         subject = Subject(POLICY, policy.name)
-        if policy.node_selector.requirements and not any(policy in one.policies for one in context.nodes.values()):
-            yield Found(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
+        if policy.node_selector.requirements and not any(policy in node.policies for node in context.nodes.values()):
+            yield Finding(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
             continue
         for selector in policy.taints:
             is_compared = _is_compared(context, selector.key)
             text, similar = find_absence(selector, carried, context.policies, is_compared=is_compared)
             if text:
                 remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
-                yield Found(subject, text, remedy if similar else "")
+                yield Finding(subject, text, remedy if similar else "")
 
 
 def _is_compared(context: Context, key: str) -> bool:
     """True if pods or profiles compare values of the key. Nodes should then always have the taint."""
     every = (one for group in context.groups for one in context.view.tolerations_of(group.pod_class).extended)
-    return any(one.key == key and is_comparison(one) for one in every)
+    return any(toleration.key == key and is_comparison(toleration) for toleration in every)
 
 
 @check(
@@ -65,23 +65,23 @@ def _is_compared(context: Context, key: str) -> bool:
     needs=(Source.POLICIES,),
     uses=(Source.NODES,),
 )
-def policy_too_wide(context: Context) -> Iterator[Found]:
+def policy_too_wide(context: Context) -> Iterator[Finding]:
     """Find policies that evict pods from healthy nodes."""
     carried = {taint.key for taint in context.taints}
     cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
     for policy in context.policies:
         for marker in STATIC_MARKERS:
             chosen = (
-                one
-                for one in policy.taints
-                if any(one.specificity(Taint(marker, effect=effect)) for effect in one.effects)
+                taint
+                for taint in policy.taints
+                if any(taint.specificity(Taint(marker, effect=effect)) for effect in taint.effects)
             )
             if any(one.key != "*" or marker in carried for one in chosen):
-                yield Found(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes carry all their life")
+                yield Finding(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes carry all their life")
         selector = policy.selector_for(cordon)
         if selector is not None and selector.key.endswith("*"):
             text = f"{selector.key} with NoSchedule also selects {cordon}: kubectl cordon evicts the pods of a node"
-            yield Found(Subject(POLICY, policy.name), text)
+            yield Finding(Subject(POLICY, policy.name), text)
 
 
 # -- profiles ---------------------------------------------------------------------------------------------------------
@@ -95,16 +95,16 @@ def policy_too_wide(context: Context) -> Iterator[Found]:
     needs=(Source.PROFILES, Source.PODS),
     uses=TEMPLATES,
 )
-def profile_without_effect(context: Context) -> Iterator[Found]:
+def profile_without_effect(context: Context) -> Iterator[Finding]:
     """Find profiles that are invalid, or select no pod."""
     for key, why in sorted(context.profile_problems.items()):
         namespace, _, name = key.partition("/")
         remedy = f"correct it: kubectl edit tolerationprofile {name} -n {namespace}"
-        yield Found(Subject("TolerationProfile", name, namespace), why, remedy, Severity.ERROR)
+        yield Finding(Subject("TolerationProfile", name, namespace), why, remedy, Severity.ERROR)
     for profile in context.profiles:
         subject = Subject("TolerationProfile", profile.name, profile.namespace)
         if not any(matching([profile], group.pod_class) for group in context.groups):
-            yield Found(subject, "its podSelector selects no pod and no template of its namespace")
+            yield Finding(subject, "its podSelector selects no pod and no template of its namespace")
 
 
 @check(
@@ -114,13 +114,13 @@ def profile_without_effect(context: Context) -> Iterator[Found]:
     "name the keys that the pods tolerate",
     needs=(Source.PROFILES, Source.PODS),
 )
-def profile_tolerates_everything(context: Context) -> Iterator[Found]:
+def profile_tolerates_everything(context: Context) -> Iterator[Finding]:
     """Find profiles that keep pods on any node, which the templates of the pods do not show."""
     for profile in context.profiles:
-        if any(not one.key and one.operator == Operator.EXISTS for one in profile.tolerations):
+        if any(not toleration.key and toleration.operator == Operator.EXISTS for toleration in profile.tolerations):
             pods = sum(group.count for group in context.running_groups if matching([profile], group.pod_class))
             every = "" if profile.selector.requirements else ", which are all of its namespace"
             text = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
             edit = f"name the keys that the pods tolerate: kubectl -n {profile.namespace} edit tolerationprofile "
             subject = Subject("TolerationProfile", profile.name, profile.namespace)
-            yield Found(subject, text, edit + profile.name, pods=pods)
+            yield Finding(subject, text, edit + profile.name, pods=pods)

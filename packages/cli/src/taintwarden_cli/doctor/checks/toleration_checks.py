@@ -6,7 +6,7 @@ from taintwarden.api.tolerations import PATH
 from taintwarden.engine.model import Taint
 from taintwarden.engine.policy import TaintSelector
 from taintwarden.fields.field_errors import FieldError
-from taintwarden_cli.doctor.check import Found, Severity, about, check
+from taintwarden_cli.doctor.check import Finding, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source
@@ -27,7 +27,7 @@ _MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
     needs=(Source.PODS, Source.PROFILES),
     uses=TEMPLATES,
 )
-def toleration_invalid(context: Context) -> Iterator[Found]:
+def toleration_invalid(context: Context) -> Iterator[Finding]:
     """Tolerations that the webhook would have rejected."""
     for group in context.groups:
         for severity, fault in _admission_faults(context, group):
@@ -38,7 +38,7 @@ def toleration_invalid(context: Context) -> Iterator[Found]:
         # Annotations on the workload itself, which its pods do not get.
         metadata = {"metadata": {"annotations": dict(group.own_annotations)}}
         for _, fault in check_owner(metadata, PATHS.get((group.api_group, group.subject.kind), "")):
-            yield Found(group.subject, f"{fault.path} {fault.reason}", fault.remedy, Severity.WARNING)
+            yield Finding(group.subject, f"{fault.path} {fault.reason}", fault.remedy, Severity.WARNING)
 
 
 @check(
@@ -49,7 +49,7 @@ def toleration_invalid(context: Context) -> Iterator[Found]:
     needs=(Source.PODS, Source.PROFILES),
     uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES, Source.MUTATING),
 )
-def native_missing(context: Context) -> Iterator[Found]:
+def native_missing(context: Context) -> Iterator[Finding]:
     """In a namespace with injection the webhook adds native tolerations to pods, so that templates need none."""
     for group in context.groups:
         injected = context.injects(group)
@@ -73,7 +73,7 @@ def _native_faults(context: Context, group: PodGroup) -> Iterator[FieldError]:
 def _is_of_devices(context: Context, key: str) -> bool:
     """True if policies act on the key for devices only. The claims of devices have the native toleration, not pods."""
     selectors = [selector for policy in context.policies for selector in policy.taints]
-    nodes = (one.specificity(Taint(key, effect=effect)) for one in selectors for effect in one.effects)
+    nodes = (selector.specificity(Taint(key, effect=effect)) for selector in selectors for effect in selector.effects)
     devices = (TaintSelector(one.key).specificity(Taint(key)) for policy in context.policies for one in policy.devices)
     return any(devices) and not any(nodes)
 
