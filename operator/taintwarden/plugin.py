@@ -56,7 +56,7 @@ def load_plugin(group: str) -> Any:
     """
     found = list(entry_points(group=group))
     if len(found) > 1:
-        named = ", ".join(sorted(str(one.dist and one.dist.name) for one in found))
+        named = ", ".join(sorted(str(entry_point.dist and entry_point.dist.name) for entry_point in found))
         msg = f"only one {group} can be installed, and these distributions offer one each: {named}"
         raise RuntimeError(msg)
     return found[0].load() if found else None

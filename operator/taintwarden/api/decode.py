@@ -97,7 +97,7 @@ class _Walk:
         """Decode ``T | None``, or Kubernetes' IntOrString: a number, or a percentage."""
         if value is None:
             return None
-        inner, *others = (one for one in wanted.types if not isinstance(one, inspect.NoneType))
+        inner, *others = (kind for kind in wanted.types if not isinstance(kind, inspect.NoneType))
         if not others:
             return self.visit(value, inner, path)
         assert isinstance(inner, inspect.IntType), "only T | None and int | str are used in the API"  # noqa: S101
@@ -111,14 +111,14 @@ class _Walk:
     def _struct(self, value: object, wanted: inspect.StructType, path: str) -> Any:
         if not isinstance(value, Mapping):
             return self._fail(path, value, "must be an object")
-        fields = {one.encode_name: one for one in wanted.fields}
+        fields = {field.encode_name: field for field in wanted.fields}
         decoded: dict[str, Any] = {}
-        for name, one in fields.items():
+        for name, field in fields.items():
             given = value.get(name)
-            if given is not None or (name in value and _is_nullable(one.type)):
-                decoded[one.name] = self.visit(given, one.type, join(path, name))
-            elif one.required:
-                decoded[one.name] = self._fail(join(path, name), UNSET, "must be specified")
+            if given is not None or (name in value and _is_nullable(field.type)):
+                decoded[field.name] = self.visit(given, field.type, join(path, name))
+            elif field.required:
+                decoded[field.name] = self._fail(join(path, name), UNSET, "must be specified")
         unknown = [name for name in value if name not in fields] if wanted.forbid_unknown_fields else []
         if len(unknown) > MAX_UNKNOWN_FIELDS:
             self._fail(path, unknown[0], f"has {len(unknown)} unknown fields", f"known fields: {', '.join(fields)}")
@@ -197,7 +197,7 @@ class _Walk:
 def _is_nullable(wanted: inspect.Type) -> bool:
     while isinstance(wanted, inspect.Metadata):
         wanted = wanted.type
-    return isinstance(wanted, inspect.UnionType) and any(isinstance(one, inspect.NoneType) for one in wanted.types)
+    return isinstance(wanted, inspect.UnionType) and any(isinstance(kind, inspect.NoneType) for kind in wanted.types)
 
 
 def _between(low: str, high: str) -> str:

@@ -120,7 +120,7 @@ def node_affinity(read: NodeAffinitySpec) -> NodeAffinity:
     preferred = read.preferred_during_scheduling_ignored_during_execution
     return NodeAffinity(
         None if required is None else _terms(required),
-        tuple(Preference(one.weight, _term(one.preference)) for one in preferred),
+        tuple(Preference(preference.weight, _term(preference.preference)) for preference in preferred),
     )
 
 

@@ -81,7 +81,7 @@ def count_entries(profile: Profile) -> int:
     """
     asked = sum(max(1, len(requirement.values)) for requirement in profile.selector.requirements)
     affinity = profile.affinity or NodeAffinity()
-    terms = (*(affinity.required or ()), *(one.term for one in affinity.preferred))
+    terms = (*(affinity.required or ()), *(preference.term for preference in affinity.preferred))
     compared = sum(max(1, len(requirement.values)) for term in terms for requirement in term)
     tolerated = sum(max(1, len(one.values)) for one in profile.tolerations)
     return tolerated + asked + compared

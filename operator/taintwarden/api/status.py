@@ -101,7 +101,7 @@ class PolicyStatus(ReportedStatus, frozen=True):
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type; None if there is none."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
     def says(self, kind: str, value: str) -> str:
         """Return the message of a condition if its status or reason is ``value``; else an empty text."""

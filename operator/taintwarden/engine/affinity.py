@@ -66,7 +66,7 @@ class NodeAffinity(msgspec.Struct, frozen=True, cache_hash=True):
     @property
     def keys(self) -> tuple[str, ...]:
         """Keys of the labels that are compared, each once."""
-        terms = (*(self.required or ()), *(one.term for one in self.preferred))
+        terms = (*(self.required or ()), *(preference.term for preference in self.preferred))
         return tuple(dict.fromkeys(requirement.key for term in terms for requirement in term))
 
 

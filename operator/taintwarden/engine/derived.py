@@ -44,7 +44,7 @@ def source_conflicts(policies: Iterable[Policy]) -> dict[str, str]:
     first: dict[str, tuple[ValueSource, str]] = {}
     found: dict[str, str] = {}
     for policy in sorted(policies, key=creation_order):
-        named = {one.key: one.source for one in policy.taints if one.source is not None}
+        named = {selector.key: selector.source for selector in policy.taints if selector.source is not None}
         for key, source in named.items():
             known, other = first.get(key, (source, ""))
             if known != source:
@@ -65,7 +65,7 @@ def creation_order(policy: Policy) -> tuple[float, str]:
 
 def with_derived(node: Node, derived: Derivations) -> Node:
     """Return the node with newly derived taints in place of its former derived taints."""
-    written = tuple([one for one in node.taints if not one[0].source])
+    written = tuple([taint for taint in node.taints if not taint[0].source])
     added = tuple(derived_taints([taint for taint, _ in written], node.values, derived)) if derived else ()
     if not added and len(written) == len(node.taints):
         return node
@@ -77,12 +77,12 @@ def derived_taints(
 ) -> Iterator[tuple[Taint, float | None]]:
     """Yield the derived taints of a node with these taints in its spec, each with the time when it began, if known."""
     taken = {(taint.key, taint.effect) for taint in written}
-    for key, one in derived.items():
-        if (value := values.get(one.source)) is None:
+    for key, derivation in derived.items():
+        if (value := values.get(derivation.source)) is None:
             continue
-        for effect in one.effects:
+        for effect in derivation.effects:
             if (key, effect) not in taken:
-                yield Taint(key, value.text, effect, one.text), value.since
+                yield Taint(key, value.text, effect, derivation.text), value.since
 
 
 def concerns(taint: Taint, tolerations: Tolerations) -> bool:

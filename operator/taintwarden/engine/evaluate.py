@@ -111,22 +111,22 @@ class Grounds(msgspec.Struct, frozen=True, gc=False):
         if len(self.verdicts) == 1:  # nearly all grounds
             only = self.verdicts[0]
             return only.evicts_at(bound_at), only
-        return min([(one.evicts_at(bound_at), one) for one in self.verdicts], key=_when)
+        return min([(verdict.evicts_at(bound_at), verdict) for verdict in self.verdicts], key=_when)
 
     def due(self, bound_at: float, now: WallTime) -> Iterator[TaintVerdict]:
         """Iterate over the verdicts that are due ``now`` for a pod bound at ``bound_at``."""
-        return (one for one in self.verdicts if one.evicts_at(bound_at) <= now)
+        return (verdict for verdict in self.verdicts if verdict.evicts_at(bound_at) <= now)
 
     def next_due_at(self, bound_at: float, now: WallTime) -> WallTime | None:
         """Return when the next verdict is due for a pod bound at ``bound_at``; None if no other will be."""
-        return min((at for one in self.verdicts if (at := one.evicts_at(bound_at)) > now), default=None)
+        return min((at for verdict in self.verdicts if (at := verdict.evicts_at(bound_at)) > now), default=None)
 
     @property
     def hard_at(self) -> float | None:
         """When the first of the taints removes the node (``reclaim``); None: no taint does."""
         if self.policy.reclaim is None:
             return None
-        return min((one.hard_at for one in self.verdicts if one.hard_at is not None), default=None)
+        return min((verdict.hard_at for verdict in self.verdicts if verdict.hard_at is not None), default=None)
 
 
 def _when(due: tuple[WallTime, TaintVerdict]) -> WallTime:

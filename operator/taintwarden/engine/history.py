@@ -322,8 +322,8 @@ def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
 
 def _checked(history: TaintHistory) -> TaintHistory:
     spans = history.spans
-    is_sized = 0 < len(spans) <= MAX_SPANS and all(0 < len(one.values) <= MAX_VALUES for one in spans)
-    if not is_sized or any(one.since > other.since for one, other in pairwise(spans)):
+    is_sized = 0 < len(spans) <= MAX_SPANS and all(0 < len(span.values) <= MAX_VALUES for span in spans)
+    if not is_sized or any(span.since > other.since for span, other in pairwise(spans)):
         raise ValueError("its values are missing, too many or out of order")
     if len(spans[-1].values) > 1 or None in spans[-1].values:
         raise ValueError("it has no current value")

@@ -113,7 +113,7 @@ class ZoneHealth(Spec, frozen=True):
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
         """Tolerations for taints of unhealthy nodes. A node is unhealthy if one of them tolerates one of its taints."""
-        return tuple(Toleration(one.key, one.operator, one.value) for one in self.unhealthy)
+        return tuple(Toleration(taint.key, taint.operator, taint.value) for taint in self.unhealthy)
 
 
 class GuardAction(StrEnum):

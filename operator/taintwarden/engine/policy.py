@@ -223,9 +223,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
 def labels_of(policies: Iterable[Policy]) -> tuple[str, ...]:
     """Return the keys in ``perWorkload.label`` of the policies, in order."""
-    return tuple(sorted({key for one in policies if (key := one.limits.per_workload.label) is not None}))
+    return tuple(sorted({key for policy in policies if (key := policy.limits.per_workload.label) is not None}))
 
 
 def ask_replacements(policies: Iterable[Policy]) -> bool:
     """Return True if one of the policies asks Deployments for replacements of pods."""
-    return any(one.eviction.replace_first is not None for one in policies)
+    return any(policy.eviction.replace_first is not None for policy in policies)

@@ -104,7 +104,7 @@ class Profiles:
             found = matching(_candidates(self._anchored[pod_class.namespace], pod_class), pod_class)
         else:  # only changed profiles are evaluated: a tenant may have a thousand others
             changes = self._changes[pod_class.namespace]
-            kept = [one for one in before if changes.get(one.name, self._number + 1) <= seen]
+            kept = [profile for profile in before if changes.get(profile.name, self._number + 1) <= seen]
             new = takewhile(lambda name: changes[name] > seen, reversed(changes))
             came = [named[name] for name in new if selects(named[name], pod_class)]
             found = tuple(sorted(kept + came, key=_NAME)) if came or len(kept) < len(before) else before

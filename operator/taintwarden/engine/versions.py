@@ -89,7 +89,7 @@ def text_in(text: str) -> str:
     """Explain why the order of versions with equal numbers depends on their text; empty if it does not."""
     version = parse_version(text)
     identifiers = (version.prerelease or "").split(".") if version is not None else []
-    mixed = next((one for one in identifiers if _MIXED.fullmatch(one)), "")
+    mixed = next((identifier for identifier in identifiers if _MIXED.fullmatch(identifier)), "")
     return _of_release(".".join(identifiers)) or (f"{_shortened(mixed)} compares as text" if mixed else "")
 
 

@@ -91,8 +91,8 @@ class ApiError(KubeError):
         self.message = printable(status.message, MAX_MESSAGE_LENGTH) or f"HTTP status {code}"
         details = status.details or Details()
         self.causes = tuple(
-            StatusCause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (one.reason, one.message, one.field)))
-            for one in details.causes[:MAX_CAUSES]
+            StatusCause(*(printable(text, MAX_MESSAGE_LENGTH) for text in (cause.reason, cause.message, cause.field)))
+            for cause in details.causes[:MAX_CAUSES]
         )
         asked = details.retry_after_seconds if retry_after is None else retry_after
         self.retry_after = None if asked is None else max(0.0, min(float(asked), MAX_RETRY_AFTER_SECONDS))

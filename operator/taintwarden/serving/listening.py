@@ -78,15 +78,15 @@ class Listener:
 
         """
         self._sockets = listen(host, port)
-        self._accepting = [asyncio.create_task(self._accept(one)) for one in self._sockets]
+        self._accepting = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
 
     async def stop(self) -> None:
         """Accept no more connections. Open ones stay."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
-        for one in self._sockets:
-            one.close()
+        for sock in self._sockets:
+            sock.close()
         self._sockets, self._accepting = [], []
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Listener:
 
     def _least_useful(self) -> "_Connection":
         """Return the oldest connection without an answer, else the one that was silent for the longest time."""
-        waiting = (one for one in self._open.values() if not one.is_useful)
+        waiting = (connection for connection in self._open.values() if not connection.is_useful)
         return next(waiting, None) or next(iter(self._open.values()))
 
 
@@ -266,12 +266,12 @@ def listen(host: str, port: int) -> list[socket.socket]:
             found.append(socket.create_server(address, family=family, backlog=BACKLOG))
         except OSError as error:
             if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                for one in found:
-                    one.close()
+                for sock in found:
+                    sock.close()
                 raise
             missing = error  # the machine has no IPv6, or no IPv4
     if missing is not None and not found:
         raise missing
-    for one in found:
-        one.setblocking(False)  # noqa: FBT003 - it takes no keyword
+    for sock in found:
+        sock.setblocking(False)  # noqa: FBT003 - it takes no keyword
     return found

@@ -29,7 +29,7 @@ MAX_SELECTED = 1_000
 def claims(obj: PodObject) -> list[str]:
     """Return the names of the ResourceClaims of a pod in a PodGroup; none for other pods."""
     named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if obj.spec.scheduling_group else ()
-    return [one.resource_claim_name for one in named if one.resource_claim_name]
+    return [claim.resource_claim_name for claim in named if claim.resource_claim_name]
 
 
 def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
@@ -54,25 +54,25 @@ def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
 def _texts(obj: PodObject, extended: Iterable[Toleration]) -> dict[str, Iterable[str]]:
     """Return the texts kept of a pod, by field. A label with its value is one text."""
     spread = obj.spec.topology_spread_constraints
-    selectors = [one.label_selector for one in spread if one.label_selector is not None]
-    requirements = (part for one in selectors for part in one.match_expressions)
+    selectors = [constraint.label_selector for constraint in spread if constraint.label_selector is not None]
+    requirements = (part for selector in selectors for part in selector.match_expressions)
     return {
         "metadata.labels": (key + value for key, value in obj.metadata.labels.items()),
         "spec.tolerations": _texts_of(obj.spec.tolerations),
         PATH: _texts_of(extended),
         "spec.topologySpreadConstraints": chain(
-            (text for one in spread for text in (one.topology_key, *one.match_label_keys)),
-            (text for one in selectors for pair in one.match_labels.items() for text in pair),
-            (text for one in requirements for text in (one.key, *one.values)),
+            (text for constraint in spread for text in (constraint.topology_key, *constraint.match_label_keys)),
+            (text for selector in selectors for pair in selector.match_labels.items() for text in pair),
+            (text for requirement in requirements for text in (requirement.key, *requirement.values)),
         ),
         "spec.resourceClaims": claims(obj),
     }
 
 
 def _texts_of(tolerations: Iterable[Toleration]) -> Iterator[str]:
-    for one in tolerations:
-        yield one.key + one.operator + one.value + one.effect
-        yield from one.values
+    for toleration in tolerations:
+        yield toleration.key + toleration.operator + toleration.value + toleration.effect
+        yield from toleration.values
 
 
 def owner(kind: str, reference: OwnerReference) -> Owner:

@@ -250,7 +250,7 @@ class Decoder:
         """
         times = created, None if scheduled is None else scheduled.last_transition_time
         now = self._clock().wall
-        return min(now, max([latest_moment(one) for one in times if one is not None], default=now))
+        return min(now, max([latest_moment(time_) for time_ in times if time_ is not None], default=now))
 
     def _report(self, issue: PodIssue) -> None:
         """Report the errors of a pod, unless they were reported already."""
@@ -293,9 +293,9 @@ def _kind_of(reference: OwnerReference) -> str:
 
 def _true_condition(conditions: Iterable[ObjectCondition], kind: str) -> ObjectCondition | None:
     """Return the condition of this type if its status is True."""
-    for one in conditions:
-        if one.type == kind and one.status == "True":
-            return one
+    for condition in conditions:
+        if condition.type == kind and condition.status == "True":
+            return condition
     return None
 
 

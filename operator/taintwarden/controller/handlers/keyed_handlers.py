@@ -61,10 +61,10 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
 
 
 DESIRED: dict[str, Callable[[WorkloadObject], int]] = {
-    "replicasets": lambda one: one.spec.replicas,
-    "statefulsets": lambda one: one.spec.replicas,
-    "replicationcontrollers": lambda one: one.spec.replicas,
-    "daemonsets": lambda one: one.status.desired_number_scheduled,
+    "replicasets": lambda workload: workload.spec.replicas,
+    "statefulsets": lambda workload: workload.spec.replicas,
+    "replicationcontrollers": lambda workload: workload.spec.replicas,
+    "daemonsets": lambda workload: workload.status.desired_number_scheduled,
     "jobs": decoding.desired_parallelism,
 }
 """Name of a resource -> function that returns the number of pods that one of its objects should have."""

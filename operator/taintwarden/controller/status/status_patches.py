@@ -77,7 +77,7 @@ class StatusPatcher:
         """
         status = msgspec.to_builtins(reported) | {
             "observedGeneration": observed.generation,
-            "conditions": [msgspec.to_builtins(self._condition(key, observed, *one)) for one in rows],
+            "conditions": [msgspec.to_builtins(self._condition(key, observed, *row)) for row in rows],
         }
         now = self._clock().monotonic
         before, written_at = self._written.get(key, ({}, -math.inf))

@@ -197,7 +197,7 @@ def holds_seconds(reports: Sequence[PolicyReport], now: float, wake_after: float
     """Return seconds for which reports hold without an event; 0 while pods leave or bounce or a guard is tripped."""
     if any(one.status.leaving or one.bouncing or (one.guard and one.guard.record.tripped_at) for one in reports):
         return 0.0
-    deadlines = [moment(one.status.next_deadline) - now for one in reports if one.status.next_deadline]
+    deadlines = [moment(report.status.next_deadline) - now for report in reports if report.status.next_deadline]
     return min(LONGEST_SLEEP_SECONDS, math.inf if wake_after is None else wake_after, *deadlines)
 
 

@@ -61,10 +61,10 @@ def _sources(entry: PolicyReport) -> list[ConditionRow]:
     """Return the condition SourcesFound: True if each source has a value on some node; none without derived taints."""
     if not entry.sources:
         return []
-    if missing := [one for one in entry.sources if not one.nodes]:
-        text = "; ".join(wording.no_value(one.source, one.key, entry.status.selected_nodes) for one in missing)
+    if missing := [source for source in entry.sources if not source.nodes]:
+        text = "; ".join(wording.no_value(source.source, source.key, entry.status.selected_nodes) for source in missing)
         return [("SourcesFound", "False", "NoNode", text)]
-    text = ", ".join(f"{one.source} on {wording.several(one.nodes, 'node')}" for one in entry.sources)
+    text = ", ".join(f"{source.source} on {wording.several(source.nodes, 'node')}" for source in entry.sources)
     return [("SourcesFound", "True", "Found", text)]
 
 
@@ -123,7 +123,7 @@ def _progressing(entry: PolicyReport) -> tuple[str, str, str]:
     if main is not None:
         reason = "Failing" if main.limit == FAILING else "Limited"
         # Failing calls are listed even if another limit holds more pods, since they may be the cause.
-        failing = (one for one in status.limits if one is not main and one.limit in (FAILING, CALLS))
+        failing = (limit for limit in status.limits if limit is not main and limit.limit in (FAILING, CALLS))
         # Messages of other limits describe a single pod, and change often.
         held = (wording.held(one, one.message if one.limit in (GUARD, CALLS) else "") for one in (main, *failing))
         return "True", reason, "; ".join([have, *held])

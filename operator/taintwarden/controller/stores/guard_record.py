@@ -56,8 +56,8 @@ def read(stored: object) -> GuardRecord:
         None if status.tripped_at is None else _seconds(status.tripped_at),
         status.cause or "",
         _pairs(status.counted),
-        tuple((_seconds(one.until), _pairs(one.namespaces)) for one in status.evicted),
-        tuple((one.uid, one.namespace) for one in status.reserved),
+        tuple((_seconds(evictions.until), _pairs(evictions.namespaces)) for evictions in status.evicted),
+        tuple((eviction.uid, eviction.namespace) for eviction in status.reserved),
         status.term,
         min(status.population, MAX_COUNT),
     )
@@ -65,7 +65,7 @@ def read(stored: object) -> GuardRecord:
 
 def written_places(places: Iterable[Place], term: int) -> dict[str, Any]:
     """Return places as a merge patch of ``status.places``."""
-    nodes = tuple(PlaceStatus(one.node, rfc3339.exactly(one.since)) for one in places)
+    nodes = tuple(PlaceStatus(place.node, rfc3339.exactly(place.since)) for place in places)
     patch: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(PlacesStatus(nodes, term)))
     return patch
 
@@ -83,7 +83,7 @@ def read_places(stored: object) -> tuple[Place, ...]:
 
 
 def _pairs(counted: Iterable[NamespacePods]) -> tuple[tuple[str, int], ...]:
-    return tuple((one.namespace, min(one.pods, MAX_COUNT)) for one in counted)
+    return tuple((namespace.namespace, min(namespace.pods, MAX_COUNT)) for namespace in counted)
 
 
 def _bounded(evicted: Evictions) -> Evictions:

@@ -62,25 +62,25 @@ class _Namespace:
         )
         self.bytes = 0
 
-    def keep(self, one: _Stored, obj: Mapping[str, Any]) -> None:
+    def keep(self, profile: _Stored, obj: Mapping[str, Any]) -> None:
         """Keep an object unread instead of an earlier version."""
-        self.drop(one)
+        self.drop(profile)
         spec = obj.get("spec")
-        one.unread = obj
-        one.size = OBJECT_BYTES + len(spec if isinstance(spec, msgspec.Raw) else msgspec.json.encode(spec))
-        self.bytes += one.size
-        insort(self.unread, one.age)
+        profile.unread = obj
+        profile.size = OBJECT_BYTES + len(spec if isinstance(spec, msgspec.Raw) else msgspec.json.encode(spec))
+        self.bytes += profile.size
+        insort(self.unread, profile.age)
 
-    def drop(self, one: _Stored) -> None:
+    def drop(self, profile: _Stored) -> None:
         """Drop the unread object of a profile, if any."""
-        if one.unread is not None:
-            self.bytes -= one.size
-            one.unread = None
-            del self.unread[bisect_left(self.unread, one.age)]
+        if profile.unread is not None:
+            self.bytes -= profile.size
+            profile.unread = None
+            del self.unread[bisect_left(self.unread, profile.age)]
 
-    def changed(self, one: _Stored) -> None:
+    def changed(self, profile: _Stored) -> None:
         """Have profiles counted again after a change of one, unless it is younger than one that does not count."""
-        if self.first_waiting is not None and one.age <= self.first_waiting:
+        if self.first_waiting is not None and profile.age <= self.first_waiting:
             self.first_waiting = None
 
 

@@ -86,17 +86,17 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
 
 def what_keeps(finalizers: Sequence[str] | None = None, *, is_finished: bool = False) -> str:
     """Return what may keep a pod that should have ended. ``finalizers``: those of the pod; None if unknown."""
-    named = ["a finalizer"] if finalizers is None else [f"finalizer {one}" for one in finalizers]
+    named = ["a finalizer"] if finalizers is None else [f"finalizer {finalizer}" for finalizer in finalizers]
     if is_finished:
         return f"{' or '.join(named) or 'a volume'} keeps it"
     return f"{', '.join([*named, 'a volume'])}, or a kubelet that does not answer keeps it"
 
 
-def held(one: LimitStatus, detail: str = "") -> str:
+def held(limit: LimitStatus, detail: str = "") -> str:
     """Return the limit, the number of pods that it delays, the start, the reason, and the end of the delay if known."""
-    why = detail or HAS_TRIPPED if one.limit == refusal.GUARD else why_held(one.limit, detail)
-    text = f"{one.limit} delays {one.pods} since {one.since}: {why}"
-    return text if one.until is None else f"{text}; {next_one(one.limit, f'at {one.until}')}"
+    why = detail or HAS_TRIPPED if limit.limit == refusal.GUARD else why_held(limit.limit, detail)
+    text = f"{limit.limit} delays {limit.pods} since {limit.since}: {why}"
+    return text if limit.until is None else f"{text}; {next_one(limit.limit, f'at {limit.until}')}"
 
 
 def next_one(limit: str, when: str) -> str:
@@ -226,8 +226,8 @@ def still_bad(bad: BadNodes) -> str:
     if not bad.named:
         return ""
     named = ", ".join(
-        f"{one.name} {_short(one.taint)}" + ("" if one.before is None else f" ({one.before or 'no value'} before)")
-        for one in bad.named
+        f"{node.name} {_short(node.taint)}" + ("" if node.before is None else f" ({node.before or 'no value'} before)")
+        for node in bad.named
     )
     more = f" and {bad.number - len(bad.named)} more" if bad.number > len(bad.named) else ""
     return f". Still bad: node{'s' if bad.number > 1 else ''} {named}{more}"
@@ -300,14 +300,14 @@ def invalid_effect(verdict: TaintVerdict, *, held: bool) -> str:
     return f"pods with a comparison toleration are judged by its last valid value, {verdict.judged_value}"
 
 
-def not_comparable(one: InvalidTaint, mode: str, on_invalid_value: str) -> str:
+def not_comparable(taint: InvalidTaint, mode: str, on_invalid_value: str) -> str:
     """Return that a taint cannot be compared, and the effect on its pods, or on later pods if it concerns none now."""
-    who, is_one = pods(one.pods) if one.pods else "pods that compare it", one.pods == 1
+    who, is_one = pods(taint.pods) if taint.pods else "pods that compare it", taint.pods == 1
     effect = f"{who} {'is' if is_one else 'are'} judged by its last valid value, or {'stays' if is_one else 'stay'}"
     if on_invalid_value == OnInvalidValue.EVICT:
         must = "would have" if mode != Mode.ENFORCE else "has" if is_one else "have"
         effect = f"{who} {must} to leave, since onInvalidValue is Evict"
-    return f"{one.taint} on {one.node} cannot be compared: {effect}"
+    return f"{taint.taint} on {taint.node} cannot be compared: {effect}"
 
 
 def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Toleration]) -> str:
@@ -318,11 +318,11 @@ def invalid_taint(taint: Taint, policy: Policy | None, tolerations: Iterable[Tol
     selector = policy.selector_for(taint) if policy else None
     wanted = selector.value_type if selector else None
     asked = [row.family for one in tolerations if (row := ROWS.get(one.operator)) and row.family.value_type]
-    families = [one for one in asked if wanted in (None, one.value_type)]
+    families = [family for family in asked if wanted in (None, family.value_type)]
     if wanted is not None:
         families.insert(0, TYPED[wanted])
     # Without a type and a comparison, the value is read as a semantic version.
-    return next((fault for one in families or [SEMVER] if (fault := one.explain(taint.value))), "")
+    return next((fault for family in families or [SEMVER] if (fault := family.explain(taint.value))), "")
 
 
 @lru_cache(maxsize=256)  # enough for the pods of some nodes; each verdict holds all tolerations of a pod

@@ -100,7 +100,7 @@ class Ledger:
     def fails(self, namespace: str, most: int) -> bool:
         """Return True if ``most`` reserved pods of a namespace were called and have not left."""
         if self._failing is None:
-            self._failing = Counter(one.namespace for one in self.rows.values() if one.may_leave and one.since)
+            self._failing = Counter(row.namespace for row in self.rows.values() if row.may_leave and row.since)
         return self._failing[namespace] >= max(1, most)
 
     def unreserve(self, uids: Iterable[str]) -> None:

@@ -121,7 +121,7 @@ class Bounces(Limit):
 
     def has_returned(self, policy: str, now: MonotonicTime) -> bool:
         """Return True if pods of a workload came back to a node from which the policy evicted others."""
-        loops = (one for one in self._loops.values() if one.policy == policy and (one.rounds > 1 or one.came))
+        loops = (loop for loop in self._loops.values() if loop.policy == policy and (loop.rounds > 1 or loop.came))
         return not all(self._is_over(loop, now) for loop in loops)
 
     def _is_over(self, loop: _Loop, now: MonotonicTime) -> bool:

@@ -151,7 +151,7 @@ class Budgets(Limit):
     def key_of(self, pod: Pod) -> BudgetKey | None:
         """Return the key of the budgets that select a pod; None if none does."""
         budgets = self.of(pod.shared) if pod.running else ()
-        return BudgetKey(pod.namespace, tuple(one.name for one in budgets), pod.ready) if budgets else None
+        return BudgetKey(pod.namespace, tuple(budget.name for budget in budgets), pod.ready) if budgets else None
 
     def allowed(self, key: BudgetKey) -> int:
         """Number of pods that these budgets allow. Several budgets, or one that cannot be read, allow none."""

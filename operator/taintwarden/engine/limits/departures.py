@@ -126,8 +126,8 @@ class Departures(Limit):
     def refuse(self, pod: Pod, most: int, now: Instant) -> Refusal | None:
         """Refuse if ``most`` other pods are already leaving its node."""
         node = pod.node
-        leaving = (one for one in self.of_node(node) if one.policies)
-        counted = [one.counts_until for one in leaving if one.counts_until > now.monotonic]
+        leaving = (departure for departure in self.of_node(node) if departure.policies)
+        counted = [departure.counts_until for departure in leaving if departure.counts_until > now.monotonic]
         count = self._number[node] - (pod.uid in self._leaving) + len(counted)
         if count < most:
             return None

@@ -111,4 +111,4 @@ class Limiter:
 
 def _defining(method: str, limits: Iterable[Limit]) -> list[Callable[..., Any]]:
     """Return ``method`` of each limit that overrides it. Most limits do not, so they need no call."""
-    return [getattr(one, method) for one in limits if getattr(type(one), method) is not getattr(Limit, method)]
+    return [getattr(limit, method) for limit in limits if getattr(type(limit), method) is not getattr(Limit, method)]

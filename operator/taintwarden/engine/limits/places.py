@@ -34,7 +34,7 @@ class Nodes:
         self._freed = freed
         self.most = 0
         """Maximum nodes with a place. Set before pods are evicted."""
-        self.stored = {one.node: one for one in stored}
+        self.stored = {place.node: place for place in stored}
         self.held = dict(self.stored)
         self.idle: dict[str, float] = {}
         """Node -> seconds in which no pod left the node while others waited."""
@@ -59,7 +59,7 @@ class Nodes:
     def restart(self, stored: Iterable[Place] | None = None) -> None:
         """Keep only the stored places, since another process may have acted. ``stored`` None: they are known."""
         if stored is not None:
-            self.stored, self.is_new = {one.node: one for one in stored}, False
+            self.stored, self.is_new = {place.node: place for place in stored}, False
         for node in [*self.waiting, *self.held]:
             self.release(node)
         self.held, self.begun = dict(self.stored), dict.fromkeys([*self.begun, *self.stored])

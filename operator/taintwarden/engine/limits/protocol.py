@@ -56,7 +56,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_late(self) -> bool:
         """True if the pod was bound to its node after all of the taints in ``due`` had begun to count."""
-        return all(self.pod.bound_at > one.counts_from + ROUNDING_SECONDS for one in self.due)
+        return all(self.pod.bound_at > verdict.counts_from + ROUNDING_SECONDS for verdict in self.due)
 
     @property
     def lane(self) -> "LaneKey":

@@ -203,7 +203,7 @@ def _keeps_away(verdict: TaintVerdict, pod: Pod) -> bool:
     if taint.origin is not None or (isinstance(selector, TaintSelector) and selector.placement):
         return True
     is_seen = not taint.source and taint.effect != Effect.PREFER_NO_SCHEDULE
-    return is_seen and not any(match(one, taint) is Match.HOLDS for one in pod.shared.tolerations.native)
+    return is_seen and not any(match(toleration, taint) is Match.HOLDS for toleration in pod.shared.tolerations.native)
 
 
 def _essence(deployment: Deployment) -> tuple[bool, str]:

@@ -65,7 +65,7 @@ class ClaimViews:
     def of(self, evictee: Evictee) -> tuple[ClaimView, ...]:
         """Views of all claims on a pod: enforced ones first, then the earliest deadline."""
         standing = [claim for claim in evictee.claims if self.has_to_leave(claim)]
-        ordered = sorted(standing, key=lambda one: (not one.is_enforced, one.due_at, one.key))
+        ordered = sorted(standing, key=lambda claim: (not claim.is_enforced, claim.due_at, claim.key))
         return tuple(view for claim in ordered if (view := self.view(claim)) is not None)
 
     def has_to_leave(self, claim: Claim) -> bool:

@@ -139,7 +139,7 @@ class DrainedConditions:
     def knows(self, order: SaveCondition, pods: Iterable[StoredPod]) -> bool:
         """True if the streams have delivered these pods of the order's node as they were read, and their namespaces."""
         state = self._world.cluster.nodes.get(order.node)
-        leaving = {one.pod.uid for one in self._world.limiter.departures.of_node(order.node)}
+        leaving = {departure.pod.uid for departure in self._world.limiter.departures.of_node(order.node)}
         for found in pods:
             pod = None if state is None else state.pods.get(found.uid)
             if found.terminates and found.uid not in leaving:

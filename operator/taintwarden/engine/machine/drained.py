@@ -54,13 +54,13 @@ class DrainedStates:
         Taints that policies derive give no node the condition, since all nodes have them. The pods that leave because
         of them count.
         """
-        policies = [one for one in self._world.verdicts.policies_on(state) if one.mode is not Mode.DRY_RUN]
-        selected = (taint for taint, _ in state.taints() if any(one.selector_for(taint) for one in policies))
+        policies = [policy for policy in self._world.verdicts.policies_on(state) if policy.mode is not Mode.DRY_RUN]
+        selected = (taint for taint, _ in state.taints() if any(policy.selector_for(taint) for policy in policies))
         taints = list(dict.fromkeys(str(taint) for taint in selected if not taint.source))
         if not taints:
             return None
-        leaving = [one for one in self._world.limiter.departures.of_node(state.name) if one.policies]
-        stuck = sum(one.is_stuck(self._world.now.wall) for one in leaving)
+        leaving = [departure for departure in self._world.limiter.departures.of_node(state.name) if departure.policies]
+        stuck = sum(departure.is_stuck(self._world.now.wall) for departure in leaving)
         kinds = [kind for uid in state.pods if (kind := self._kind(self._world.claims.of(uid))) is not None]
         blocked, held = kinds.count(DrainedReason.BLOCKED), kinds.count(DrainedReason.HELD)
         numbers = (
@@ -95,7 +95,7 @@ class DrainedStates:
         """True if all pods of the node are evaluated. The write itself checks the version of the node."""
         if state.name in self._backlog.nodes:
             return False
-        if any(one.devices for one in self._world.verdicts.policies_on(state)) and (
+        if any(policy.devices for policy in self._world.verdicts.policies_on(state)) and (
             self._world.devices_problem or self._world.blind_to_devices
         ):
             return False

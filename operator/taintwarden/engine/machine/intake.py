@@ -203,7 +203,7 @@ class Intake:
     def _begin_departure(self, pod: Pod, until: WallTime) -> None:
         """Record that a pod terminates, and which policies evict it: those with enforced claims, else as evaluated."""
         world = self._world
-        policies = [one.policy.name for one in world.claims.of(pod.uid) if one.is_enforced]
+        policies = [claim.policy.name for claim in world.claims.of(pod.uid) if claim.is_enforced]
         world.limiter.departures.begin(pod, until, world.now, policies)
         if not policies:
             self._judging.evaluate_departures(pod.node)

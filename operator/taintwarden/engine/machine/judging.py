@@ -157,12 +157,12 @@ class Judging:
         _, grounds = state.class_verdicts.get(pod.shared) or self._world.verdicts.of(state, pod.shared)
         claims = self._world.claims
         if pod.uid in claims.evictees:
-            names = [one.policy.name for one in grounds]
+            names = [ground.policy.name for ground in grounds]
             for claim in claims.of(pod.uid):
                 if claim.policy.name not in names:
                     self._withdraw(claim)
-        for one in grounds:
-            self._update_claim(claims.evictee(pod), pod, one)
+        for ground in grounds:
+            self._update_claim(claims.evictee(pod), pod, ground)
         if self._world.verdicts.features.reclaim and (pod.shared.do_not_evict or pod.shared.do_not_disrupt):
             self._hard_deadlines.report_ending(state, pod, grounds)
 

@@ -35,7 +35,7 @@ class Placing:
     def next_in(self, now: Instant) -> float | None:
         """Seconds until the next update; None if no update is needed."""
         nodes = self._world.limiter.places.by_policy.values()
-        is_needed = self._is_moving or any(one.changed or one.waiting for one in nodes)
+        is_needed = self._is_moving or any(node.changed or node.waiting for node in nodes)
         return max(0.0, self._next_update_at - now.monotonic) if is_needed else None
 
     def check_places(self) -> None:
@@ -71,14 +71,14 @@ class Placing:
         most = policy.limits.concurrent_nodes
         assert most is not None  # noqa: S101 - the limit concerns the policy
         states = self._world.cluster.nodes.values() if isinstance(most, str) else ()
-        return share_of(most, sum(one.node is not None and policy in (one.policies or ()) for one in states))
+        return share_of(most, sum(node.node is not None and policy in (node.policies or ()) for node in states))
 
     def _add_leaving_nodes(self, policy: Policy, nodes: Nodes) -> None:
         """Give places to the nodes that pods leave already when the limit is added, even if they are too many."""
         nodes.is_new, wall = False, self._world.now.wall
-        leaving = [one for one in self._world.limiter.departures.leaving() if not one.is_stuck(wall)]
-        found = [one.pod.node for one in leaving if policy.name in one.policies]
-        calls = [one.call for one in self._world.claims.evictees.values() if one.call is not None]
+        leaving = [departure for departure in self._world.limiter.departures.leaving() if not departure.is_stuck(wall)]
+        found = [departure.pod.node for departure in leaving if policy.name in departure.policies]
+        calls = [evictee.call for evictee in self._world.claims.evictees.values() if evictee.call is not None]
         found += [call.claim.node for call in calls if call.claim.policy.name == policy.name]
         for node in [*dict.fromkeys(found)][:MAX_PLACES]:
             nodes.take(node, wall)
@@ -94,7 +94,7 @@ class Placing:
         """Update a node that pods have begun to leave: end its place if it is drained, or was idle for too long."""
         world, place, state = self._world, nodes.held.get(node), self._world.cluster.nodes.get(node)
         claims = list(self._claims(policy, node))
-        leaving = [one for one in world.limiter.departures.of_node(node) if policy in one.policies]
+        leaving = [departure for departure in world.limiter.departures.of_node(node) if policy in departure.policies]
         is_drained = state is None or state.node is None or not (claims or leaving)
         if is_drained:
             del nodes.begun[node]
@@ -134,7 +134,7 @@ class Placing:
         if free:
             nodes.others_wait |= any(not self._is_policy_held(claim) for claim in free)
             nodes.release(node)
-        elif any(one.refusal is not None and one.refusal.limit == PLACE for one in claims):
+        elif any(claim.refusal is not None and claim.refusal.limit == PLACE for claim in claims):
             nodes.postpone(node)
         else:
             del nodes.waiting[node]

@@ -130,7 +130,7 @@ class Reports:
         Claims added between slices are not counted.
         """
         tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
-        claims = [one.claims for one in self._world.claims.evictees.values()]
+        claims = [evictee.claims for evictee in self._world.claims.evictees.values()]
         nodes = list(self._world.cluster.nodes)
         for first in range(0, len(claims), claims_at_once):
             self._count(chain.from_iterable(claims[first : first + claims_at_once]), tallies, now)
@@ -153,7 +153,7 @@ class Reports:
     def _recount_staying(self) -> Generator[None, None, None]:
         """Count the pods that stay on the nodes that changed since the last report."""
         done = 0
-        for state in [one for one in self._world.cluster.nodes.values() if one.staying is None]:
+        for state in [node for node in self._world.cluster.nodes.values() if node.staying is None]:
             if done >= STAYING_AT_ONCE:
                 done = 0
                 yield
@@ -184,7 +184,7 @@ class Reports:
         name = policy.name
         zones = self._world.limiter.zones if policy.limits.zone_health is not None else None
         first = [claim for *_, claim in nsmallest(NEXT_PODS, tally.candidates)]
-        soonest = (one for one in first if self._views.has_to_leave(one))
+        soonest = (claim for claim in first if self._views.has_to_leave(claim))
         views = map(self._views.view, soonest)
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
@@ -203,7 +203,7 @@ class Reports:
                 stuck=tally.longest_stuck(),
                 retained=tally.invalid.total() if is_retained else 0,
                 invalid_taints=tuple(
-                    nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda one: (-one.pods, one.node, one.taint))
+                    nsmallest(MAX_INVALID_TAINTS, invalid, key=lambda taint: (-taint.pods, taint.node, taint.taint))
                 ),
                 staying=tally.most_staying(),
                 next_deadline=None if tally.next_deadline is None else at(tally.next_deadline),
@@ -218,9 +218,9 @@ class Reports:
             stuck_pods=len(tally.stuck),
             invalid_taints=len(tally.invalid),
             sources=tuple(
-                SourceReport(one.key, str(one.source), tally.nodes_by_source[one.source])
-                for one in policy.taints
-                if one.source is not None
+                SourceReport(selector.key, str(selector.source), tally.nodes_by_source[selector.source])
+                for selector in policy.taints
+                if selector.source is not None
             ),
             blocked_by=dict(tally.blocked_by),
             all_nodes_unhealthy=zones is not None and zones.all_unhealthy(name),
@@ -239,7 +239,7 @@ class Reports:
 
     def _devices(self) -> DevicesReport:
         world = self._world
-        pods = sum(number for one, number in world.cluster.classes.items() if one.devices)
+        pods = sum(number for pod_class, number in world.cluster.classes.items() if pod_class.devices)
         blind = () if world.devices_problem else tuple(sorted(world.blind_to_devices))
         return DevicesReport(pods, world.devices_problem, blind)
 
@@ -251,7 +251,7 @@ class Reports:
                     tally = tallies[policy.name]
                     tally.selected += 1
                     if state.node.values:
-                        sources = (one.source for one in policy.taints if one.source in state.node.values)
+                        sources = (taint.source for taint in policy.taints if taint.source in state.node.values)
                         tally.nodes_by_source.update([*dict.fromkeys(sources)])
                 for (name, reason), pods in count_staying(self._world.verdicts, state).items():
                     tallies[name].staying[reason] += pods
@@ -351,7 +351,7 @@ class _Tally:
 
     def longest_stuck(self) -> tuple[StuckPod, ...]:
         """The pods that have been stuck for longest."""
-        longest = nsmallest(MAX_STUCK, self.stuck, key=lambda one: (one.until, one.pod.uid))
+        longest = nsmallest(MAX_STUCK, self.stuck, key=lambda departure: (departure.until, departure.pod.uid))
         return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
 
     def most_staying(self) -> tuple[StayingPods, ...]:

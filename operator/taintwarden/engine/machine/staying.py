@@ -48,9 +48,9 @@ def count_staying(verdicts: Verdicts, state: NodeState) -> Counter[tuple[str, st
         named = {policy: taints for policy in verdicts.policies if (taints := _named(policy, state))}
         for pod_class, pods in Counter(pod.shared for pod in state.pods.values()).items() if named else ():
             grounds = verdicts.of(state, pod_class)[1]
-            if not any(one.policy.mode is Mode.ENFORCE for one in grounds):
+            if not any(ground.policy.mode is Mode.ENFORCE for ground in grounds):
                 for policy, taints in named.items():
-                    if all(one.policy is not policy for one in grounds):
+                    if all(ground.policy is not policy for ground in grounds):
                         why = _why(verdicts, state, pod_class, policy, taints)
                         found[policy.name, PROFILE if why.startswith(PROFILE) else why] += pods
     return state.staying
@@ -76,7 +76,7 @@ def _why(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Poli
         return "node opted out" if opts_out and policy.node_selector.selects(state.labels) else ""
     if policy not in verdicts.policies_for(pod_class):
         return in_short(exclusion(policy, pod_class, verdicts.namespace_labels(pod_class.namespace)) or "")
-    selected = [one for one in named if policy.selector_for(one)]
+    selected = [taint for taint in named if policy.selector_for(taint)]
     return next(_reasons(verdicts, state, pod_class, policy, selected), "") if selected else "other effect"
 
 

@@ -146,7 +146,7 @@ class Verdicts:
 
     def unhealthy(self, state: NodeState) -> dict[str, bool]:
         """Policy -> True if the node is unhealthy by its ``zoneHealth``. Covers policies that select it."""
-        with_health = ((one.name, one.limits.zone_health) for one in self.policies_on(state))
+        with_health = ((policy.name, policy.limits.zone_health) for policy in self.policies_on(state))
         return {name: _is_unhealthy(state, health) for name, health in with_health if health is not None}
 
     def policies_on(self, state: NodeState) -> tuple[Policy, ...]:
@@ -202,7 +202,7 @@ class Verdicts:
         if policy.taints:
             return True
         drivers = {use.device.driver for use in pod_class.devices}
-        return bool(drivers) and any(not one.driver or one.driver in drivers for one in policy.devices)
+        return bool(drivers) and any(not selector.driver or selector.driver in drivers for selector in policy.devices)
 
     def policies_for(self, pod_class: PodClass) -> tuple[Policy, ...]:
         """Policies that may evict pods of a class."""
@@ -216,4 +216,4 @@ class Verdicts:
 
 def _is_unhealthy(state: NodeState, health: ZoneHealth) -> bool:
     taints = () if state.node is None else state.node.taints
-    return any(match(one, taint) is Match.HOLDS for taint, _ in taints for one in health.tolerations)
+    return any(match(toleration, taint) is Match.HOLDS for taint, _ in taints for toleration in health.tolerations)

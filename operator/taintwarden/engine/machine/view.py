@@ -110,9 +110,9 @@ class View:
         taints = list(state.taints())
         return NodeView(
             state.node,
-            tuple([one for one in taints if one[0].origin is None]),
+            tuple([taint for taint in taints if taint[0].origin is None]),
             self._world.verdicts.policies_on(state),
-            tuple([one for one in taints if one[0].origin is not None]),
+            tuple([taint for taint in taints if taint[0].origin is not None]),
         )
 
     def pods(self, node: str) -> tuple[Pod, ...]:

@@ -246,7 +246,7 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
         msg = "exec has no command"
         raise ValueError(msg)
     arguments, variables = given.get("args") or [], _list(given, "env")
-    if not isinstance(arguments, list) or not all(one.get("name") for one in variables):
+    if not isinstance(arguments, list) or not all(variable.get("name") for variable in variables):
         msg = "exec has args that are no list, or an env without names"
         raise ValueError(msg)
     command = str(given["command"])
@@ -260,7 +260,7 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
     return Plugin(
         (command, *map(str, arguments)),
         str(given.get("apiVersion") or "client.authentication.k8s.io/v1"),
-        tuple((str(one["name"]), str(one.get("value", ""))) for one in variables),
+        tuple((str(variable["name"]), str(variable.get("value", ""))) for variable in variables),
         str(given.get("installHint") or ""),
         described if given.get("provideClusterInfo") else None,
     )

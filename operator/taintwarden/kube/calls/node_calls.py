@@ -81,7 +81,7 @@ async def last_writer(client: Client, name: str) -> Writer | None:
     """
     body = await client.request("GET", f"{PATH}/{name}")
     managed = decoded(body, _ManagedNode, "node").metadata.managed_fields
-    writers = [(one.time, one.manager, one.operation) for one in managed if one.has_taints]
+    writers = [(entry.time, entry.manager, entry.operation) for entry in managed if entry.has_taints]
     if not writers:
         return None
     at, manager, operation = (printable(text, MAX_MANAGER_LENGTH) for text in max(writers))
@@ -123,12 +123,12 @@ async def read_pods(client: Client, node: str) -> list[StoredPod]:
     body = await client.request("GET", PODS.path, params={"fieldSelector": f"spec.nodeName={node}"})
     return [
         StoredPod(
-            one.metadata.uid,
-            version_number(one.metadata.resource_version),
-            terminates=one.metadata.deletion_timestamp is not None,
+            pod.metadata.uid,
+            version_number(pod.metadata.resource_version),
+            terminates=pod.metadata.deletion_timestamp is not None,
         )
-        for one in decoded(body, _PodList, "list of pods").items
-        if not one.is_mirror and one.status.phase not in FINISHED
+        for pod in decoded(body, _PodList, "list of pods").items
+        if not pod.is_mirror and pod.status.phase not in FINISHED
     ]
 
 

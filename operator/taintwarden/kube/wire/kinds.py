@@ -249,7 +249,7 @@ class NodeStatus(msgspec.Struct, rename="camel"):
 
     def condition(self, kind: str) -> NodeConditionObject | None:
         """Return the condition of this type; None if there is none."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
     def info(self, field: str) -> str:
         """Return a field of ``nodeInfo`` by its name there; empty if it is not set."""
@@ -328,7 +328,7 @@ class WorkloadObject(msgspec.Struct, gc=False):
 
     def controller(self) -> OwnerReference | None:
         """The object that controls it; None if there is none."""
-        return next((one for one in self.metadata.owner_references if one.controller), None)
+        return next((owner for owner in self.metadata.owner_references if owner.controller), None)
 
 
 class RollingUpdate(msgspec.Struct, rename="camel"):
@@ -402,7 +402,7 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
         The other fields are then those of its last success, and ``observedGeneration`` may be unset.
         """
         failed = (one for one in self.conditions if (one.type, one.reason) == ("DisruptionAllowed", "SyncFailed"))
-        return next((one.message or one.reason for one in failed), "")
+        return next((condition.message or condition.reason for condition in failed), "")
 
 
 class BudgetObject(msgspec.Struct):

@@ -81,7 +81,7 @@ class ProtobufFrames(Format[Object]):
             return Identity()
         meta = found.metadata
         parts = (meta.name, meta.namespace, meta.uid, meta.resourceVersion)
-        name, namespace, uid, version = (_text(one) or "" for one in parts)
+        name, namespace, uid, version = (_text(part) or "" for part in parts)
         return Identity(name, namespace, uid, version, _text(found.spec.nodeName))
 
     def status(self, raw: bytes) -> ApiStatus:

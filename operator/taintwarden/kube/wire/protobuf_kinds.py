@@ -106,17 +106,17 @@ class PodReader:
                     namespace=namespace,
                     labels=_mapping(labels),
                     annotations=_annotations(annotations),
-                    owner_references=[_owner(one) for one in owners],
+                    owner_references=[_owner(owner) for owner in owners],
                 ),
                 spec=PodSpec(
-                    tolerations=[_toleration(one) for one in tolerations],
+                    tolerations=[_toleration(toleration) for toleration in tolerations],
                     priority=priority,
                     termination_grace_period_seconds=grace,
                     topology_spread_constraints=[_spread(one) for one in spread],
                     volumes=[_LOCAL] if is_local else [],
                     scheduling_group=_group(group),
                     resource_claims=(
-                        *[_pod_claim(_CLAIM, one) for one in claims],
+                        *[_pod_claim(_CLAIM, claim) for claim in claims],
                         *[_pod_claim(_CLAIM_STATUS, one) for one in generated],
                     ),
                 ),
@@ -169,7 +169,7 @@ class EncodedNodeStatus(NodeStatus):
     def condition(self, kind: str) -> NodeConditionObject | None:
         """Return the condition of this type; None if there is none or it is invalid."""
         wanted = kind.encode()
-        found = next((one for one in self.message.conditions if one.type == wanted), None)
+        found = next((condition for condition in self.message.conditions if condition.type == wanted), None)
         with suppress(DecodeError, ValueError):
             return found and NodeConditionObject(
                 kind, _text(found.status), _seconds(found.lastTransitionTime), _text(found.reason), _text(found.message)
@@ -194,7 +194,7 @@ def _node(found: Any) -> NodeObject:
             labels=_texts(meta.labels),
             annotations=meta.annotations,
         ),
-        NodeSpec([TaintObject(one.key, one.value, one.effect, _seconds(one.timeAdded)) for one in taints]),
+        NodeSpec([TaintObject(taint.key, taint.value, taint.effect, _seconds(taint.timeAdded)) for taint in taints]),
         EncodedNodeStatus(message=found.status),
     )
 
@@ -216,7 +216,7 @@ class EncodedWorkload(WorkloadObject, gc=False):
 
     def controller(self) -> OwnerReference | None:
         """The Deployment that controls it; None if there is none."""
-        return next((one for one in map(_owner, self.message.metadata.ownerReferences) if one.controller), None)
+        return next((owner for owner in map(_owner, self.message.metadata.ownerReferences) if owner.controller), None)
 
 
 def _replica_set(found: Any) -> EncodedWorkload:

@@ -28,7 +28,7 @@ def shipped_definitions(places: Iterable[Path] = PLACES) -> list[dict[str, Any]]
         documents = [
             one for path in sorted(place.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text("utf-8"))
         ]
-        found = [one for one in documents if one and one.get("kind") == "CustomResourceDefinition"]
+        found = [document for document in documents if document and document.get("kind") == "CustomResourceDefinition"]
         if found:
             return found
     looked = " and ".join(str(place) for place in places)

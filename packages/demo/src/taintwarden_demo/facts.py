@@ -40,4 +40,4 @@ class Facts(msgspec.Struct):
 
     def events_of(self, reason: str, node: str | None = None) -> list[SeenEvent]:
         """Return the Events with this reason, of one node or of all (None)."""
-        return [one for one in self.events if one.reason == reason and node in (None, one.node)]
+        return [event for event in self.events if event.reason == reason and node in (None, event.node)]

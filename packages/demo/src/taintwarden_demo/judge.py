@@ -41,9 +41,9 @@ def _check_evictions(change: Change, leave: Leave, facts: Facts) -> Check:
         return Check(expected, f"{change.node} never got the value {change.value}", ok=False)
     left = [one for one in facts.departures if (one.node, one.workload) == (change.node, leave.workload)]
     earliest, latest = began + leave.grace_seconds - CLOCK_SECONDS, began + leave.grace_seconds + leave.within_seconds
-    early = [one for one in left if one.at < earliest]
-    late = [one for one in left if one.at > latest]
-    deleted = [one for one in left if not one.evicted]
+    early = [departure for departure in left if departure.at < earliest]
+    late = [departure for departure in left if departure.at > latest]
+    deleted = [departure for departure in left if not departure.evicted]
     faults = [
         *_fault(early, "early"),
         *_fault(late, "late"),
@@ -56,54 +56,54 @@ def _check_evictions(change: Change, leave: Leave, facts: Facts) -> Check:
 
 
 def _fault(pods: list[Departure], what: str) -> list[str]:
-    return [f"{what}: {', '.join(one.pod for one in pods)}"] if pods else []
+    return [f"{what}: {', '.join(departure.pod for departure in pods)}"] if pods else []
 
 
 def _departure_times(left: list[Departure], began: float) -> str:
     if not left:
         return "no pod left"
-    first, last = (end(one.at for one in left) - began for end in (min, max))
+    first, last = (end(departure.at for departure in left) - began for end in (min, max))
     after = f"{first:.1f} s" if f"{first:.1f}" == f"{last:.1f}" else f"{first:.1f} to {last:.1f} s"
     return f"{len(left)} left after {after}"
 
 
 def _check_cancelled(change: Change, facts: Facts) -> Check:
     expected = f"{change.node} back at {change.value} within the grace: {change.cancels} stay, evictions cancelled"
-    announced = {one.uid for one in facts.events_of("EvictionScheduled", change.node)}
-    cancelled = {one.uid for one in facts.events_of("EvictionCancelled", change.node)}
-    left = [one for one in facts.departures if one.node == change.node]
+    announced = {event.uid for event in facts.events_of("EvictionScheduled", change.node)}
+    cancelled = {event.uid for event in facts.events_of("EvictionCancelled", change.node)}
+    left = [departure for departure in facts.departures if departure.node == change.node]
     happened = f"{len(announced)} announced, {len(cancelled)} cancelled, {_name_departed(left)}"
     return Check(expected, happened, ok=announced == cancelled and len(cancelled) == change.cancels and not left)
 
 
 def _check_invalid(change: Change, facts: Facts) -> Check:
     expected = f"{change.node} at {change.value!r}, a mistake: no pod leaves, the node has a Warning"
-    warnings = [one for one in facts.events_of("InvalidTaintValue", change.node) if change.value in one.note]
-    left = [one for one in facts.departures if one.node == change.node]
+    warnings = [event for event in facts.events_of("InvalidTaintValue", change.node) if change.value in event.note]
+    left = [departure for departure in facts.departures if departure.node == change.node]
     happened = f"{'warned' if warnings else 'no Event'}, {_name_departed(left)}"
     changed = (change.node, change.value) in facts.changed_at
     return Check(expected, happened, ok=changed and bool(warnings) and not left)
 
 
 def _name_departed(left: list[Departure]) -> str:
-    return f"{', '.join(one.pod for one in left)} left" if left else "no pod left"
+    return f"{', '.join(departure.pod for departure in left)} left" if left else "no pod left"
 
 
 def _check_budget(workload: Workload, facts: Facts) -> Check:
     floor = len(workload.nodes) - (workload.max_unavailable or 0)
     expected = f"budget of {workload.name}: never fewer than {floor} of {len(workload.nodes)} Ready, others blocked"
     fewest = facts.fewest_ready.get(workload.name)
-    blocked = {one.uid for one in facts.events_of("EvictionBlocked") if one.name.startswith(f"{workload.name}-")}
+    blocked = {event.uid for event in facts.events_of("EvictionBlocked") if event.name.startswith(f"{workload.name}-")}
     happened = f"at least {fewest} Ready, {len(blocked)} blocked for a while"
     return Check(expected, happened, ok=fewest is not None and fewest >= floor and bool(blocked))
 
 
 def _check_others(story: Story, facts: Facts) -> Check:
     may_leave = {(change.node, leave.workload) for change in story.changes for leave in change.leaves}
-    staying = sum((node, one.name) not in may_leave for one in story.workloads for node in one.nodes)
-    wrong = [one for one in facts.departures if (one.node, one.workload) not in may_leave]
+    staying = sum((node, workload.name) not in may_leave for workload in story.workloads for node in workload.nodes)
+    wrong = [departure for departure in facts.departures if (departure.node, departure.workload) not in may_leave]
     expected = f"all {staying} others and every replacement stay (batch, DaemonSet, better nodes)"
-    named = ", ".join(f"{one.pod} left {one.node} at +{one.at:.1f} s" for one in wrong)
+    named = ", ".join(f"{departure.pod} left {departure.node} at +{departure.at:.1f} s" for departure in wrong)
     return Check(expected, named or "all stayed", ok=not wrong)
 
 
@@ -111,8 +111,8 @@ def _check_reports(story: Story, facts: Facts) -> Check:
     count = sum(leave.pods for change in story.changes for leave in change.leaves)
     status = facts.policy_status
     enforcing = any((one["type"], one["status"]) == ("Enforcing", "True") for one in status.get("conditions", ()))
-    left = {one.uid for one in facts.departures}
-    reported = {one.uid for one in facts.events_of("Evicted")}
+    left = {departure.uid for departure in facts.departures}
+    reported = {event.uid for event in facts.events_of("Evicted")}
     expected = f"policy {POLICY} says {count} evicted and none pending; every eviction has its Event"
     happened = f"{status.get('evicted', 0)} evicted, {status.get('pending', 0)} pending, {len(reported)} Events"
     counts_match = (status.get("evicted"), status.get("pending", 0)) == (count, 0)

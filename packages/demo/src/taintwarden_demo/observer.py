@@ -28,7 +28,7 @@ class Observer:
         self.pods: dict[str, PodView] = {}
         self.values = {node.name: node.sla for node in story.nodes}
         self._lines: list[Line] = []
-        self._budgets = {one.name for one in story.workloads if one.max_unavailable is not None}
+        self._budgets = {workload.name for workload in story.workloads if workload.max_unavailable is not None}
         self._began_at: float | None = None
         watched: dict[str, Callable[[Change], None]] = {
             "pods": self._on_pod,
@@ -59,7 +59,7 @@ class Observer:
     def is_enforcing(self) -> bool:
         """True if the status of the policy reports that it is enforced."""
         conditions = self.facts.policy_status.get("conditions", ())
-        return any((one["type"], one["status"]) == ("Enforcing", "True") for one in conditions)
+        return any((condition["type"], condition["status"]) == ("Enforcing", "True") for condition in conditions)
 
     @property
     def is_calm(self) -> bool:
@@ -124,7 +124,7 @@ class Observer:
         if self._began_at is None:
             return
         for workload in self._budgets:
-            ready = sum(one.ready and not one.leaving for one in self.pods.values() if one.workload == workload)
+            ready = sum(pod.ready and not pod.leaving for pod in self.pods.values() if pod.workload == workload)
             fewest = self.facts.fewest_ready
             fewest[workload] = min(ready, fewest.get(workload, ready))
 
@@ -133,7 +133,7 @@ class Observer:
             return
         name = change.key[1]
         taints = change.after.decoded()["spec"].get("taints", ())
-        value = next((one.get("value", "") for one in taints if one["key"] == TAINT), "")
+        value = next((taint.get("value", "") for taint in taints if taint["key"] == TAINT), "")
         before, self.values[name] = self.values.get(name), value
         if value != before:
             self.facts.changed_at[name, value] = self.seconds
@@ -145,7 +145,7 @@ class Observer:
         event = change.after.decoded()
         subject = event.get("regarding") or event.get("involvedObject") or {}
         view = self.pods.get(subject.get("uid", ""))
-        gone = [one.node for one in self.facts.departures if one.uid == subject.get("uid")]
+        gone = [departure.node for departure in self.facts.departures if departure.uid == subject.get("uid")]
         node = view.node if view else gone[0] if gone else subject.get("name", "")
         note = event.get("note") or event.get("message") or ""
         reason = event["reason"]

@@ -27,7 +27,7 @@ class Replicas:
     def __init__(self, cluster: LocalCluster, story: Story, start_seconds: float = START_SECONDS) -> None:
         self._cluster = cluster
         self._start_seconds = start_seconds
-        self._workloads = {one.name: one for one in story.workloads if not one.daemon_set}
+        self._workloads = {workload.name: workload for workload in story.workloads if not workload.daemon_set}
         self._replaced: set[str] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._unsubscribe = cluster.store.subscribe("pods", self._on_pod)

@@ -72,9 +72,9 @@ class DeviceFollowing:
         drivers = named_drivers(policies)
         if drivers != self._drivers:
             self._drivers = drivers
-            former = [one for one in self._tasks if not one.done()]
-            for one in former:
-                one.cancel()
+            former = [task for task in self._tasks if not task.done()]
+            for task in former:
+                task.cancel()
             self._tasks = [*former, self._spawn(self._run(drivers, former))]
 
     async def _run(self, drivers: frozenset[str], former: list[asyncio.Task[None]]) -> None:
@@ -93,7 +93,7 @@ class DeviceFollowing:
         """Follow devices until the server serves other resources. Then drop everything that was delivered."""
         parts = (self._feed, self._metrics, drivers, self._report_problem)
         handlers = {one: kind(one.name, *parts) for one, kind in HANDLERS.items() if one.name in served}
-        streams = [Stream(self._client, one, handler, self._timings) for one, handler in handlers.items()]
+        streams = [Stream(self._client, resource, handler, self._timings) for resource, handler in handlers.items()]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_served(served))
@@ -102,7 +102,7 @@ class DeviceFollowing:
                 for stream in streams:
                     await stream.listed.wait()
                 self._pass_on(events.DevicesKnown(known=True))
-                log.info("devices-followed", resources=[one.name for one in handlers])
+                log.info("devices-followed", resources=[resource.name for resource in handlers])
         except* _ServedChangedError:
             pass
         finally:
@@ -136,7 +136,7 @@ class DeviceFollowing:
             if not (isinstance(error, ApiError) and error.is_unserved):
                 return str(error)
             found = frozenset()
-        return found & {one.name for one in HANDLERS}
+        return found & {resource.name for resource in HANDLERS}
 
 
 class _ServedResource(msgspec.Struct):

@@ -27,7 +27,7 @@ from taintwarden_devices.objects import (
 )
 
 Kind = TypeVar("Kind", SliceObject, TaintRuleObject, DeviceClaimObject)
-Found = TypeVar("Found", Slice, TaintRule, DeviceClaim)
+Decoded = TypeVar("Decoded", Slice, TaintRule, DeviceClaim)
 EVERY_DRIVER = ""
 """The driver of a policy that names none."""
 EVERY = frozenset((EVERY_DRIVER,))
@@ -39,7 +39,7 @@ MAX_PER_SELECTOR = 64
 """Maximum number of kept rules with the same selector."""
 
 
-class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
+class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
     """Base of the handlers for one resource about devices.
 
     Args:
@@ -69,11 +69,11 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Found]):
         """Owner -> total weight of its objects that were passed on."""
 
     @abstractmethod
-    def read(self, obj: Kind) -> Found | None:
+    def read(self, obj: Kind) -> Decoded | None:
         """Return the used parts of an object; None if it is ignored."""
 
     @abstractmethod
-    def weigh(self, key: str, found: Found) -> tuple[str, int, int]:
+    def weigh(self, key: str, found: Decoded) -> tuple[str, int, int]:
         """Return the owner of an object, its weight, and the owner's maximum total weight."""
 
     def see(self, key: str, obj: Kind) -> None:
@@ -177,7 +177,7 @@ class ClaimHandler(DeviceHandler[DeviceClaimObject, DeviceClaim]):
 
 def named_drivers(policies: Iterable[Policy]) -> frozenset[str]:
     """Return the drivers of the devices whose taints policies select; empty if no policy selects any."""
-    found = frozenset(one.driver or EVERY_DRIVER for policy in policies for one in policy.devices)
+    found = frozenset(selector.driver or EVERY_DRIVER for policy in policies for selector in policy.devices)
     return EVERY if EVERY_DRIVER in found else found
 
 
@@ -188,7 +188,7 @@ def _includes(drivers: frozenset[str], driver: str) -> bool:
 def device_slice(obj: SliceObject) -> Slice:
     """Return the used parts of a slice."""
     spec, pool = obj.spec, obj.spec.pool
-    devices = {one.name: tuple(map(_taint, one.taints)) for one in spec.devices}
+    devices = {device.name: tuple(map(_taint, device.taints)) for device in spec.devices}
     return Slice(spec.driver, pool.name, pool.generation, pool.resource_slice_count, devices, spec.node_name)
 
 

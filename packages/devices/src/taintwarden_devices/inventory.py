@@ -192,7 +192,7 @@ class DeviceInventory:
         if found is not None:
             self._slices[name] = found
         changes = []
-        for place in dict.fromkeys(_pool_key(one) for one in (before, found) if one is not None):
+        for place in dict.fromkeys(_pool_key(slice_) for slice_ in (before, found) if slice_ is not None):
             old, new = (one if one is not None and _pool_key(one) == place else None for one in (before, found))
             driver, named, node = place
             pools = self._pools.setdefault((driver, named), {})

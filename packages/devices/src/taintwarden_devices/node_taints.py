@@ -37,7 +37,7 @@ class DeviceTaints:
             yield taint, self._histories[history_name(taint)]
 
     def _timed(self) -> Iterator[tuple[Taint, float | None]]:
-        return (one for taints in self.by_device.values() for one in taints)
+        return (taint for taints in self.by_device.values() for taint in taints)
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
         """Yield the taints of the devices of a class of pods, once for each claim for the device.
@@ -98,25 +98,25 @@ class DeviceTaints:
             gap: True if changes after ``seen_until`` may be missing.
 
         """
-        changed = {one: taints for one, taints in found.items() if taints != self.by_device.get(one, ())}
+        changed = {device: taints for device, taints in found.items() if taints != self.by_device.get(device, ())}
         absent_at = dict.fromkeys(self._followed, seen_until)
         self._followed = self._followed - found.keys() | followed
         if not changed and not self.is_unknown:
             return False
-        is_same = all(have_same_taints(self.by_device.get(one, ()), taints) for one, taints in changed.items())
+        is_same = all(have_same_taints(self.by_device.get(device, ()), taints) for device, taints in changed.items())
         self.is_unknown, is_first = False, self.is_unknown
-        left = [history_name(taint) for one in changed for taint, _ in self.by_device.get(one, ())]
+        left = [history_name(taint) for device in changed for taint, _ in self.by_device.get(device, ())]
         before = {name: self._histories.pop(name) for name in left}
         known = self.absent | before
         gaps = frozenset(known) if gap else known.keys() - before.keys()
-        come = [one for taints in changed.values() for one in taints]
+        come = [taint for taints in changed.values() for taint in taints]
         present = _observed(known, come, now, absent_at, gaps)
         self._histories |= present
-        by_device = {one: taints for one, taints in (self.by_device | changed).items() if taints}
+        by_device = {device: taints for device, taints in (self.by_device | changed).items() if taints}
         self.by_device = dict(sorted(by_device.items()))
         if is_same and not gap and not is_first:  # only times differ: some drivers renew them with each slice
             return False
-        self._keep_absent({name: one for name, one in known.items() if name not in present})
+        self._keep_absent({name: history for name, history in known.items() if name not in present})
         return True
 
     def mark_unknown(self) -> bool:
@@ -130,7 +130,7 @@ class DeviceTaints:
 
     def forget_absent(self, is_removed: Callable[[str], bool]) -> None:
         """Drop the histories of absent taints for whose name ``is_removed`` returns True."""
-        self.absent = {name: one for name, one in self.absent.items() if not is_removed(name)}
+        self.absent = {name: history for name, history in self.absent.items() if not is_removed(name)}
 
     def _keep_absent(self, absent: dict[str, TaintHistory]) -> None:
         self.absent = dict(list(absent.items())[-MAX_ABSENT:])

@@ -90,7 +90,7 @@ class Devices:
         """Replace a pod of the node; None: it is new, or gone. Returns True if taints of the node's pods changed."""
         if before is not None and after is None:
             self._forget(before)
-        had, has = (None if one is None else one.shared for one in (before, after))
+        had, has = (None if pod is None else pod.shared for pod in (before, after))
         if had is has or not any(one is not None and one.devices for one in (had, has)):
             return False
         known = _taints(state)
@@ -169,7 +169,7 @@ class Devices:
         device = device_of(name)
         if device is None or device not in devices or not (is_rule_history(name) or self._inventory.has(device, node)):
             return False
-        return all(history_name(one) != name for one, _ in self._inventory.taints(device, node))
+        return all(history_name(taint) != name for taint, _ in self._inventory.taints(device, node))
 
     # -- pending evaluations --------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Devices:
     def _put_claim(self, key: str, found: DeviceClaim | None) -> None:
         """Apply a change of a claim to the pods that use it."""
         consumers = self._inventory.put_claim(key, found)
-        uids = list(chain.from_iterable(self._members.get(one, (one,)) for one in consumers))
+        uids = list(chain.from_iterable(self._members.get(consumer, (consumer,)) for consumer in consumers))
         for uid in uids:
             state = self._host.nodes.get(self._nodes.get(uid, ""))
             pod = None if state is None else state.pods.get(uid)

@@ -137,4 +137,4 @@ class LocalCluster:
 
     def open_watches(self, resource: str | None = None) -> int:
         """Return the number of open watches."""
-        return sum(resource is None or one.resource == resource for one in self._streams.open)
+        return sum(resource is None or watcher.resource == resource for watcher in self._streams.open)

@@ -134,7 +134,7 @@ class Faults:
 
     def count(self, method: str = "*", path: str = ".*") -> int:
         """Return the number of matching requests in the log."""
-        return sum(method in {one.method, "*"} for one in self.requests if re.search(path, one.path))
+        return sum(method in {request.method, "*"} for request in self.requests if re.search(path, request.path))
 
     def _add(self, fault: Fault) -> Fault:
         self._faults.append(fault)

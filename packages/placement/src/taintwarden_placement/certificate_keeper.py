@@ -139,7 +139,7 @@ class CertificateKeeper:
             return
         self._reported_faults.forget("trust")
         for kind, configurations in found.items():
-            bundles = [bundle for one in configurations for bundle in one.bundles.values()]
+            bundles = [bundle for configuration in configurations for bundle in configuration.bundles.values()]
             self._report_configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls these webhooks, so none has to trust them
                 if self._reported_faults.is_new(kind.value, "missing"):

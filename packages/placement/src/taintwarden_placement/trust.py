@@ -38,13 +38,13 @@ async def write_bundles(client: Client, namespace: str, service: str, wait_secon
     bundle = await _bundle(client, namespace, service, wait_seconds)
     lines = []
     for kind in ConfigurationKind:
-        for one in await read_configurations(client, kind, namespace, service):
-            is_trusted = all(carried == bundle for carried in one.bundles.values())
+        for configuration in await read_configurations(client, kind, namespace, service):
+            is_trusted = all(carried == bundle for carried in configuration.bundles.values())
             if not is_trusted:
-                await apply_bundle(client, kind, one, bundle)
-            lines.append(f"{kind.value} {one.name} has the certificate {'already' if is_trusted else 'now'}")
-        for one in await read_configurations(client, kind, namespace, service):
-            await disown_bundle(client, kind, one)
+                await apply_bundle(client, kind, configuration, bundle)
+            lines.append(f"{kind.value} {configuration.name} has the certificate {'already' if is_trusted else 'now'}")
+        for configuration in await read_configurations(client, kind, namespace, service):
+            await disown_bundle(client, kind, configuration)
     if not lines:
         msg = f"no webhook configuration calls the Service {namespace}/{service}: apply deploy/base/webhooks.yaml"
         raise UntrustedError(msg)

@@ -26,7 +26,7 @@ def claim(body: Mapping[str, Any]) -> Claim:
 def source_keys(body: Mapping[str, Any]) -> list[str]:
     """Return the keys of taints that a policy derives from fields of the node."""
     taints = body.get("spec", {}).get("taints") or ()
-    return [one.get("key", "") for one in taints if one.get("from") is not None]
+    return [taint.get("key", "") for taint in taints if taint.get("from") is not None]
 
 
 def conflict(own: Claim, others: Iterable[Claim], sources: Mapping[str, Iterable[str]]) -> str:

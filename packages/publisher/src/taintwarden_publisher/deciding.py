@@ -214,12 +214,12 @@ def _replaced_taints(node: Node, spec: PublisherSpec, value: str) -> tuple[Taint
     """Return a node's taints with new values for the key. Taints keep their position and their other fields."""
     missing = list(map(str, spec.effects))
     taints: list[Taint] = []
-    for one in node.spec.taints:
-        if one.get("key") != spec.key:
-            taints.append(one)
-        elif one.get("effect") in missing:
-            missing.remove(str(one["effect"]))
-            taints.append({**one, "value": value})
+    for taint in node.spec.taints:
+        if taint.get("key") != spec.key:
+            taints.append(taint)
+        elif taint.get("effect") in missing:
+            missing.remove(str(taint["effect"]))
+            taints.append({**taint, "value": value})
     added: list[dict[str, Any]] = [{"key": spec.key, "value": value, "effect": effect} for effect in missing]
     return (*taints, *added)
 

@@ -118,7 +118,7 @@ class Daemons:
             return not (is_over or self._is_exiting)
 
         def conflict() -> str:
-            others = [one for store in list(publishers.values()) for one in store]
+            others = [claim for store in list(publishers.values()) for claim in store]
             policies = {key: list(store) for key, store in list(sources.items())}
             return claims.conflict(claims.claim(body), others, policies)
 
@@ -167,9 +167,9 @@ def _report_stuck(name: str, tools: Tools, is_wanted: Callable[[], bool]) -> Ite
 
 def _post_events(body: kopf.Body, report: reporting.Report, changed: list[reporting.Condition]) -> None:
     """Post an Event for each changed condition, and one for the written taints."""
-    for one in changed:
-        is_usual = one.status or one.reason in _USUAL
-        kopf.event(body, type="Normal" if is_usual else "Warning", reason=one.reason, message=one.text())
+    for condition in changed:
+        is_usual = condition.status or condition.reason in _USUAL
+        kopf.event(body, type="Normal" if is_usual else "Warning", reason=condition.reason, message=condition.text())
     if report.written:
         key = body.get("spec", {}).get("key", "")
         kopf.event(body, type="Normal", reason="TaintsPublished", message=reporting.changes_text(report.written, key))

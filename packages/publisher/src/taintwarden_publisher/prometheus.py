@@ -98,7 +98,7 @@ class _Envelope(msgspec.Struct, frozen=True):
     @property
     def missing(self) -> str:
         """Why some of the data may be missing; empty if the data is complete."""
-        about_data = (one for one in self.warnings or () if not one.startswith(_ABOUT_QUERY))
+        about_data = (warning for warning in self.warnings or () if not warning.startswith(_ABOUT_QUERY))
         return next(about_data, "a store does not answer" if self.is_partial else "")
 
 
@@ -183,7 +183,7 @@ def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
         raise NoAnswerError(Trouble.PARTIAL, message)
     try:
         found = msgspec.json.decode(envelope.data.result, type=list[_Sample])
-        series = [Series(one.metric, one.value[0], float(one.value[1])) for one in found]
+        series = [Series(sample.metric, sample.value[0], float(sample.value[1])) for sample in found]
     except (msgspec.DecodeError, UnicodeError, ValueError, RecursionError) as error:
         raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers with no samples of Prometheus") from error
     if not series:

@@ -66,12 +66,12 @@ class Report(msgspec.Struct, frozen=True):
 
     def condition(self, kind: str) -> Condition:
         """Return the condition of a type."""
-        return next(one for one in self.conditions if one.type == kind)
+        return next(condition for condition in self.conditions if condition.type == kind)
 
     @property
     def summary(self) -> str:
         """Message of the first condition that does not hold, else of the last one."""
-        return next((one for one in self.conditions if not one.status), self.conditions[-1]).message
+        return next((condition for condition in self.conditions if not condition.status), self.conditions[-1]).message
 
     @property
     def stuck(self) -> str:
@@ -146,7 +146,7 @@ def publishing(
         )
         return Condition("Publishing", False, problem.reason, f"{sentence}: {problem.words}")
     state = {one: len(names) for one, names in decision.states.items()}
-    have = state[State.PUBLISHED] + state[State.WAITING] + sum(one.kind is not Kind.REMOVED for one in written)
+    have = state[State.PUBLISHED] + state[State.WAITING] + sum(change.kind is not Kind.REMOVED for change in written)
     message = f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key}"
     shortfalls = _shortfalls(decision, unwritten if len(changes) > len(written) else "")
     if not has_answer:
@@ -219,18 +219,18 @@ _STATE_TEXTS = {
 
 def status(report: Report, generation: int, before: Mapping[str, Any], now: str) -> dict[str, Any]:
     """Return the ``status``. Conditions that did not change keep the times in ``before``."""
-    earlier = {one.get("type"): one for one in before.get("conditions") or ()}
+    earlier = {condition.get("type"): condition for condition in before.get("conditions") or ()}
     conditions = []
-    for one in report.conditions:
-        text = "True" if one.status else "False"
-        old = earlier.get(one.type, {})
+    for condition in report.conditions:
+        text = "True" if condition.status else "False"
+        old = earlier.get(condition.type, {})
         since = old.get("lastTransitionTime", now) if old.get("status") == text else now
         conditions.append(
             {
-                "type": one.type,
+                "type": condition.type,
                 "status": text,
-                "reason": one.reason,
-                "message": one.message,
+                "reason": condition.reason,
+                "message": condition.message,
                 "observedGeneration": generation,
                 "lastTransitionTime": since,
             }
@@ -263,5 +263,5 @@ def _count_tainted(report: Report) -> int:
 
 def changed_conditions(report: Report, before: Iterable[Condition]) -> list[Condition]:
     """Return the conditions whose status or reason changed since the last round. Each causes an Event."""
-    known = {(one.type, one.status, one.reason) for one in before}
+    known = {(condition.type, condition.status, condition.reason) for condition in before}
     return [one for one in report.conditions if (one.type, one.status, one.reason) not in known]

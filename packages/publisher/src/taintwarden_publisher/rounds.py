@@ -96,9 +96,9 @@ class Rounds:
         self._before = report.conditions
         if may_write():  # otherwise the object may be deleted, and its metrics too
             self._tools.metrics.publisher_stuck.labels(self._name).set(bool(report.stuck))
-        for one in report.written:
+        for change in report.written:
             log.info(
-                "taint-published", publisher=self._name, change=reporting.change_text(one, spec.key if spec else "")
+                "taint-published", publisher=self._name, change=reporting.change_text(change, spec.key if spec else "")
             )
         await self._write_status(report, generation, body.get("status") or {})
         return report, changed

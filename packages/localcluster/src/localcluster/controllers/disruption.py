@@ -89,7 +89,7 @@ class DisruptionController:
         minimum, maximum = spec.get("minAvailable"), spec.get("maxUnavailable")
         if isinstance(minimum, int):
             return len(pods), minimum
-        owners = {one["uid"] for pod in pods for one in pod["metadata"].get("ownerReferences") or ()}
+        owners = {owner["uid"] for pod in pods for owner in pod["metadata"].get("ownerReferences") or ()}
         namespace = pods[0]["metadata"]["namespace"] if pods else ""
         found = [one for one in self._store.list("replicasets", namespace) if one["metadata"]["uid"] in owners]
         if not isinstance(maximum, int) or len(found) < len(owners):

@@ -43,7 +43,7 @@ class DefinitionStrategy(Strategy):
                 {"type": "Established", **since, **established},
             ],
             "acceptedNames": dict(spec["names"]),
-            "storedVersions": [one.get("name") for one in spec.get("versions") or () if one.get("storage")],
+            "storedVersions": [version.get("name") for version in spec.get("versions") or () if version.get("storage")],
         }
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
@@ -56,12 +56,12 @@ class DefinitionStrategy(Strategy):
         name = value["metadata"].get("name")
         if name != expected:
             causes.append(wrong("metadata.name", name, f'must be spec.names.plural+"."+spec.group: {expected}'))
-        if sum(bool(one.get("storage")) for one in versions) != 1:
+        if sum(bool(version.get("storage")) for version in versions) != 1:
             causes.append(
                 wrong("spec.versions", len(versions), "must have exactly one version marked as storage version")
             )
-        for index, one in enumerate(versions):
-            if "openAPIV3Schema" not in (one.get("schema") or {}):
+        for index, version in enumerate(versions):
+            if "openAPIV3Schema" not in (version.get("schema") or {}):
                 causes.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required"))
         return causes
 
@@ -101,7 +101,7 @@ def resource_of(definition: Object) -> Resource:
     properties = {**declared.get("properties", {}), "metadata": METADATA, "kind": TEXT, "apiVersion": TEXT}
     whole = {**declared, "properties": properties}
     subresources = version.get("subresources") or {}
-    paths = [one["jsonPath"].lstrip(".") for one in version.get("selectableFields") or ()]
+    paths = [field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()]
     return Resource(
         group=spec["group"],
         version=version["name"],

@@ -26,7 +26,7 @@ class NodeStrategy(Strategy):
         status["nodeInfo"] = dict.fromkeys(_NODE_INFO.split(), "") | (status.get("nodeInfo") or {})
         spec = value.setdefault("spec", {})
         taints = spec.get("taints") or []
-        if not any((one.get("key"), one.get("effect")) == tuple(NOT_READY.values()) for one in taints):
+        if not any((taint.get("key"), taint.get("effect")) == tuple(NOT_READY.values()) for taint in taints):
             spec["taints"] = [*taints, dict(NOT_READY)]
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:

@@ -138,4 +138,4 @@ def set_condition(pod: Object, kind: str, status: str, now: str, *, reason: str 
 def is_ready(pod: Object) -> bool:
     """True if the Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)

@@ -52,7 +52,7 @@ def additions(
     """
     wanted = restrictions(demand, policies.placing, published, gates)
     extended = demand.tolerations.extended
-    placed = {one.key for one in wanted.taints}
+    placed = {alternatives.key for alternatives in wanted.taints}
     refused = [key for key in unenforced_keys(extended, policies.evicting) if key not in placed]
     found = Additions(_toleration_fields(pod, extended, refused))
     if not value_at(pod, "spec", "nodeName"):

@@ -79,14 +79,14 @@ def merge(
     lacking = [(term, _missing(term, restricting, may_be_empty=required is None)) for term in given]
     if not any(missing for _, missing in lacking):
         return required, None
-    number = sum(prod(len(one.terms) for one in missing) for _, missing in lacking)
+    number = sum(prod(len(alternatives.terms) for alternatives in missing) for _, missing in lacking)
     if number > MAX_TERMS:  # counted before they are built: a pod may have many terms and many combinations
         by = ", ".join(alternatives.key for alternatives in restricting)
         return required, f"placement by {by} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
     merged = [
         _extended(term, combination) if missing else term
         for term, missing in lacking
-        for combination in product(*(one.terms for one in missing))
+        for combination in product(*(alternatives.terms for alternatives in missing))
     ]
     return {**(required or {}), "nodeSelectorTerms": merged}, None
 
@@ -124,10 +124,10 @@ def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: b
         alternatives
         for alternatives in restricting
         if mentioned.isdisjoint(alternatives.labels)
-        and not any(all(one.as_json() in expressions for one in term) for term in alternatives.terms)
+        and not any(all(requirement.as_json() in expressions for requirement in term) for term in alternatives.terms)
     ]
 
 
 def _extended(term: Json, added: Iterable[Term]) -> Json:
     expressions = term.get("matchExpressions") or []
-    return {**term, "matchExpressions": [*expressions, *(one.as_json() for one in chain(*added))]}
+    return {**term, "matchExpressions": [*expressions, *(requirement.as_json() for requirement in chain(*added))]}

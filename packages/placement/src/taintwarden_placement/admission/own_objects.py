@@ -90,4 +90,4 @@ def _changed_annotations(pod: object, old: object) -> list[str]:
 def is_controlled(obj: Json) -> bool:
     """True if a controller manages the object."""
     owners = sequence(value_at(obj, "metadata", "ownerReferences"))
-    return any(value_at(one, "controller") is True for one in owners)
+    return any(value_at(owner, "controller") is True for owner in owners)

@@ -63,7 +63,7 @@ def restrictions(demand: Demand, policies: Sequence[Policy], published: Collecti
     """Return the restrictions for a pod. ``policies`` place it; ``published`` labels are repeated as numbers."""
     found = Restrictions()
     for key in placed_keys(policies):
-        entered = [one for one in REQUIRED_EFFECTS if _may_enter(key, one, demand.tolerations)]
+        entered = [effect for effect in REQUIRED_EFFECTS if _may_enter(key, effect, demand.tolerations)]
         found.taints.append(requirements(key, demand.tolerations.extended, gates, entered))
         found.warn("placement", found.taints[-1].faults)
     for sourced in demand.affinities:
@@ -80,7 +80,7 @@ def _add_affinity(found: Restrictions, sourced: SourcedAffinity, published: Coll
         found.warn(source, ["no node can match it, so the pod stays Pending"])
     elif native.required is not None:
         found.affinities.append(Alternatives(sourced.source, terms=native.required))
-    found.preferred.append([merging.preference(one.weight, one.term) for one in native.preferred])
+    found.preferred.append([merging.preference(preference.weight, preference.term) for preference in native.preferred])
 
 
 def _may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:

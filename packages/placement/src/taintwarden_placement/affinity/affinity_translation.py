@@ -44,11 +44,11 @@ def native_affinity(affinity: NodeAffinity, published: Collection[str], gates: G
     def terms(given: Sequence[Term]) -> tuple[Term, ...]:
         """Translate terms. Nodes that are left out are in ``faults``. An empty term matches no node."""
         alternatives = [[_alternatives(one, published, gates, faults) for one in term] for term in given if term]
-        number = sum(prod(map(len, one)) for one in alternatives)
+        number = sum(prod(map(len, alternative)) for alternative in alternatives)
         if number > MAX_TERMS:  # counted first, since there may be too many to build
             faults[f"no node matches: it takes {number} terms, at most {MAX_TERMS} are possible"] = None
             return ()
-        return tuple(tuple(chain.from_iterable(each)) for one in alternatives for each in product(*one))
+        return tuple(tuple(chain.from_iterable(each)) for alternative in alternatives for each in product(*alternative))
 
     required = None if affinity.required is None else terms(affinity.required)
     preferred = tuple(Preference(one.weight, term) for one in affinity.preferred for term in terms((one.term,)))

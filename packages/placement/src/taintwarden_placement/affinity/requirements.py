@@ -50,12 +50,12 @@ def requirements(
         return Alternatives(key, unrestricted=True, faults=(f"{key}: its prefix is too long for a label",))
     faults: dict[str, None] = {}
     by_effect: dict[str, tuple[Term, ...] | None] = {}
-    for one in effects:
+    for effect in effects:
         translation = Translation(labels, gates)
         for entry in tolerations:
-            if entry.key in ("", key) and entry.effect in ("", one):
+            if entry.key in ("", key) and entry.effect in ("", effect):
                 translation.add(entry)
-        by_effect[one] = translation.terms()
+        by_effect[effect] = translation.terms()
         faults |= dict.fromkeys(translation.faults)
     neutral = neutral_labels([key])
     present = _where_present(by_effect, labels, neutral)
@@ -67,7 +67,7 @@ def requirements(
 
 
 def _is_met(term: Term, labels: Mapping[str, str]) -> bool:
-    return all(check_of(one)(labels.get(one.key)) for one in term)
+    return all(check_of(requirement)(labels.get(requirement.key)) for requirement in term)
 
 
 def _where_present(
@@ -84,7 +84,7 @@ def _where_present(
     texts: dict[Term, list[str | None]] = {}
     for size in range(1, len(by_effect) + 1):
         for effects in combinations(by_effect, size):
-            for term in _all_of([terms for one in effects if (terms := by_effect[one]) is not None]):
+            for term in _all_of([terms for effect in effects if (terms := by_effect[effect]) is not None]):
                 texts.setdefault(term, []).append(effect_text(effects))
     found: list[Term] = []
     absent: tuple[str, ...] = (NO_EFFECT,)

@@ -86,7 +86,7 @@ def wanted_labels(node: Node, policies: Iterable[Policy]) -> NodeLabels:
 def placed_keys(policies: Iterable[Policy]) -> tuple[str, ...]:
     """Return the keys of taints by which these policies place pods."""
     placing = (policy for policy in policies if not policy.rehearses)
-    return tuple(dict.fromkeys(one.key for policy in placing for one in policy.taints if one.placement))
+    return tuple(dict.fromkeys(selector.key for policy in placing for selector in policy.taints if selector.placement))
 
 
 def published_labels(policies: Iterable[Policy]) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class SchedulerExtender:
         if not demand.is_native:
             return False
         derived = self._derived()
-        return not any(one.key in derived for one in demand.tolerations.native)
+        return not any(toleration.key in derived for toleration in demand.tolerations.native)
 
     def _filtered(self, demand: Demand, names: Sequence[str]) -> "_Filtered":
         node_filter = self._filters.for_demand(demand)
@@ -173,8 +173,8 @@ class SchedulerExtender:
 
 def node_scores(nodes: Sequence[Preferences]) -> list[int]:
     """Return the score of each node, 0 to 10, normalized and weighted as kube-scheduler's own plugins do."""
-    most_taints = max((one.taints for one in nodes), default=0)
-    most_weight = max((one.weight for one in nodes), default=0)
+    most_taints = max((preferences.taints for preferences in nodes), default=0)
+    most_weight = max((preferences.weight for preferences in nodes), default=0)
     whole = (TAINTS_WEIGHT if most_taints else 0) + (AFFINITY_WEIGHT if most_weight else 0)
     if not whole:
         return [0] * len(nodes)
@@ -182,10 +182,10 @@ def node_scores(nodes: Sequence[Preferences]) -> list[int]:
         round(
             MAX_SCORE
             * (
-                (TAINTS_WEIGHT * (1 - one.taints / most_taints) if most_taints else 0)
-                + (AFFINITY_WEIGHT * one.weight / most_weight if most_weight else 0)
+                (TAINTS_WEIGHT * (1 - preferences.taints / most_taints) if most_taints else 0)
+                + (AFFINITY_WEIGHT * preferences.weight / most_weight if most_weight else 0)
             )
             / whole
         )
-        for one in nodes
+        for preferences in nodes
     ]

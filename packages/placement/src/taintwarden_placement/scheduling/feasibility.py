@@ -45,7 +45,7 @@ class Demand(msgspec.Struct, frozen=True, cache_hash=True):
     @property
     def is_invalid(self) -> bool:
         """True if an affinity is invalid, so that no node matches."""
-        return any(one.fault for one in self.affinities)
+        return any(affinity.fault for affinity in self.affinities)
 
 
 class RefusalCause(StrEnum):
@@ -93,11 +93,11 @@ class NodeFilter:
         self._relevant: dict[tuple[str, str], tuple[tuple[Toleration, ...], AnyOf]] = {}
         """Key and effect of a taint -> the tolerations for it."""
         self._taints: dict[Taint, str] = {}
-        self._affinities = [_Affinity(one, gates, max_remembered) for one in demand.affinities]
+        self._affinities = [_Affinity(affinity, gates, max_remembered) for affinity in demand.affinities]
 
     def __len__(self) -> int:
         """Return the number of cached comparisons."""
-        return len(self._taints) + sum(len(one.results) for one in self._affinities)
+        return len(self._taints) + sum(len(affinity.results) for affinity in self._affinities)
 
     def refusal(self, taints: Iterable[Taint], labels: Mapping[str, str]) -> NodeRefusal | None:
         """Return why the pods may not be scheduled on a node with these taints and labels; None if they may."""
@@ -105,8 +105,8 @@ class NodeFilter:
         for taint in taints:
             if taint.effect in REPELLING and (reason := self.untolerated(taint)):
                 found.append((RefusalCause.TAINT, reason))  # noqa: PERF401 - a comprehension costs more where it is empty
-        for one in self._affinities:
-            mismatch, _ = one.compare(labels)
+        for affinity in self._affinities:
+            mismatch, _ = affinity.compare(labels)
             if mismatch is not None:
                 found.append(mismatch)
         return NodeRefusal(found[0][0], _listed([reason for _, reason in found])) if found else None
@@ -116,7 +116,7 @@ class NodeFilter:
         disliked = (taint for taint in taints if taint.effect == Effect.PREFER_NO_SCHEDULE)
         return Preferences(
             sum(bool(self.untolerated(taint)) for taint in disliked),
-            sum(one.compare(labels)[1] for one in self._affinities),
+            sum(affinity.compare(labels)[1] for affinity in self._affinities),
         )
 
     def untolerated(self, taint: Taint) -> str:
@@ -141,8 +141,8 @@ class NodeFilter:
             return ""
         # tolerationSeconds do not matter for scheduling.
         reasons = [
-            f"{replace(one, toleration_seconds=None)} {match(one, taint, self._gates)}"
-            for one in relevant[:MAX_REASONS]
+            f"{replace(toleration, toleration_seconds=None)} {match(toleration, taint, self._gates)}"
+            for toleration in relevant[:MAX_REASONS]
         ]
         return f"taint {taint} is not tolerated ({_listed(reasons, len(relevant)) or 'no toleration for it'})"
 
@@ -167,7 +167,7 @@ class _Affinity:
         self._max_remembered = max_remembered
         self._keys = affinity.keys
         self._required = None if affinity.required is None else [_checked(term, gates) for term in affinity.required]
-        self._preferred = [(one.weight, _checked(one.term, gates)) for one in affinity.preferred]
+        self._preferred = [(preference.weight, _checked(preference.term, gates)) for preference in affinity.preferred]
 
     def compare(self, labels: Mapping[str, str]) -> tuple[tuple[RefusalCause, str] | None, int]:
         """Return why a node with these labels does not match (None if it does), and the weight of its preferences."""
@@ -198,7 +198,7 @@ class _Affinity:
 
 
 def _checked(term: Term, gates: Gates) -> _CheckedTerm:
-    return tuple((one, check_of(one, gates)) for one in term)
+    return tuple((requirement, check_of(requirement, gates)) for requirement in term)
 
 
 def _holds(term: _CheckedTerm, labels: Mapping[str, str]) -> bool:
@@ -208,9 +208,9 @@ def _holds(term: _CheckedTerm, labels: Mapping[str, str]) -> bool:
 
 def _failed(term: _CheckedTerm, labels: Mapping[str, str]) -> NodeRequirement | None:
     """Return the first requirement that does not hold; None if all hold."""
-    for one, check in term:
-        if not check(labels.get(one.key)):
-            return one
+    for requirement, check in term:
+        if not check(labels.get(requirement.key)):
+            return requirement
     return None
 
 
@@ -234,13 +234,13 @@ class AnyOf:
 
     def __init__(self, tolerations: Iterable[Toleration], key: str, gates: Gates = ALL_GATES) -> None:
         self._decisive: dict[Row, Any] = {}
-        for one in tolerations:
-            row = ROWS.get(one.operator)
+        for toleration in tolerations:
+            row = ROWS.get(toleration.operator)
             if row is None or not row.family.is_on(gates):
                 continue
-            if one.key != key and (one.key or row.family.takes):
+            if toleration.key != key and (toleration.key or row.family.takes):
                 continue
-            wanted = row.wanted(one)
+            wanted = row.wanted(toleration)
             if wanted is not None:
                 self._add(row, wanted)
 

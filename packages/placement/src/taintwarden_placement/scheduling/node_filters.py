@@ -44,7 +44,7 @@ class NodeReader:
     def follow(self, policies: Iterable[Policy]) -> bool:
         """Set the policies in force. Returns True if nodes have to be read again."""
         before = self._policies
-        self._policies = tuple(one for one in policies if one.mode is Mode.ENFORCE and derivations((one,)))
+        self._policies = tuple(policy for policy in policies if policy.mode is Mode.ENFORCE and derivations((policy,)))
         self.derived = derivations(self._policies)
         return _derive(before) != _derive(self._policies)
 
@@ -52,16 +52,16 @@ class NodeReader:
         """Return the facts about a node."""
         if len(self._known) >= MAX_TAINTS:
             self._known.clear()
-        taints = [Taint(one.key, one.value, one.effect) for one in node.spec.taints]
-        if derived := derivations(one for one in self._policies if selects_node(one, node.metadata.labels)):
-            values = values_of(node, [one.source for one in derived.values()])
+        taints = [Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints]
+        if derived := derivations(policy for policy in self._policies if selects_node(policy, node.metadata.labels)):
+            values = values_of(node, [derivation.source for derivation in derived.values()])
             taints += [taint for taint, _ in derived_taints(taints, values, derived)]
         return NodeFacts(tuple(self._known.setdefault(taint, taint) for taint in taints), node.metadata.labels)
 
 
 def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...], LabelSelector]]:
     """Return the parts of policies that decide which taints a node gets."""
-    return [(one.taints, one.node_selector) for one in policies]
+    return [(policy.taints, policy.node_selector) for policy in policies]
 
 
 class NodeFilters:
