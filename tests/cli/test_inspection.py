@@ -143,7 +143,7 @@ async def test_pods_of_too_many_nodes_are_counted_only_with_all(cluster, run):
 async def test_what_may_not_be_looked_at_is_named_on_the_screen(cluster, run, path):
     cluster.faults.answer(403, path=path, times=100)
     result = await run("top")
-    assert re.search(f"Not looked at: you may not read {path[1:]}: 403", result.stdout)
+    assert re.search(f"Not checked: you may not read {path[1:]}: 403", result.stdout)
     assert (await told(run))["staying"] is None
 
 
@@ -344,4 +344,4 @@ async def test_a_version_that_was_made_a_moment_ago_is_no_problem(cluster, run):
 
     cluster.store.modify(POLICIES, "sla", "", edit)
     result = await run("status", "sla")
-    assert (result.exit_code, "has not looked at its newest version yet" in result.stdout) == (0, True)
+    assert (result.exit_code, "has not observed its newest version yet" in result.stdout) == (0, True)

@@ -404,7 +404,7 @@ async def test_policy_that_is_not_accepted_or_that_nobody_looked_at_calls_for_a_
     assert (result.exit_code, "it is not accepted: spec.taints: is empty" in result.stdout) == (10, True)
     cluster.create(POLICIES, policy("new"))
     result = await run("status", "new")
-    assert (result.exit_code, "no operator has looked at it yet" in result.stdout) == (10, True)
+    assert (result.exit_code, "no operator has observed it yet" in result.stdout) == (10, True)
     assert "Nodes" not in result.stdout  # how many they are is not known
 
 
@@ -413,7 +413,7 @@ async def test_newest_version_that_nobody_looked_at_calls_for_a_person(cluster, 
     result = await run("status", "spot", "-o", "json")
     (told,) = json.loads(result.stdout)["policies"]
     assert (result.exit_code, told["accepted"], told["mode"]) == (10, "Unknown", "DryRun")
-    assert "has not looked at its newest version" in told["problems"][0]["cause"]
+    assert "has not observed its newest version" in told["problems"][0]["cause"]
 
 
 def renewed(cluster: LocalCluster, moment: float) -> None:

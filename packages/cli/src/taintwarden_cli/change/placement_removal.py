@@ -161,7 +161,7 @@ def _describe_uses(key: str, uses: Uses) -> Lines:
         if users:
             more = f" and {len(users) - MAX_EXAMPLES} more" if len(users) > MAX_EXAMPLES else ""
             lines.add(label, f"{len(users)}: {', '.join(users[:MAX_EXAMPLES])}{more}", "yellow")
-    lines.add("Note", "templates of kinds that Kubernetes does not define are not looked at")
+    lines.add("Note", "templates of kinds that Kubernetes does not define are not checked")
     return lines
 
 

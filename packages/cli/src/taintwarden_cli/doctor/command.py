@@ -16,7 +16,7 @@ changed. What you may not read is listed as not checked, and costs no other chec
 owner: ten thousand of one Deployment are one line.
 
 docs/doctor.md lists what can be found. Free resources, affinity between pods, topology spread and volumes are not
-looked at.
+considered.
 
 \b
 Examples:

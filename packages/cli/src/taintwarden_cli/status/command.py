@@ -15,7 +15,7 @@ only one, and with -o wide of each, it also prints the limits that hold pods, zo
 of pods that stay. The first lines say how old the data are: the operator writes them every 20 s, and when something
 changes. Times are ages and countdowns; JSON has them in UTC.
 
-It needs the right to list taintevictionpolicies. Each of these rights adds something, and what cannot be looked at is
+It needs the right to list taintevictionpolicies. Each of these rights adds something, and what cannot be read is
 named. To get the operator's Lease: a dead or frozen operator is noticed after 10 seconds instead of a minute; status
 then takes up to 5 s longer, as clocks may differ. To list Deployments in its namespace: a webhook without a ready
 replica. To list nodes, pods, namespaces, tolerationprofiles, poddisruptionbudgets and events: pods that stay, nodes
@@ -40,7 +40,7 @@ Exit codes:
       effect, since another one acts first, the value of a taint cannot be compared, no node has a taint whose
       values are compared or what a policy reads, or a PodDisruptionBudget that pods wait for never allows an
       eviction. For 10 minutes after it: pods were still there when their node was removed. After 15 seconds:
-      no operator has looked at the newest version of a policy. When pods have waited for a minute: eviction
+      no operator has observed the newest version of a policy. When pods have waited for a minute: eviction
       calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its
       node, an evicted pod should have ended, or a Pending pod keeps others. Half an hour: a
       PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
@@ -66,7 +66,7 @@ def status(**given: object) -> None:
 _TOP_HELP = """Show what `taintwarden status -o wide` shows, live: which pods have to leave next, what they wait for,
 guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off.
 
-It needs the rights of `taintwarden status`, and shows the same problems; it looks at nodes and pods at most every 15 s.
+It needs the rights of `taintwarden status`, and shows the same problems; it reads nodes and pods at most every 15 s.
 
 \b
 Examples:

@@ -29,7 +29,7 @@ from taintwarden_cli.status.problems import (
     zones_problem,
 )
 
-NOT_OBSERVED, OUTDATED = "no operator has looked at it yet", "the operator has not looked at its newest version yet"
+NOT_OBSERVED, OUTDATED = "no operator has observed it yet", "the operator has not observed its newest version yet"
 SOON_SECONDS = 15.0
 """Seconds until an unread version is a problem. The operator reads it within 3 s, a new leader within 15 s."""
 TRIPPED, UNHEALTHY, ARMED = "tripped", "unhealthy", "armed"

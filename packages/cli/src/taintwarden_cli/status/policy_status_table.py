@@ -62,7 +62,7 @@ def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[Renderable
     if found.looked_at and times.age(found.looked_at) >= 1:
         yield Text(f"Nodes, pods and budgets are as of {times.ago(found.looked_at)}.", style="dim")
     for why in found.unread:
-        yield Text(printable(f"Not looked at: {why}"), style="yellow")
+        yield Text(printable(f"Not checked: {why}"), style="yellow")
 
 
 def _add_problem(lines: Lines, problem: Problem, times: Times) -> None:

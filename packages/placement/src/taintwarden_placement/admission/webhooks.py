@@ -149,5 +149,5 @@ def _too_large(pod: object) -> AdmissionResponse | None:
     native = len(sequence(value_at(pod, "spec", "tolerations")))
     if native <= MAX_POD_ENTRIES:
         return None
-    text = f"spec.tolerations has {native} items, more than {MAX_POD_ENTRIES}: the pod is too large to be looked at"
+    text = f"spec.tolerations has {native} items, more than {MAX_POD_ENTRIES}: the pod is too large to be checked"
     return AdmissionResponse(warnings=(text,))

@@ -36,7 +36,7 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
     "nowhere-to-go",
     Severity.ERROR,
     "pods that must leave, and workloads, that no node would take by taints, nodeSelector and nodeAffinity",
-    "add nodes, loosen the tolerations, or pause the policy until there are; resources were not looked at",
+    "add nodes, loosen the tolerations, or pause the policy until there are; resources were not considered",
     needs=EVALUATION,
     uses=(*TEMPLATES, Source.MUTATING),
 )
