@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
+from taintwarden.serving.key_pairs import (
+    AUTHORITY_SECONDS,
+    LIFETIME_SECONDS,
+    KeyPair,
+    make_authority,
+    make_key_pair,
+    trusts,
+)
 from taintwarden_placement.rotation import RotationPlan, plan
 
 NAMES = ("webhook", "webhook.home", "webhook.home.svc")
@@ -16,19 +23,19 @@ AFTER = NOW + LIFETIME_SECONDS + 1
 
 
 made_authority = functools.cache(make_authority)
-made_pair = functools.cache(make_pair)
+made_pair = functools.cache(make_key_pair)
 
 
-def authority(made_at: float = NOW) -> Pair:
+def authority(made_at: float = NOW) -> KeyPair:
     return made_authority("webhook", made_at)
 
 
-def pair(made_at: float = NOW, names: tuple[str, ...] = NAMES, by: float | None = NOW) -> Pair:
+def pair(made_at: float = NOW, names: tuple[str, ...] = NAMES, by: float | None = NOW) -> KeyPair:
     """The same for the same arguments, signed by the authority of this time, or by itself."""
     return made_pair(names, made_at, None if by is None else authority(by))
 
 
-def secret(current: Pair, by: Pair, **other: bytes) -> dict[str, bytes]:
+def secret(current: KeyPair, by: KeyPair, **other: bytes) -> dict[str, bytes]:
     """A Secret with what is served, and the authority."""
     found = {"tls.crt": current.certificate, "tls.key": current.key, "ca.crt": by.certificate}
     found |= {"authority.crt": by.certificate, "authority.key": by.key}
@@ -85,7 +92,7 @@ def test_so_it_goes_for_years_without_a_change_of_what_is_trusted():
 BROKEN = {
     "no key": ({"tls_key": b""}, "the key is missing"),
     "not PEM": ({"tls_crt": b"nonsense"}, "the certificate cannot be read"),
-    "the key of another": ({"tls_key": make_pair(NAMES, NOW).key}, "the key is that of another certificate"),
+    "the key of another": ({"tls_key": make_key_pair(NAMES, NOW).key}, "the key is that of another certificate"),
     "another service": (
         {"tls_crt": pair(NOW, ("window.home.svc",)).certificate, "tls_key": pair(NOW, ("window.home.svc",)).key},
         "the certificate is not for webhook",

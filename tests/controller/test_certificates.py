@@ -9,7 +9,14 @@ from structlog.testing import capture_logs
 from controller import NOW, Clock
 from kube.scripted import ScriptedClient, refusal
 from kube.stored_webhooks import MUTATING, VALIDATING, StoredWebhooks
-from taintwarden.serving.pairs import AUTHORITY_SECONDS, LIFETIME_SECONDS, Pair, make_authority, make_pair, trusts
+from taintwarden.serving.key_pairs import (
+    AUTHORITY_SECONDS,
+    LIFETIME_SECONDS,
+    KeyPair,
+    make_authority,
+    make_key_pair,
+    trusts,
+)
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_placement.certificate_keeper import READ_SECONDS, RETRY_SECONDS, CertificateKeeper
 from taintwarden_placement.webhook_calls import ConfigurationKind
@@ -19,14 +26,14 @@ pytestmark = pytest.mark.looptime
 NAMES = ("webhook.home.svc", "webhook.home", "webhook")
 OLD = NOW - AUTHORITY_SECONDS * 0.7
 made_authority = cache(make_authority)
-made_pair = cache(make_pair)
+made_pair = cache(make_key_pair)
 
 
-def authority(made_at: float = NOW) -> Pair:
+def authority(made_at: float = NOW) -> KeyPair:
     return made_authority("webhook", made_at)
 
 
-def pair(made_at: float = NOW, by: float = NOW) -> Pair:
+def pair(made_at: float = NOW, by: float = NOW) -> KeyPair:
     return made_pair(NAMES, made_at, authority(by))
 
 
@@ -35,7 +42,7 @@ class Replica:
 
     def __init__(self, api: StoredWebhooks, *, makes_own: bool = True) -> None:
         self.api = api
-        self.loaded: list[Pair] = []
+        self.loaded: list[KeyPair] = []
         self.clock = Clock()
         self.metrics = Metrics()
         self.keeper = CertificateKeeper(
@@ -66,7 +73,7 @@ def api() -> StoredWebhooks:
     return StoredWebhooks()
 
 
-def hold(api: StoredWebhooks, current: Pair, by: Pair | None = None, trusted: bytes = b"") -> None:
+def hold(api: StoredWebhooks, current: KeyPair, by: KeyPair | None = None, trusted: bytes = b"") -> None:
     by = by or authority()
     api.put(tls_crt=current.certificate, tls_key=current.key, ca_crt=trusted or by.certificate)
     api.put(authority_crt=by.certificate, authority_key=by.key)

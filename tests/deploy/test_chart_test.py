@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deploy.rendering import Json, by_key, chart
-from taintwarden.serving.pairs import make_pair
+from taintwarden.serving.key_pairs import make_key_pair
 
 SECONDS = 60
 
@@ -116,7 +116,7 @@ def plain() -> Iterator[str]:
 def encrypted(tmp_path: Path) -> Iterator[str]:
     """It asks for a certificate of the caller, too, which the pod has not."""
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    pair = make_pair(["taintwarden-webhook.ops.svc"], time.time())
+    pair = make_key_pair(["taintwarden-webhook.ops.svc"], time.time())
     (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(tmp_path / "pair.pem"))
     context.verify_mode = ssl.CERT_REQUIRED

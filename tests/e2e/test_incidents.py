@@ -52,7 +52,7 @@ from e2e.incidents import (
 from e2e.stories import NO_LIMITS, annotation, policy, toleration
 from monitoring.panels import Panel, filled, panels
 from monitoring.rules import alerts
-from taintwarden.serving.pairs import make_pair, read_pair
+from taintwarden.serving.key_pairs import make_key_pair, read_key_pair
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for all incidents
 
@@ -111,8 +111,8 @@ def store_pair(world: World, lifetime_seconds: float, service: str = webhook_set
     names = (f"{service}.{OPERATOR_NAMESPACE}.svc", f"{service}.{OPERATOR_NAMESPACE}", service)
     stored = world.cluster.get("secrets", service, OPERATOR_NAMESPACE)["data"]
     pem = (base64.b64decode(stored[f"authority.{part}"]) for part in ("crt", "key"))
-    authority = read_pair(*pem, is_authority=True)
-    pair = make_pair(names, time.time(), authority, lifetime_seconds)
+    authority = read_key_pair(*pem, is_authority=True)
+    pair = make_key_pair(names, time.time(), authority, lifetime_seconds)
     content = {"tls.crt": pair.certificate, "tls.key": pair.key}
     data = {name: base64.b64encode(text).decode() for name, text in content.items()}
     world.cluster.patch("secrets", service, {"data": data}, OPERATOR_NAMESPACE)

@@ -20,7 +20,7 @@ from controlplane import ApiError, Cluster, ControlPlane, Webhook, webhook_setup
 from controlplane.api_server import free_port
 from controlplane.waiting import wait_until
 from e2e.stories import policy
-from taintwarden.serving.pairs import LIFETIME_SECONDS, make_pair, read_pair
+from taintwarden.serving.key_pairs import LIFETIME_SECONDS, make_key_pair, read_key_pair
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole story
 
@@ -173,8 +173,8 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
 def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
     """A certificate of 63 days ago: a third of its life is left."""
     content = stored(cluster)
-    authority = read_pair(content["authority.crt"], content["authority.key"], is_authority=True)
-    aged = make_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7, authority)
+    authority = read_key_pair(content["authority.crt"], content["authority.key"], is_authority=True)
+    aged = make_key_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7, authority)
     store(cluster, tls_crt=aged.certificate, tls_key=aged.key)
     wait_until(lambda: stored(cluster)["tls.crt"] not in (aged.certificate, content["tls.crt"]), 60, "another one")
     wait_until(lambda: other.metric(EXPIRY) > aged.ends_at, 60, "the other replica to serve it")
@@ -186,7 +186,7 @@ def spoil(told: Story, target: ControlPlane, replica: Webhook) -> None:
     """Somebody writes another caBundle into one webhook."""
     resource = webhook_setup.CONFIGURATIONS["validating"]
     path = "/webhooks/0/clientConfig/caBundle"
-    wrong = base64.b64encode(make_pair(NAMES, time.time()).certificate).decode()
+    wrong = base64.b64encode(make_key_pair(NAMES, time.time()).certificate).decode()
     target.client.patch(resource, "taintwarden", [{"op": "replace", "path": path, "value": wrong}], kind="json")
     wait_until(lambda: trusted(replica) == 0, 30, "the replica to see it")
     wait_until(lambda: not is_refused(target.client), 30, "the API server to see it")

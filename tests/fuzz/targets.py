@@ -38,7 +38,7 @@ from taintwarden.kube.errors import NOT_JSON, KubeError
 from taintwarden.kube.watch import frames
 from taintwarden.kube.wire.kinds import Identity, NodeObject, PodObject
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
-from taintwarden.serving.pairs import make_authority, make_pair, trusts
+from taintwarden.serving.key_pairs import make_authority, make_key_pair, trusts
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.node_labels.encoding import encode_natural
 from taintwarden_placement.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
@@ -48,7 +48,7 @@ from taintwarden_placement.webhook_calls import ConfigurationKind, read_configur
 from taintwarden_placement.webhook_process import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
-PAIR = make_pair(["hook.ns.svc"], NOW.wall)
+PAIR = make_key_pair(["hook.ns.svc"], NOW.wall)
 MAX_TOLD_CHARACTERS = 20_000
 """Of all faults of one object: they are queued, logged and stored."""
 POLICY = Policy(name="fuzz", taints=(TaintSelector("*"),))

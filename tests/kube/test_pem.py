@@ -6,7 +6,7 @@ import time
 import pytest
 
 from taintwarden.kube.auth.pem import load_chain
-from taintwarden.serving.pairs import make_pair
+from taintwarden.serving.key_pairs import make_key_pair
 
 
 def context() -> ssl.SSLContext:
@@ -17,11 +17,11 @@ def context() -> ssl.SSLContext:
 def test_a_pair_is_loaded_with_and_without_files_in_memory(monkeypatch, in_memory):
     if not in_memory:
         monkeypatch.delattr("os.memfd_create")
-    pair = make_pair(("a",), time.time())
+    pair = make_key_pair(("a",), time.time())
     load_chain(context(), pair.certificate + pair.key)
 
 
 def test_a_pair_that_does_not_fit_is_not_loaded():
-    one, other = (make_pair(("a",), time.time()) for _ in range(2))
+    one, other = (make_key_pair(("a",), time.time()) for _ in range(2))
     with pytest.raises(ssl.SSLError):
         load_chain(context(), one.certificate + other.key)

@@ -10,7 +10,7 @@ from pathlib import Path
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.kubeconfig import ClusterSource, PemSource
 from taintwarden.kube.http.client import Client
-from taintwarden.serving.pairs import make_pair
+from taintwarden.serving.key_pairs import make_key_pair
 
 
 def connection(url: object, token: str | None = None) -> Connection:
@@ -26,7 +26,7 @@ class Tls:
     """The certificate of a server named localhost."""
 
     def __init__(self, folder: Path) -> None:
-        pair = make_pair(["localhost"], time.time())
+        pair = make_key_pair(["localhost"], time.time())
         (folder / "both").write_bytes(pair.certificate + pair.key)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(folder / "both")

@@ -10,7 +10,7 @@ from kubernetes.aio import client
 
 from publisher.answering import Answers
 from taintwarden.kube.errors import ConfigError
-from taintwarden.serving.pairs import make_pair
+from taintwarden.serving.key_pairs import make_key_pair
 from taintwarden_publisher.cluster import Cluster, ClusterError, WriteOutcome, configuration
 
 DEEP = '{"f:a":' * 20_000 + "{}" + "}" * 20_000
@@ -21,7 +21,7 @@ NESTED = '{"metadata":{"name":"evil","managedFields":[{"fieldsV1":' + DEEP + "}]
 def authority(tmp_path_factory: pytest.TempPathFactory) -> str:
     """One authority instead of all of the machine, which take longer to read than a test."""
     path = tmp_path_factory.mktemp("authority") / "ca.crt"
-    path.write_bytes(make_pair(["localhost"], time.time()).certificate)
+    path.write_bytes(make_key_pair(["localhost"], time.time()).certificate)
     return str(path)
 
 

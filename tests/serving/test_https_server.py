@@ -29,8 +29,8 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving import listening
+from taintwarden.serving.key_pairs import make_authority, make_key_pair
 from taintwarden.serving.listening import ConnectionLimits
-from taintwarden.serving.pairs import make_authority, make_pair
 from taintwarden.telemetry.metrics import Metrics, observer
 from taintwarden_placement.admission.known import Known
 from taintwarden_placement.serving.https_server import HttpsServer
@@ -126,7 +126,7 @@ async def test_another_certificate_is_served_without_a_restart_and_a_connection_
     tls = trusting(api.secret["ca.crt"])
     _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
     authority = make_authority("webhook", time.time())
-    following = make_pair((NAME, "webhook.home", "webhook"), time.time(), authority)
+    following = make_key_pair((NAME, "webhook.home", "webhook"), time.time(), authority)
     api.put(tls_crt=following.certificate, tls_key=following.key, ca_crt=authority.certificate)
     api.put(authority_crt=authority.certificate, authority_key=authority.key)
     await server.keeper.check()
@@ -151,14 +151,14 @@ def short_key() -> tuple[bytes, bytes]:
 
 def other_key() -> tuple[bytes, bytes]:
     """A certificate behind which the key of another one stands."""
-    first, second = (make_pair([NAME], time.time()) for _ in range(2))
+    first, second = (make_key_pair([NAME], time.time()) for _ in range(2))
     return first.certificate + second.key, first.key
 
 
 @pytest.mark.parametrize("made", [short_key, other_key])
 async def test_a_certificate_that_openssl_does_not_take_ends_nothing(api, port, metrics, made):
     """The one before it is served on, and the process does not end, start and end again."""
-    first = make_pair([NAME], time.time())
+    first = make_key_pair([NAME], time.time())
     server = make_server(api, port, metrics, webhook_certificates="external")
     api.put(tls_crt=first.certificate, tls_key=first.key)
     await server.keeper.check()

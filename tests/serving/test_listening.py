@@ -10,8 +10,8 @@ from patience import until
 from serving.clients import Client, open_ones
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
+from taintwarden.serving.key_pairs import make_key_pair
 from taintwarden.serving.listening import ConnectionLimits, Listener
-from taintwarden.serving.pairs import make_pair
 
 SENT = b"x" * 1_000_000
 
@@ -114,7 +114,7 @@ async def asked(request: pytest.FixtureRequest, port: int) -> AsyncIterator[Aske
     """What a connection is given, who listens, and the client's end."""
     recorder, server_tls, tls = Recorder(), None, None
     if request.param == "tls":
-        pair = make_pair(["localhost"], system_clock().wall)
+        pair = make_key_pair(["localhost"], system_clock().wall)
         server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_chain(server_tls, pair.certificate + pair.key)
         tls = ssl.create_default_context(cadata=pair.certificate.decode())

@@ -16,8 +16,8 @@ from patience import until
 from serving.clients import open_ones
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.errors import ConfigError
+from taintwarden.serving.key_pairs import KeyPair, make_key_pair
 from taintwarden.serving.metrics_server import LIMITS, RELOAD_SECONDS, MetricsServer
-from taintwarden.serving.pairs import Pair, make_pair
 from taintwarden.settings import CommonSettings
 
 HOST, NAME = "127.0.0.1", "metrics.example"
@@ -78,18 +78,18 @@ async def test_nothing_else_is_served(server, port, path):
     assert (await ask(port, "good", path))[0] == 404
 
 
-def write(folder: Path, pair: Pair) -> ssl.SSLContext:
+def write(folder: Path, pair: KeyPair) -> ssl.SSLContext:
     (folder / "tls.crt").write_bytes(pair.certificate)
     (folder / "tls.key").write_bytes(pair.key)
     return ssl.create_default_context(cadata=pair.certificate.decode())
 
 
 async def test_a_certificate_of_the_users_is_served_and_so_is_the_next(port, tmp_path):
-    first = write(tmp_path, make_pair([NAME], time.time()))
+    first = write(tmp_path, make_key_pair([NAME], time.time()))
     started = make(port, reload_seconds=0.01, metrics_certificate=str(tmp_path))
     await started.start()
     assert (await ask(port, "good", tls=first))[0] == 200
-    following = write(tmp_path, make_pair([NAME], time.time()))
+    following = write(tmp_path, make_key_pair([NAME], time.time()))
     async with asyncio.timeout(60):
         while True:
             try:
@@ -101,10 +101,12 @@ async def test_a_certificate_of_the_users_is_served_and_so_is_the_next(port, tmp
 
 
 @pytest.mark.parametrize(
-    "next_one", [lambda: b"nothing", lambda: make_pair([NAME], time.time()).certificate], ids=["unusable", "no key yet"]
+    "next_one",
+    [lambda: b"nothing", lambda: make_key_pair([NAME], time.time()).certificate],
+    ids=["unusable", "no key yet"],
 )
 async def test_a_certificate_that_cannot_be_served_is_not_taken(port, tmp_path, next_one):
-    first = write(tmp_path, make_pair([NAME], time.time()))
+    first = write(tmp_path, make_key_pair([NAME], time.time()))
     started = make(port, reload_seconds=0.0, metrics_certificate=str(tmp_path))
     await started.start()
     (tmp_path / "tls.crt").write_bytes(next_one())

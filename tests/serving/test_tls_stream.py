@@ -10,7 +10,7 @@ import pytest
 from serving.rekeying import APPLICATION, Rekeying
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
-from taintwarden.serving.pairs import make_pair
+from taintwarden.serving.key_pairs import make_key_pair
 from taintwarden.serving.tls_stream import TlsLimits, TlsStream, server_context
 
 SPARE = 32
@@ -107,7 +107,7 @@ class Connected:
 
 @pytest.fixture(scope="module")
 def tls() -> ssl.SSLContext:
-    pair = make_pair(["localhost"], system_clock().wall)
+    pair = make_key_pair(["localhost"], system_clock().wall)
     made = server_context()
     load_chain(made, pair.certificate + pair.key)
     return made

@@ -120,9 +120,9 @@ class MetricsServer(HttpServer):
     def _load(self) -> None:
         if not self._folder:
             # The import loads cryptography, which the operator needs for nothing else.
-            from taintwarden.serving.pairs import make_pair  # noqa: PLC0415
+            from taintwarden.serving.key_pairs import make_key_pair  # noqa: PLC0415
 
-            pair = make_pair(["taintwarden"], self._clock().wall, lifetime_seconds=SELF_SIGNED_SECONDS)
+            pair = make_key_pair(["taintwarden"], self._clock().wall, lifetime_seconds=SELF_SIGNED_SECONDS)
             load_chain(self._tls, pair.certificate + pair.key)
             return
         pem = (self._folder / CERTIFICATE).read_bytes().rstrip() + b"\n" + (self._folder / KEY).read_bytes()

@@ -15,7 +15,7 @@ from taintwarden.controller.clock import Clock
 from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.kube.errors import KubeError
 from taintwarden.kube.http.client import Client
-from taintwarden.serving.pairs import Pair, UnusablePair, read_pair, trusts
+from taintwarden.serving.key_pairs import KeyPair, UnusableKeyPair, read_key_pair, trusts
 from taintwarden_placement.rotation import CERTIFICATE, KEY, Content, plan
 from taintwarden_placement.webhook_calls import (
     ConfigurationKind,
@@ -41,7 +41,7 @@ class CertificateKeeper:
         namespace: where the Service and the Secret are.
         service: the name of both.
         makes_own: True if this process creates the certificates, False if another program writes the Secret.
-        serve: starts to serve with a certificate, or raises UnusablePair.
+        serve: starts to serve with a certificate, or raises UnusableKeyPair.
         report_expiry: called with the end of the served certificate, in seconds since 1970.
         clock: wall and monotonic time.
         kinds: the configurations whose webhooks call the Service; empty if API servers do not call it.
@@ -57,14 +57,14 @@ class CertificateKeeper:
         namespace: str,
         service: str,
         makes_own: bool,
-        serve: Callable[[Pair], None],
+        serve: Callable[[KeyPair], None],
         report_expiry: Callable[[float], None],
         clock: Clock,
         kinds: Sequence[ConfigurationKind] = (),
         report_configured: Callable[[str, bool], None] = lambda _kind, _exists: None,
         report_trusted: Callable[[str, bool], None] = lambda _kind, _is_trusted: None,
     ) -> None:
-        self.served: Pair | None = None
+        self.served: KeyPair | None = None
         self._client = client
         self._location = (namespace, service)
         self._names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
@@ -114,10 +114,10 @@ class CertificateKeeper:
     def _use_content(self, content: Content) -> None:
         """Serve with the certificate in the Secret. If it is unusable, the one served before stays in use."""
         try:
-            pair = read_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
+            pair = read_key_pair(content.get(CERTIFICATE, b""), content.get(KEY, b""))
             if pair != self.served:
                 self._serve(pair)
-        except UnusablePair as error:
+        except UnusableKeyPair as error:
             if self._reported_faults.is_new("certificate", str(error)):
                 log.warning("certificate-unusable", secret=self._secret, reason=str(error))
             return
@@ -129,7 +129,7 @@ class CertificateKeeper:
         days = round((pair.ends_at - self._clock().wall) / 86400, 1)
         log.info("certificate-served", secret=self._secret, days_left=days)
 
-    async def _check_trust(self, served: Pair) -> None:
+    async def _check_trust(self, served: KeyPair) -> None:
         """Report each configuration that is missing, or by which API servers do not trust the served certificate."""
         try:
             found = {kind: await read_configurations(self._client, kind, *self._location) for kind in self._kinds}

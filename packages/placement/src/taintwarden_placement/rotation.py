@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from taintwarden.serving.pairs import (
-    Pair,
-    UnusablePair,
+from taintwarden.serving.key_pairs import (
+    KeyPair,
+    UnusableKeyPair,
     is_contained,
     make_authority,
-    make_pair,
-    read_pair,
+    make_key_pair,
+    read_key_pair,
     trusts,
 )
 
@@ -61,20 +61,20 @@ def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
     return RotationPlan()
 
 
-def _authority(stored: Content, now: float) -> Pair | None:
+def _authority(stored: Content, now: float) -> KeyPair | None:
     """Return the stored authority; None if it is unusable."""
     try:
-        found = read_pair(stored.get(AUTHORITY, b""), stored.get(AUTHORITY_KEY, b""), is_authority=True)
-    except UnusablePair:
+        found = read_key_pair(stored.get(AUTHORITY, b""), stored.get(AUTHORITY_KEY, b""), is_authority=True)
+    except UnusableKeyPair:
         return None
     return found if found.ends_at > now else None
 
 
-def _current(stored: Content, authority: Pair, names: Sequence[str], now: float) -> tuple[Pair | None, str]:
+def _current(stored: Content, authority: KeyPair, names: Sequence[str], now: float) -> tuple[KeyPair | None, str]:
     """Return the stored certificate of the server; or None, and why it is unusable."""
     try:
-        pair = read_pair(stored.get(CERTIFICATE, b""), stored.get(KEY, b""))
-    except UnusablePair as error:
+        pair = read_key_pair(stored.get(CERTIFICATE, b""), stored.get(KEY, b""))
+    except UnusableKeyPair as error:
         return None, str(error)
     if missing := [name for name in names if name not in pair.names]:
         return None, f"the certificate is not for {missing[0]}"
@@ -85,6 +85,6 @@ def _current(stored: Content, authority: Pair, names: Sequence[str], now: float)
     return pair, ""
 
 
-def _new_certificate(authority: Pair, names: Sequence[str], now: float) -> dict[str, bytes]:
-    made = make_pair(names, now, authority)
+def _new_certificate(authority: KeyPair, names: Sequence[str], now: float) -> dict[str, bytes]:
+    made = make_key_pair(names, now, authority)
     return {CERTIFICATE: made.certificate, KEY: made.key}

@@ -17,7 +17,7 @@ from taintwarden.fields.text import printable
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.log_limiter import LogLimiter
 from taintwarden_placement.scheduling.extender import ExtenderArgs, PreemptionArgs, SchedulerExtender
-from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
+from taintwarden_placement.serving.bounded_handlers import Answered, BoundedHandlers, Observe, Refuse
 
 VERBS = ("filter", "prioritize", "preempt")
 """Verbs in a KubeSchedulerConfiguration. Each is the last segment of its URL."""
@@ -52,7 +52,7 @@ def extender_app(
         "prioritize": partial(_answer, "prioritize", may_log, args, extender.prioritize),
         "preempt": partial(_answer, "preempt", may_log, preemption, extender.preempt),
     }
-    return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
+    return BoundedHandlers(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
 async def _answer(

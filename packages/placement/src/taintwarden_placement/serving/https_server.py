@@ -13,11 +13,11 @@ from taintwarden.kube.auth.pem import load_chain
 from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.http.client import Client
 from taintwarden.serving.http_server import HttpServer
+from taintwarden.serving.key_pairs import KeyPair, UnusableKeyPair
 from taintwarden.serving.listening import ConnectionLimits
-from taintwarden.serving.pairs import Pair, UnusablePair
 from taintwarden.serving.tls_stream import server_context
 from taintwarden_placement.certificate_keeper import CertificateKeeper
-from taintwarden_placement.serving.bodies import Answered, Refuse
+from taintwarden_placement.serving.bounded_handlers import Answered, Refuse
 from taintwarden_placement.settings import ServedSettings
 
 KEEP_ALIVE_SECONDS = 300.0
@@ -40,7 +40,7 @@ class HttpsServer(HttpServer):
     Args:
         settings: where to listen, the source of the certificate, and which clients are accepted.
         client: the session to use.
-        make_app: creates the web application, from ``refuse`` and ``answered`` (see ``Bodies``).
+        make_app: creates the web application, from ``refuse`` and ``answered`` (see ``BoundedHandlers``).
         report_expiry: called with the end of the served certificate, in seconds since 1970.
         clock: wall and monotonic time.
         limits: limits on connections.
@@ -116,15 +116,15 @@ class HttpsServer(HttpServer):
         names = {value for part in shown.get("subject", ()) for field, value in part if field == "commonName"}
         return "" if names & self._names else "the certificate is not one of --webhook-client-names"
 
-    def _serve(self, pair: Pair) -> None:
+    def _serve(self, pair: KeyPair) -> None:
         """Use the certificate for new connections. Open ones continue.
 
         Raises:
-            UnusablePair: OpenSSL rejects the certificate, for example because of a short key.
+            UnusableKeyPair: OpenSSL rejects the certificate, for example because of a short key.
 
         """
         try:
             load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
         except ssl.SSLError as error:
             msg = f"OpenSSL does not take it: {error.reason or error}"
-            raise UnusablePair(msg) from error
+            raise UnusableKeyPair(msg) from error

@@ -17,7 +17,7 @@ from taintwarden.kube.errors import NOT_JSON
 from taintwarden.serving.log_limiter import LogLimiter
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.webhooks import AdmissionRequest
-from taintwarden_placement.serving.bodies import Answered, Bodies, Observe, Refuse
+from taintwarden_placement.serving.bounded_handlers import Answered, BoundedHandlers, Observe, Refuse
 
 MAX_BODY_BYTES = 2**20
 """Maximum size of a review, since decoded JSON takes twenty times its size. No real pod is nearly as large.
@@ -66,7 +66,7 @@ def review_app(
     """
     may_log = LogLimiter()
     answers = {name: partial(_answer, name, decide, may_log) for name, decide in webhooks.items()}
-    return Bodies(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
+    return BoundedHandlers(observe, refuse, answered, max_bytes=MAX_BODY_BYTES).app(answers)
 
 
 async def _answer(name: str, decide: Decide, may_log: LogLimiter, body: bytearray) -> tuple[web.Response, str]:

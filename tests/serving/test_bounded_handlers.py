@@ -12,8 +12,8 @@ from patience import PATIENCE_SECONDS, until
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.serving.http_server import HttpServer
-from taintwarden.serving.pairs import make_pair
-from taintwarden_placement.serving.bodies import MAX_TRANSIT_BYTES, REQUEST_SECONDS, Bodies
+from taintwarden.serving.key_pairs import make_key_pair
+from taintwarden_placement.serving.bounded_handlers import MAX_TRANSIT_BYTES, REQUEST_SECONDS, BoundedHandlers
 
 HOST = "127.0.0.1"
 ANSWER = b"x" * 20_000_000
@@ -34,12 +34,12 @@ async def connection(
     async def answer(_: bytearray) -> tuple[web.Response, str]:
         return web.Response(body=ANSWER), "answered"
 
-    pair = make_pair(["localhost"], system_clock().wall)
+    pair = make_key_pair(["localhost"], system_clock().wall)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_chain(tls, pair.certificate + pair.key)
     seconds = getattr(request, "param", REQUEST_SECONDS)
     nobody = lambda *_: None  # noqa: E731
-    made = Bodies(nobody, lambda _: "", nobody, max_bytes=MAX_BYTES, request_seconds=seconds)
+    made = BoundedHandlers(nobody, lambda _: "", nobody, max_bytes=MAX_BYTES, request_seconds=seconds)
     server = HttpServer(made.app({"ask": answer}), HOST, port, "--port", tls)
     await server.start()
     trusting = ssl.create_default_context(cadata=pair.certificate.decode())
@@ -89,7 +89,7 @@ class Asked:
         async def answer(_: bytearray) -> tuple[web.Response, str]:
             return web.Response(body=self._body), "answered"
 
-        made = Bodies(
+        made = BoundedHandlers(
             lambda _name, result, _seconds: self.observed.append(result),
             lambda _: "",
             lambda _: None,

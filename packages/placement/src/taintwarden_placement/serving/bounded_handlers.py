@@ -1,4 +1,4 @@
-"""Reading of request bodies and sending of answers, within bounds of time and memory that no client can exceed."""
+"""Reading of request bodies and sending of responses, within bounds of time and memory that no client can exceed."""
 
 import asyncio
 import io
@@ -11,7 +11,7 @@ from aiohttp import web
 
 SMALL_BODY_BYTES = 64 * 2**10
 MAX_TRANSIT_BYTES = 12 * 2**20
-"""Maximum total of partly received bodies and partly sent answers. Small ones do not count: connections limit them."""
+"""Maximum bytes of bodies and responses in transit. Small ones do not count: the number of connections limits them."""
 MAX_DECODED = 4
 """Maximum number of larger bodies decoded at once. Decoding takes twenty times their size in memory."""
 REQUEST_SECONDS = 3.0
@@ -20,21 +20,20 @@ REQUEST_SECONDS = 3.0
 Answer = Callable[[bytearray], Awaitable[tuple[web.Response, str]]]
 """Returns the response to a body, and the result as metrics count it."""
 Observe = Callable[[str, str, float], None]
+"""Takes the name, the result and the seconds of a request."""
 Refuse = Callable[[web.Request], str]
 """Returns why a caller gets no answer; empty if it gets one."""
 Answered = Callable[[web.Request], None]
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-class Bodies:
-    """Receives request bodies and sends the answers of one server.
+class BoundedHandlers:
+    """Handlers of one server, which receive request bodies and send responses within bounds.
 
     Args:
-        observe: called with name, result and seconds of each request.
-        refuse: returns why a caller gets no answer.
         answered: called with each request that got status 200.
         max_bytes: maximum size of a body.
-        request_seconds: maximum time until the body has arrived and the client has read the answer.
+        request_seconds: maximum time until the body has arrived and the client has read the response.
 
     """
 
@@ -90,7 +89,7 @@ class Bodies:
                     self._observe(name, "late", self._request_seconds)
                     return declined(408, "the body did not arrive in time")
                 if http.transport is not None:
-                    http.transport.abort()  # frees the unsent part of the answer
+                    http.transport.abort()  # frees the unsent part of the response
             except ConnectionError:
                 if response is None:
                     self._observe(name, "broken-off", 0.0)
@@ -109,7 +108,7 @@ class Bodies:
 
 
 class _Transit:
-    """The number of bytes of larger bodies and answers in memory. Above ``most``, the oldest requests time out.
+    """Number of bytes of larger bodies and responses in memory. Above ``most``, the oldest requests time out.
 
     A client that sends parts of many bodies loses these requests. A body that arrives at once never waits for them.
     """
@@ -151,7 +150,7 @@ async def _read(http: web.Request, count: Callable[[int], None]) -> bytearray:
 
 
 async def _send(http: web.Request, response: web.Response) -> None:
-    """Send the whole response here. aiohttp would send it later, without a limit on time or on large answers.
+    """Send the whole response here. aiohttp would send it later, without a limit on time or on large responses.
 
     A large response is sent in pieces: asyncio encrypts and buffers a whole write, and only the next one waits for the
     client.
@@ -163,7 +162,7 @@ async def _send(http: web.Request, response: web.Response) -> None:
 
 
 def declined(status: int, reason: str) -> web.Response:
-    """Return an answer that closes the connection, so that the unread body is dropped."""
-    answer = web.Response(status=status, text=reason + "\n")
-    answer.force_close()
-    return answer
+    """Return a response that closes the connection, so that the unread body is dropped."""
+    response = web.Response(status=status, text=reason + "\n")
+    response.force_close()
+    return response

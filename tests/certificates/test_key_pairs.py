@@ -8,14 +8,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from taintwarden.serving.pairs import (
+from taintwarden.serving.key_pairs import (
     AUTHORITY_SECONDS,
     LIFETIME_SECONDS,
-    UnusablePair,
+    UnusableKeyPair,
     is_contained,
     make_authority,
-    make_pair,
-    read_pair,
+    make_key_pair,
+    read_key_pair,
     trusts,
 )
 
@@ -24,23 +24,23 @@ NOW = 1_800_000_000.0
 
 
 def test_it_is_for_its_names_and_as_long_as_asked():
-    pair = make_pair(NAMES, NOW)
+    pair = make_key_pair(NAMES, NOW)
     assert pair.names == NAMES
     assert pair.begins_at < NOW
     assert pair.ends_at == NOW + LIFETIME_SECONDS
 
 
 def test_no_two_are_the_same():
-    assert make_pair(NAMES, NOW).certificate != make_pair(NAMES, NOW).certificate
+    assert make_key_pair(NAMES, NOW).certificate != make_key_pair(NAMES, NOW).certificate
 
 
 def test_reading_gives_what_was_made():
-    pair = make_pair(NAMES, NOW)
-    assert read_pair(pair.certificate, pair.key) == pair
+    pair = make_key_pair(NAMES, NOW)
+    assert read_key_pair(pair.certificate, pair.key) == pair
 
 
 def test_a_long_name_still_makes_a_certificate():
-    assert make_pair(("a" * 63 + ".b.svc",), NOW).names == ("a" * 63 + ".b.svc",)
+    assert make_key_pair(("a" * 63 + ".b.svc",), NOW).names == ("a" * 63 + ".b.svc",)
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ def test_a_long_name_still_makes_a_certificate():
     ],
 )
 def test_what_is_no_pair_is_told(certificate, key, told):
-    good = make_pair(NAMES, NOW)
-    with pytest.raises(UnusablePair, match=told):
-        read_pair(good.certificate if certificate is None else certificate, good.key if key is None else key)
+    good = make_key_pair(NAMES, NOW)
+    with pytest.raises(UnusableKeyPair, match=told):
+        read_key_pair(good.certificate if certificate is None else certificate, good.key if key is None else key)
 
 
 def test_the_key_of_another_is_told():
-    with pytest.raises(UnusablePair, match="of another certificate"):
-        read_pair(make_pair(NAMES, NOW).certificate, make_pair(NAMES, NOW).key)
+    with pytest.raises(UnusableKeyPair, match="of another certificate"):
+        read_key_pair(make_key_pair(NAMES, NOW).certificate, make_key_pair(NAMES, NOW).key)
 
 
 async def test_a_client_that_trusts_it_alone_and_its_successor_can_connect(tmp_path):
     """As an API server with both in its caBundle does."""
-    current, following = make_pair(NAMES, time.time()), make_pair(NAMES, time.time())
+    current, following = make_key_pair(NAMES, time.time()), make_key_pair(NAMES, time.time())
     for pair in (current, following):
         served = tmp_path / "served.pem"
         served.write_bytes(pair.certificate + pair.key)
@@ -79,7 +79,7 @@ async def test_a_client_that_trusts_the_authority_can_connect_to_whatever_it_sig
     """Strictly checked, as Go does, too."""
     authority = make_authority("webhook.home.svc", time.time())
     for _ in range(2):
-        pair = make_pair(NAMES, time.time(), authority)
+        pair = make_key_pair(NAMES, time.time(), authority)
         served = tmp_path / "served.pem"
         served.write_bytes(pair.certificate + pair.key)
         serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -92,8 +92,8 @@ async def test_a_client_that_trusts_the_authority_can_connect_to_whatever_it_sig
 def test_an_authority_is_as_long_as_asked_and_its_certificates_end_with_it():
     authority = make_authority("webhook", NOW)
     assert authority.ends_at == NOW + AUTHORITY_SECONDS
-    assert read_pair(authority.certificate, authority.key, is_authority=True) == authority
-    assert make_pair(NAMES, authority.ends_at - 60, authority).ends_at == authority.ends_at
+    assert read_key_pair(authority.certificate, authority.key, is_authority=True) == authority
+    assert make_key_pair(NAMES, authority.ends_at - 60, authority).ends_at == authority.ends_at
 
 
 def test_an_authority_signs_no_authorities():
@@ -102,14 +102,14 @@ def test_an_authority_signs_no_authorities():
 
 
 def test_a_certificate_of_a_server_is_no_authority():
-    pair = make_pair(NAMES, NOW)
-    with pytest.raises(UnusablePair, match="not that of an authority"):
-        read_pair(pair.certificate, pair.key, is_authority=True)
+    pair = make_key_pair(NAMES, NOW)
+    with pytest.raises(UnusableKeyPair, match="not that of an authority"):
+        read_key_pair(pair.certificate, pair.key, is_authority=True)
 
 
 def test_a_bundle_is_trusted_for_what_is_in_it_and_what_it_signed():
     authority, other = make_authority("webhook", NOW), make_authority("webhook", NOW)
-    signed, own = make_pair(NAMES, NOW, authority), make_pair(NAMES, NOW)
+    signed, own = make_key_pair(NAMES, NOW, authority), make_key_pair(NAMES, NOW)
     assert trusts(other.certificate + authority.certificate, signed.certificate)
     assert trusts(own.certificate, own.certificate)
     assert not trusts(other.certificate, signed.certificate)
@@ -119,13 +119,13 @@ def test_a_bundle_is_trusted_for_what_is_in_it_and_what_it_signed():
 
 def test_a_chain_is_trusted_by_who_signed_its_last_part():
     authority = make_authority("webhook", NOW)
-    signed = make_pair(NAMES, NOW, authority)
+    signed = make_key_pair(NAMES, NOW, authority)
     chain = signed.certificate + authority.certificate
     assert trusts(authority.certificate, chain)
 
 
 def test_a_certificate_is_found_in_a_bundle_however_that_is_written():
-    one, other = make_pair(NAMES, NOW), make_pair(NAMES, NOW)
+    one, other = make_key_pair(NAMES, NOW), make_key_pair(NAMES, NOW)
     spaced = b"a comment\n" + other.certificate + b"\n\n" + one.certificate
     assert is_contained(one.certificate, spaced)
     assert not is_contained(one.certificate, other.certificate)
@@ -158,8 +158,8 @@ def spoiled_point(certificate: x509.Certificate) -> tuple[bytes, bytes]:
     ids=["point", "algorithm", "version"],
 )
 def test_a_certificate_that_is_spoiled_is_named(spoiled):
-    pair = make_pair(NAMES, NOW)
+    pair = make_key_pair(NAMES, NOW)
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     der = certificate.public_bytes(serialization.Encoding.DER).replace(*spoiled(certificate), 1)
-    with pytest.raises(UnusablePair, match="the certificate cannot be read"):
-        read_pair(ssl.DER_cert_to_PEM_cert(der).encode(), pair.key)
+    with pytest.raises(UnusableKeyPair, match="the certificate cannot be read"):
+        read_key_pair(ssl.DER_cert_to_PEM_cert(der).encode(), pair.key)

@@ -16,9 +16,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME_SECONDS = 90 * 86400.0
 AUTHORITY_SECONDS = 10 * 365 * 86400.0
+"""Seconds for which the certificate of a server, and that of an authority, is valid."""
 SLACK_SECONDS = 3600.0
 """Seconds before its creation at which a certificate becomes valid, for API servers whose clocks are behind."""
 MAX_COMMON_NAME = 64
+"""Maximum characters of a common name (RFC 5280, A.1)."""
 _UNREADABLE = (
     ValueError,
     TypeError,  # the key is encrypted
@@ -30,11 +32,11 @@ _UNREADABLE = (
 )
 
 
-class UnusablePair(ValueError):  # noqa: N818 - clear without the suffix
+class UnusableKeyPair(ValueError):  # noqa: N818 - clear without the suffix
     """A certificate or its key is unusable; the message says why."""
 
 
-class Pair(msgspec.Struct, frozen=True):
+class KeyPair(msgspec.Struct, frozen=True):
     """A certificate, with or without its chain, and its key. Times are seconds since 1970. A CA has no ``names``."""
 
     certificate: bytes
@@ -49,9 +51,9 @@ class Pair(msgspec.Struct, frozen=True):
         return self.ends_at - self.begins_at
 
 
-def make_pair(
-    names: Sequence[str], now: float, authority: Pair | None = None, lifetime_seconds: float = LIFETIME_SECONDS
-) -> Pair:
+def make_key_pair(
+    names: Sequence[str], now: float, authority: KeyPair | None = None, lifetime_seconds: float = LIFETIME_SECONDS
+) -> KeyPair:
     """Create a server certificate for these DNS names, signed by ``authority`` and valid no longer than it.
 
     Without an authority it is self-signed: a client that trusts it trusts no other certificate.
@@ -62,25 +64,25 @@ def make_pair(
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
-    return read_pair(*_signed(builder, names[0], authority))
+    return read_key_pair(*_signed(builder, names[0], authority))
 
 
-def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> Pair:
+def make_authority(name: str, now: float, lifetime_seconds: float = AUTHORITY_SECONDS) -> KeyPair:
     """Create the authority ``<name>-ca``. It can sign server certificates, but no other authorities."""
     builder = _builder(now, now + lifetime_seconds, is_authority=True)
-    return read_pair(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None), is_authority=True)
+    return read_key_pair(*_signed(builder, f"{name[: MAX_COMMON_NAME - 3]}-ca", None), is_authority=True)
 
 
-def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> Pair:
+def read_key_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> KeyPair:
     """Read the pair of a server or of an authority, which may have expired.
 
     Raises:
-        UnusablePair: the certificate or the key is invalid or of another kind, or they do not match.
+        UnusableKeyPair: the certificate or the key is invalid or of another kind, or they do not match.
 
     """
     if not certificate or not key:
         msg = "the certificate is missing" if not certificate else "the key is missing"
-        raise UnusablePair(msg)
+        raise UnusableKeyPair(msg)
     try:
         leaf = x509.load_pem_x509_certificates(certificate)[0]
         certified, extensions = leaf.public_key(), leaf.extensions
@@ -95,16 +97,16 @@ def read_pair(certificate: bytes, key: bytes, *, is_authority: bool = False) -> 
     if not is_usable:
         other = "is not that of an authority" if is_authority else "names no server"
         msg = f"the certificate cannot be read, or {other}"
-        raise UnusablePair(msg)
+        raise UnusableKeyPair(msg)
     try:
         public = serialization.load_pem_private_key(key, password=None).public_key()
     except _UNREADABLE as error:
         msg = "the key cannot be read"
-        raise UnusablePair(msg) from error
+        raise UnusableKeyPair(msg) from error
     if public != certified:
         msg = "the key is that of another certificate"
-        raise UnusablePair(msg)
-    return Pair(certificate, key, begins_at, ends_at, tuple(names))
+        raise UnusableKeyPair(msg)
+    return KeyPair(certificate, key, begins_at, ends_at, tuple(names))
 
 
 def trusts(bundle: bytes, certificate: bytes) -> bool:
@@ -161,7 +163,7 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
     )
 
 
-def _signed(builder: x509.CertificateBuilder, common_name: str, authority: Pair | None) -> tuple[bytes, bytes]:
+def _signed(builder: x509.CertificateBuilder, common_name: str, authority: KeyPair | None) -> tuple[bytes, bytes]:
     """Return certificate and key in PEM, signed by the authority, or self-signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     # The serial number makes subjects unique, since OpenSSL looks up issuers by name.
