@@ -29,7 +29,7 @@ FIRST_WORDS = {
     "Whether": "'True if ...', or 'Return True if ...' for a function",
     "It": "the subject: 'The pod ...', or 'True if ...'",
     "No longer": "the subject: 'The node is no longer ...'",
-    "Who|RefusalScope|Whose|Whoever": "the actor: 'Clients that ...'",
+    "Who|Whom|Whose|Whoever": "the actor: 'Clients that ...'",
     "How (?:many|much|few)": "'Number of ...' or 'Maximum number of ...'",
     "How (?:long|often|old|far|large|fast|high|deep)": "the quantity: 'Seconds until ...', 'Rate of ...'",
     "(?:By|For|From|After|Within) so": "the quantity: 'Seconds until ...'",
