@@ -139,7 +139,7 @@ class App:
             on_renewal=lambda succeeded: self._feed(events.LeaseRenewal(succeeded)),
             timings=timings.lease,
         )
-        self._decoder = decoder = Decoder(clock, self.issues.pod, reads_drained=settings.drained_condition)
+        self._decoder = decoder = Decoder(clock, self.issues.report_pod, reads_drained=settings.drained_condition)
         self.effector = Effector(
             client=self.client,
             lease=self.lease,
@@ -155,12 +155,12 @@ class App:
         self.guards = GuardStore(self._feed)
         self.policies = PolicyStore(
             changed=self._policies_changed,
-            issue=self.issues.policy,
+            issue=self.issues.report_policy,
             guards=self.guards,
-            changes=PolicyChanges(self.issues.policy_change),
+            changes=PolicyChanges(self.issues.report_policy_change),
             dry_run=settings.dry_run,
         )
-        self.profiles = ProfileStore(self._feed, self.issues.profile)
+        self.profiles = ProfileStore(self._feed, self.issues.report_profile)
         self.status = StatusWriter(
             self.client,
             self.machine.view,
@@ -340,8 +340,8 @@ class App:
 
     def _lead(self, *, leading: bool) -> None:
         self._feed(events.LeadershipChanged(leading, self.lease.term))
-        self.guards.lead(leading)
-        self.issues.lead(leading)
+        self.guards.set_leading(leading)
+        self.issues.set_leading(leading)
         self.status.refresh()
 
     def _feed(self, event: events.Event) -> None:

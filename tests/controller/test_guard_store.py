@@ -52,7 +52,7 @@ def store() -> Store:
 
 @pytest.fixture
 def leader(store: Store) -> Store:
-    store.lead(True)
+    store.set_leading(True)
     return store
 
 
@@ -164,7 +164,7 @@ def test_others_do_not_reset(store):
 def test_whoever_begins_to_lead_does_what_is_asked_for(store):
     store.told(stored(reset="3"))
     store.fed.clear()
-    store.lead(True)
+    store.set_leading(True)
     assert store.fed == [RESET]
 
 
@@ -172,8 +172,8 @@ def test_whoever_leads_again_is_told_again(leader):
     """Whether it was granted, the removal of the annotation says."""
     leader.told(stored(reset="3"))
     leader.fed.clear()
-    leader.lead(False)
-    leader.lead(True)
+    leader.set_leading(False)
+    leader.set_leading(True)
     assert leader.fed == [RESET]
 
 

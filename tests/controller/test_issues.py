@@ -49,61 +49,61 @@ def fault(name: str, uid: str = "") -> PodIssue:
 
 
 def test_a_leader_tells_at_once(told, kept):
-    kept.lead(True)
-    kept.pod(fault("a"))
-    kept.policy("p", "u", "wrong")
+    kept.set_leading(True)
+    kept.report_pod(fault("a"))
+    kept.report_policy("p", "u", "wrong")
     assert told.names == ["a", "p"]
 
 
 def test_whoever_gains_the_lead_tells_what_it_kept_in_order(told, kept):
     for name in "abc":
-        kept.pod(fault(name))
-    kept.lead(True)
+        kept.report_pod(fault(name))
+    kept.set_leading(True)
     assert told.names == ["a", "b", "c"]
 
 
 def test_what_was_kept_is_told_once(told, kept):
-    kept.pod(fault("a"))
+    kept.report_pod(fault("a"))
     for leading in (True, False, True):
-        kept.lead(leading)
+        kept.set_leading(leading)
     assert told.names == ["a"]
 
 
 def test_of_one_object_the_last_fault_is_kept(told, kept):
-    kept.policy("p", "u", "first")
-    kept.policy("p", "u", "second")
-    kept.lead(True)
+    kept.report_policy("p", "u", "first")
+    kept.report_policy("p", "u", "second")
+    kept.set_leading(True)
     assert told.said == ["p: second"]
 
 
 def test_the_faults_of_each_object_are_kept(told, kept):
     for name in ("p", "q"):
-        kept.policy(name, "u", "wrong")
-        kept.profile(f"shop/{name}", "u", "wrong")
-        kept.profile(f"bank/{name}", "u", "wrong")
-    kept.lead(True)
+        kept.report_policy(name, "u", "wrong")
+        kept.report_profile(f"shop/{name}", "u", "wrong")
+        kept.report_profile(f"bank/{name}", "u", "wrong")
+    kept.set_leading(True)
     assert len(told.messages) == 6
 
 
 def test_a_change_of_a_policy_is_told_by_who_leads_then(told, kept):
     change = ("p", "u", ChangeKind.PAUSED, "by ann")
-    kept.policy_change(*change)
-    kept.lead(True)
+    kept.report_policy_change(*change)
+    kept.set_leading(True)
     assert told.messages == []
-    kept.policy_change(*change)
+    kept.report_policy_change(*change)
     assert told.said == ["p: by ann"]
 
 
 def test_whoever_lost_the_lead_keeps_again(told, kept):
-    kept.lead(True)
-    kept.lead(False)
-    kept.pod(fault("a"))
+    kept.set_leading(True)
+    kept.set_leading(False)
+    kept.report_pod(fault("a"))
     assert told.names == []
 
 
 def test_what_is_kept_is_bounded(told):
     kept = issues(told, max_waiting=3)
     for number in range(10):
-        kept.pod(fault(str(number)))
-    kept.lead(True)
+        kept.report_pod(fault(str(number)))
+    kept.set_leading(True)
     assert told.names == ["7", "8", "9"]

@@ -50,7 +50,7 @@ class Told:
         self.logs: list[Any] = []
         self.about = Notifier(Events(self.events), self.metrics, gates or Gates())
         self.issues = Issues(self.about)
-        self.issues.lead(True)
+        self.issues.set_leading(True)
 
     def notice(self, *notices: commands.Notice) -> "Told":
         with capture_logs() as self.logs:
@@ -412,7 +412,7 @@ def test_a_change_of_a_policy(told):
     for kind, reason in zip(ChangeKind, ("PolicyPaused", "PolicyResumed", "PolicyChanged"), strict=True):
         told.events.clear()
         with capture_logs() as told.logs:
-            told.issues.policy_change("sla", "uid-sla", kind, "Paused by ann at noon")
+            told.issues.report_policy_change("sla", "uid-sla", kind, "Paused by ann at noon")
         assert (told.log["event"], told.log["kind"]) == ("policy-changed", kind)
         assert told.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
 
@@ -454,7 +454,7 @@ def test_gates_are_told_as_they_are():
 def test_a_pod_with_faults(told):
     fault = FieldError("metadata.annotations[x][0].value", "0950", "leading zeros are not allowed")
     with capture_logs() as logs:
-        told.issues.pod(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
+        told.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
     assert logs[0]["event"] == "toleration-invalid"
     assert (told.event.subject, told.event.type, told.event.reason) == (POD, WARNING, "InvalidToleration")
     assert told.event.note.count("leading zeros") == 2
@@ -464,7 +464,7 @@ def test_a_pod_with_faults(told):
 def test_a_pod_with_values_that_have_no_effect(told):
     fault = FieldError("metadata.annotations[x]", "yes", "has no effect")
     with capture_logs() as logs:
-        told.issues.pod(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
+        told.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
     assert [(line["event"], line["pod"]) for line in logs] == [("pod-value-ignored", "shop/web-1")]
     note = f"These values of the pod have no effect: {fault}"
     assert told.events == [event(WARNING, "IgnoredValue", "Evaluate", note)]
@@ -472,7 +472,7 @@ def test_a_pod_with_values_that_have_no_effect(told):
 
 def test_a_policy_with_faults(told):
     with capture_logs() as logs:
-        told.issues.policy("sla", "uid-sla", "spec.mode is wrong")
+        told.issues.report_policy("sla", "uid-sla", "spec.mode is wrong")
     assert logs == [
         {"event": "policy-invalid", "log_level": "warning", "policy": "sla", "reason": "spec.mode is wrong"}
     ]
@@ -482,7 +482,7 @@ def test_a_policy_with_faults(told):
 
 def test_a_profile_with_faults(told):
     with capture_logs() as logs:
-        told.issues.profile("shop/fast", "uid-fast", "spec.tolerations is wrong")
+        told.issues.report_profile("shop/fast", "uid-fast", "spec.tolerations is wrong")
     assert logs == [
         {
             "event": "profile-invalid",
@@ -513,7 +513,7 @@ def test_a_toleration_that_was_used_is_named(told):
 def test_the_faults_of_a_pod_are_one_short_line(told):
     faults = tuple(FieldError(f"f{number}", "x" * 500, "y" * 500) for number in range(10))
     with capture_logs() as logs:
-        told.issues.pod(PodIssue("web-1", "shop", "uid-web-1", faults))
+        told.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", faults))
     [line] = logs
     assert len(line["errors"]) < 1_100
     assert len(told.events[0].note) < 1_200

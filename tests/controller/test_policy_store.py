@@ -296,7 +296,7 @@ def fed() -> Fed:
 
 
 def test_records_are_known_before_policies_are_in_force_and_resets_are_done_after(fed):
-    fed.guards.lead(True)
+    fed.guards.set_leading(True)
     fed.load([to_reset("a"), to_reset("b")])
     assert fed.kinds == ["GuardRestored", "GuardRestored", "PoliciesChanged", "GuardReset", "GuardReset"]
 
@@ -310,7 +310,7 @@ def test_the_guard_of_an_invalid_policy_is_known_too(fed):
 
 def test_a_reset_is_done_although_the_policy_is_the_same(fed):
     fed.seen(stored("a"))
-    fed.guards.lead(True)
+    fed.guards.set_leading(True)
     fed.seen(to_reset())
     assert fed.kinds == ["GuardRestored", "PoliciesChanged", "GuardReset"]
 
@@ -319,7 +319,7 @@ def test_a_deleted_policy_has_no_guard(fed):
     fed.seen(to_reset())
     fed.gone("a", "uid-a")
     fed.events.clear()
-    fed.guards.lead(True)
+    fed.guards.set_leading(True)
     fed.guards.restore()
     assert fed.events == []
 
@@ -340,7 +340,7 @@ def test_the_guard_of_a_policy_that_contradicted_another_one_knows_again_what_wa
     fed.seen(
         reading("old", "kernelVersion", "2020-01-01T00:00:00Z"), reading("new", "kernelVersion", "2021-01-01T00:00:00Z")
     )
-    fed.guards.lead(True)
+    fed.guards.set_leading(True)
     fed.seen(reading("new", "kubeletVersion", "2021-01-01T00:00:00Z", generation=2))
     fed.events.clear()
     fed.seen(reading("new", "kernelVersion", "2021-01-01T00:00:00Z", generation=3))

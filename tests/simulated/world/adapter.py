@@ -269,7 +269,7 @@ class Engine:
             self._guards.restore()
             out += self._feed_pending()
         out += self.step(events.LeadershipChanged(leading, term))
-        self._guards.lead(leading)
+        self._guards.set_leading(leading)
         return out + self._feed_pending()
 
     def renewed(self, *, succeeded: bool) -> list[Order]:

@@ -95,7 +95,7 @@ class GuardStore:
             log.warning("places-record-unreadable", policy=name, reason=str(error))
         self._feed(events.PlacesRestored(name, places))
 
-    def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
+    def set_leading(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Note a change of leadership. A new leader passes on all requested resets."""
         self._leading = leading
         for stored in self._stored.values():

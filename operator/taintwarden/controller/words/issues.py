@@ -44,7 +44,7 @@ class Issues:
         self._leading = False
         self._waiting: OrderedDict[tuple[str, ...], Callable[[], None]] = OrderedDict()
 
-    def pod(self, issue: PodIssue) -> None:
+    def report_pod(self, issue: PodIssue) -> None:
         """Report a pod with values that cannot be used."""
         subject = EventSubject("Pod", issue.name, issue.uid, issue.namespace)
         for line, faults, effect in (
@@ -56,23 +56,23 @@ class Issues:
                 pod = f"{issue.namespace}/{issue.name}"
                 self._report_or_keep(line, subject, f"{effect}: {errors}", pod=pod, errors=errors)
 
-    def policy(self, name: str, uid: str, reason: str) -> None:
+    def report_policy(self, name: str, uid: str, reason: str) -> None:
         """Report a policy that cannot be accepted."""
         self._report_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
 
-    def policy_change(self, name: str, uid: str, kind: ChangeKind, note: str) -> None:
+    def report_policy_change(self, name: str, uid: str, kind: ChangeKind, note: str) -> None:
         """Report that a policy was paused, resumed or edited. That is no issue, so it is not kept for later."""
         if self._leading:
             log.info("policy-changed", policy=name, kind=kind.value, change=note)
             self._notifier.record(policy_subject(name, uid), NORMAL, CHANGES[kind], "Change", printable(note))
 
-    def profile(self, key: str, uid: str, reason: str) -> None:
+    def report_profile(self, key: str, uid: str, reason: str) -> None:
         """Report the profile ``namespace/name``, which cannot be accepted."""
         namespace, _, name = key.partition("/")
         subject = EventSubject("TolerationProfile", name, uid, namespace, api_version="taintwarden.io/v1alpha1")
         self._report_or_keep("profile-invalid", subject, reason, profile=key, reason=reason)
 
-    def lead(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
+    def set_leading(self, leading: bool) -> None:  # noqa: FBT001 - a change's one value
         """Note a change of leadership. A replica that gains it reports the issues that it kept."""
         self._leading = leading
         while leading and self._waiting:
