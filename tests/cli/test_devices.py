@@ -31,7 +31,7 @@ def test_a_pod_leaves_because_of_its_device():
     assert (found.key, found.device, found.rule, found.verdict) == (KEY, GPU_0, "", "Violated")
     assert not found.clock_recorded
     assert answer.notes == [
-        f"no record says since when the node has {KEY}=79:NoSchedule of device {GPU_0}: its time is taken to start now"
+        f"it is not recorded since when the node has {KEY}=79:NoSchedule of device {GPU_0}: its time counts from now"
     ]
 
 

@@ -40,7 +40,7 @@ async def test_pod_of_a_cluster(cluster, explain):
     result = await explain("shop/web", "-o", "json")
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["fate"], answer["policy"]) == (10, "Leaves", "sla")
-    assert answer["notes"] == [] or "its time is taken to start now" in answer["notes"][0]
+    assert answer["notes"] == [] or "its time counts from now" in answer["notes"][0]
 
 
 async def test_pod_stays_where_no_policy_is(explain):

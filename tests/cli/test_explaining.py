@@ -335,7 +335,7 @@ def test_clock_that_nobody_recorded_starts_now_and_says_so(seen, recorded, since
     answer = explained(pod(GT), seen, policy())
     (found,), note = (
         answer.taints,
-        "no record says since when the node has sla=940:NoExecute: its time is taken to start now",
+        "it is not recorded since when the node has sla=940:NoExecute: its time counts from now",
     )
     assert (found.clock_recorded, found.added_at is not None, found.since) == (recorded, recorded, since)
     assert answer.notes == ([] if recorded else [note])

@@ -102,7 +102,7 @@ async def test_events_tell_the_fate_of_a_pod(cluster: LocalCluster, observer: Ob
     tell(cluster, "EvictionScheduled", note, "Pod", name, "shop")
     assert view.due_at == 1893456005.0
     assert view.why == "must leave in 5 s: sla=940, but sla Gt '950' does not hold"
-    (line,) = observer.drain()
+    (line,) = observer.take_lines()
     assert (line.node, line.workload, line.text) == ("a1", "payments", view.why)
 
 
@@ -110,7 +110,7 @@ async def test_the_same_of_several_pods_is_one_line(cluster: LocalCluster, obser
     for _ in range(2):
         cluster.evict(pod_of(cluster, "payments", "b1"), "shop")
         await until(lambda: observer.is_calm)
-    (line,) = [line for line in observer.drain() if line.kind == "left"]
+    (line,) = [line for line in observer.take_lines() if line.kind == "left"]
     assert (line.pods, line.workload, line.node, line.text) == (2, "payments", "b1", "evicted")
 
 

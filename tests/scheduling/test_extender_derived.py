@@ -21,7 +21,7 @@ OLD, NEW = "v1.34.1", "v1.36.1"
 
 def reader(*effects: Effect) -> NodeReader:
     found = NodeReader()
-    found.follow([Policy(name="p", taints=(TaintSelector("kubelet", effects, source=KUBELET),))])
+    found.set_policies([Policy(name="p", taints=(TaintSelector("kubelet", effects, source=KUBELET),))])
     return found
 
 
@@ -82,14 +82,16 @@ def test_one_that_is_preferred():
 @pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
 def test_a_policy_that_does_not_enforce_restricts_no_pod(mode):
     found = NodeReader()
-    found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), mode=mode)])
+    found.set_policies([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), mode=mode)])
     assert (found(node(OLD)).taints, found.derived) == ((), {})
 
 
 def test_a_node_that_the_policy_does_not_select_has_no_derived_taint():
     spot = LabelSelector((Requirement("spot", SelectorOperator.EXISTS),))
     found = NodeReader()
-    assert found.follow([Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), node_selector=spot)])
+    assert found.set_policies(
+        [Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),), node_selector=spot)]
+    )
     assert found(node(OLD)).taints == ()
     assert found(node(OLD, labels={"spot": "yes"})).taints != ()
 
@@ -105,6 +107,6 @@ def test_equal_taints_are_one_object_until_there_are_too_many():
 
 def test_nodes_are_read_again_only_for_other_taints_or_other_nodes():
     policy, found = Policy(name="p", taints=(TaintSelector("kubelet", source=KUBELET),)), NodeReader()
-    assert found.follow([policy])
-    assert not found.follow([msgspec.structs.replace(policy, generation=2)])
-    assert found.follow([msgspec.structs.replace(policy, mode=Mode.DRY_RUN)])
+    assert found.set_policies([policy])
+    assert not found.set_policies([msgspec.structs.replace(policy, generation=2)])
+    assert found.set_policies([msgspec.structs.replace(policy, mode=Mode.DRY_RUN)])

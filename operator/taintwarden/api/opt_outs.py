@@ -18,6 +18,7 @@ _DURATION: Final = re.compile(rf"\+?(?:{_PART.pattern})+")
 MAX_SECONDS: Final = (2**63 - 1) / 1e9
 """Maximum seconds of a duration in Go, which counts nanoseconds in 64 bits."""
 MAX_CHARACTERS: Final = 100
+"""Maximum length of a duration."""
 _REMEDIES: Final = {
     DO_NOT_EVICT: 'write "true", in quotes',
     DO_NOT_DISRUPT: 'write "true", or a duration after the binding of the pod such as "4h", in quotes',
@@ -44,7 +45,7 @@ NONE: Final = OptOuts()
 
 
 def opt_outs(annotations: Callable[[str], str]) -> OptOuts:
-    """Return the opt-outs in these annotations, which are a function of their names. Other values have no effect."""
+    """Return the opt-outs of a pod. ``annotations`` returns the value of an annotation by its name."""
     do_not_disrupt = annotations(DO_NOT_DISRUPT)
     return OptOuts(
         annotations(DO_NOT_EVICT) == "true",
@@ -54,7 +55,7 @@ def opt_outs(annotations: Callable[[str], str]) -> OptOuts:
 
 
 def check_opt_outs(annotations: Mapping[str, object]) -> Iterator[FieldError]:
-    """Yield an error for each value that has no effect, with one that has."""
+    """Yield an error for each value that has no effect. Its remedy is a value that has."""
     for name, remedy in _REMEDIES.items():
         value = annotations.get(name)
         if value in (None, "", "true", "false") or (name == DO_NOT_DISRUPT and parse_go_duration(value)):

@@ -53,8 +53,8 @@ class NodeUnreadable(msgspec.Struct, frozen=True):
 class NodeChecked(msgspec.Struct, frozen=True):
     """A :class:`~.commands.CheckNode` found this version; None: the node is gone, or nothing answered.
 
-    The read began when pods had reached ``pods_version``. It does not change what is known. Only the stream does: it
-    may be behind the read, and has to deliver what the read has skipped.
+    The read began when pods had reached ``pods_version``. Only the stream changes the known state: it may be behind the
+    read, and still has to deliver the versions before it.
     """
 
     name: str
@@ -198,7 +198,7 @@ class WriterFound(msgspec.Struct, frozen=True):
 
 
 class PoliciesChanged(msgspec.Struct, frozen=True):
-    """Other policies are in force: all valid ones."""
+    """Other policies are in force. ``policies``: all that are valid."""
 
     policies: tuple[Policy, ...]
 

@@ -108,7 +108,7 @@ class Group:
         if known is not None:
             self._leave(known)
         insort(self._nodes.setdefault(pod.node, []), pod.uid)
-        self._line_up(pod.node)
+        self._push(pod.node)
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod that is no candidate any more. Other pods are ignored."""
@@ -147,9 +147,9 @@ class Group:
             if self._nodes.get(node, [""])[0] == uid:
                 return self._pods[uid]
             heappop(self._order)
-            self._line_up(node)
+            self._push(node)
 
-    def _line_up(self, node: str) -> None:
+    def _push(self, node: str) -> None:
         if self._tallies is not None and node in self._nodes:
             heappush(self._order, self._place(node))
 
@@ -157,7 +157,7 @@ class Group:
         return -sum([tally.weight(node) for tally in self._tallies or ()]), self._nodes[node][0], node
 
 
-class _Standing:
+class _ClassCount:
     """Numbers of pods of one class by node, and references to the tallies that count them, which may be gone."""
 
     __slots__ = ("nodes", "tallies")
@@ -182,7 +182,7 @@ class Spread:
         self._labels_of = labels_of
         self._leaving: dict[str, str] = {}
         """UID -> node of pods that are not counted, since they are being evicted."""
-        self._classes: dict[str, dict[PodClass, _Standing]] = {}
+        self._classes: dict[str, dict[PodClass, _ClassCount]] = {}
         self._tallies: WeakValueDictionary[tuple[str, SpreadConstraint], DomainTally] = WeakValueDictionary()
 
     def pod_added(self, pod: Pod) -> None:
@@ -225,32 +225,32 @@ class Spread:
     def _change(self, pod: Pod, by: int) -> None:
         pod_class, node = pod.shared, pod.node
         try:
-            standing = self._classes[pod_class.namespace][pod_class]
+            count = self._classes[pod_class.namespace][pod_class]
         except KeyError:
-            standing = self._meet(pod_class)
-        nodes = standing.nodes
+            count = self._add_class(pod_class)
+        nodes = count.nodes
         pods = nodes.get(node, 0) + by
         if pods:
             nodes[node] = pods
         else:
             del nodes[node]
             if not nodes:
-                self._forget(pod_class)
-        for reference in standing.tallies:
+                self._drop_class(pod_class)
+        for reference in count.tallies:
             tally = reference()
             if tally is not None:
                 tally.change(node, by)
 
-    def _meet(self, pod_class: PodClass) -> _Standing:
+    def _add_class(self, pod_class: PodClass) -> _ClassCount:
         selecting = tuple(
             ref(tally)
             for (namespace, _), tally in self._tallies.items()
             if namespace == pod_class.namespace and tally.selects(pod_class.labels)
         )
-        standing = self._classes.setdefault(pod_class.namespace, {})[pod_class] = _Standing(selecting)
-        return standing
+        count = self._classes.setdefault(pod_class.namespace, {})[pod_class] = _ClassCount(selecting)
+        return count
 
-    def _forget(self, pod_class: PodClass) -> None:
+    def _drop_class(self, pod_class: PodClass) -> None:
         """Drop a class without pods, so that no reference keeps it in memory."""
         classes = self._classes[pod_class.namespace]
         del classes[pod_class]
@@ -265,10 +265,10 @@ class Spread:
         if found is not None:
             return found
         tally = self._tallies[namespace, constraint] = DomainTally(constraint, self._labels_of)
-        for pod_class, standing in self._classes.get(namespace, {}).items():
+        for pod_class, count in self._classes.get(namespace, {}).items():
             if tally.selects(pod_class.labels):
-                alive = (reference for reference in standing.tallies if reference() is not None)
-                standing.tallies = (*alive, ref(tally))
-                for node, pods in standing.nodes.items():
+                alive = (reference for reference in count.tallies if reference() is not None)
+                count.tallies = (*alive, ref(tally))
+                for node, pods in count.nodes.items():
                     tally.change(node, pods)
         return tally

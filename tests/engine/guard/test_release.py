@@ -105,7 +105,7 @@ def test_all_pods_of_a_guard_that_is_gone_are_forgotten_also_those_due_later():
     bench = Bench()
     bench.expect("now")
     bench.expect("later", after=2 * WINDOW)
-    assert [bench.guard.wave.forget_some(1) for _ in range(2)] == [False, True]
+    assert [bench.guard.wave.drop_some(1) for _ in range(2)] == [False, True]
 
 
 def test_nothing_is_kept_of_a_node_whose_released_pods_have_left():

@@ -8,7 +8,7 @@ from engine.limits.asking import AT_ONCE, ask
 from engine.rig import budget, limited
 from engine.script import play
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import EvictionRequest, Freed, Settlement
+from taintwarden.engine.limits import EvictionRequest, FreedKeys, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
 from taintwarden.engine.limits.refusal import BUDGET
 from taintwarden.engine.model import MonotonicTime, Pod, Tolerations
@@ -19,7 +19,7 @@ class Bench:
     """Budgets of the namespace ``shop``, and the keys that they have freed."""
 
     def __init__(self, *allowed: int) -> None:
-        self.freed = Freed()
+        self.freed = FreedKeys()
         self.budgets = Budgets(self.freed)
         self.interner = Interner()
         self.classes = []
@@ -28,7 +28,7 @@ class Bench:
             self.see(number)
 
     def see(self, allowed: int = 0, name: str = "pdb", **more) -> None:
-        self.budgets.set(budget(name, allowed, **more), self.now)
+        self.budgets.set_budget(budget(name, allowed, **more), self.now)
 
     def pod(
         self, name: str = "a", *, ready: bool = True, namespace: str = "shop", app: str = "web", running: bool = True
@@ -257,7 +257,7 @@ def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():
     bench = Bench(1)
     bench.see(1, "second")
     bench.freed.take()
-    bench.budgets.drop("shop", "second")
+    bench.budgets.drop_budget("shop", "second")
     assert "budgets/shop" in bench.freed.take()
     assert bench.admits()
 
@@ -278,7 +278,7 @@ def test_nothing_is_remembered_of_a_budget_that_is_gone():
     bench = Bench(3)
     bench.evict("a")
     bench.budgets.leave(bench.pod("b"))
-    bench.budgets.drop("shop", "pdb")
+    bench.budgets.drop_budget("shop", "pdb")
     bench.budgets.settle("b", Settlement.STAYS, AT_ONCE)
     bench.freed.take()
     bench.classes.clear()
@@ -330,5 +330,5 @@ def test_thousands_of_budgets_that_select_a_pod_cost_no_more_than_a_look_at_each
     assert [budget.name for budget in found] == ["pdb-0000", "pdb-0001", "pdb-0002"]
     assert len(bench.budgets.key_of(bench.pod()).names) == 3
     for number in range(2, pods):
-        bench.budgets.drop("shop", f"pdb-{number:04}")
+        bench.budgets.drop_budget("shop", f"pdb-{number:04}")
     assert [budget.name for budget in bench.budgets.of(bench.pod().shared)] == ["pdb-0000", "pdb-0001"]

@@ -11,7 +11,7 @@ from engine.kept import kept
 from engine.limits.asking import ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
+from taintwarden.engine.limits import EvictionRequest, FreedKeys, Refusal, Settlement
 from taintwarden.engine.limits.calls import (
     LANE_SLOW,
     MANY_SLOW,
@@ -39,7 +39,7 @@ class Bench:
     """Calls for pods of any namespace, on a clock that the test moves."""
 
     def __init__(self, slots: int = 16) -> None:
-        self.freed = Freed()
+        self.freed = FreedKeys()
         self.calls = Calls(slots, self.freed)
         self.seconds = 0.0
         self._number = 0

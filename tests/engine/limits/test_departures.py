@@ -7,7 +7,7 @@ from engine.rig import limited
 from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import PerNode
-from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.departures import LONGEST_SECONDS, OVERDUE_SECONDS, Departures, key
 from taintwarden.engine.limits.refusal import NODE
 from taintwarden.engine.model import Instant, Pod, Tolerations
@@ -24,7 +24,7 @@ class Bench(Departures):
     """What happens on n1, by the names of pods."""
 
     def __init__(self) -> None:
-        super().__init__(Freed())
+        super().__init__(FreedKeys())
 
     def call(self, name: str, node: str = "n1") -> None:
         self.leave(pod(name, node))
@@ -72,7 +72,7 @@ def test_a_refusal_names_the_node():
 
 
 def test_a_pod_that_is_gone_frees_its_node_also_beside_a_policy_without_the_limit():
-    departures = Departures(freed := Freed())
+    departures = Departures(freed := FreedKeys())
     departures.configure([limited(), limited("q", per_node=PerNode(1))], AT_ONCE)
     departures.leave(pod("a"))
     departures.gone(pod("a"), AT_ONCE)
@@ -80,7 +80,7 @@ def test_a_pod_that_is_gone_frees_its_node_also_beside_a_policy_without_the_limi
 
 
 def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
-    departures = Departures(Freed())
+    departures = Departures(FreedKeys())
     departures.begin(pod("slow"), NOW.wall + 60, NOW, ["p"])
     departures.begin(pod("quick"), NOW.wall + 30, NOW, ["p"])
     refused = departures.refuse(pod("a"), 1, NOW)
@@ -88,7 +88,7 @@ def test_a_refusal_ends_when_the_first_terminating_pod_is_overdue():
 
 
 def test_a_pod_that_goes_without_having_terminated_changes_nothing():
-    departures = Departures(Freed())
+    departures = Departures(FreedKeys())
     departures.end("quick", "n1")
     departures.begin(pod("foreign"), NOW.wall + 30, NOW, ["p"])
     departures.end("another", "n1")
@@ -96,7 +96,7 @@ def test_a_pod_that_goes_without_having_terminated_changes_nothing():
 
 
 def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
-    departures = Departures(Freed())
+    departures = Departures(FreedKeys())
     departures.begin(pod("foreign"), NOW.wall + 300, NOW, ["p"])
     departures.begin(pod("foreign"), NOW.wall + 1, NOW, ["p"])
     refused = departures.refuse(pod("a"), 1, NOW)
@@ -106,7 +106,7 @@ def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
 
 @pytest.mark.parametrize("step", [-86_400.0, 86_400.0])
 def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
-    departures = Departures(Freed())
+    departures = Departures(FreedKeys())
     departures.begin(pod("foreign"), NOW.wall + 30, NOW, ["p"])
     stepped = Instant(NOW.wall + step, NOW.monotonic + 30)
     refused = departures.refuse(pod("a"), 1, stepped)
@@ -116,7 +116,7 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
 
 
 def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
-    freed = Freed()
+    freed = FreedKeys()
     departures = Departures(freed)
     departures.configure([limited(per_node=PerNode(1))], AT_ONCE)
     departures.leave(pod("a"))
@@ -129,7 +129,7 @@ def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
 
 
 def test_a_reservation_counts_until_the_pod_stays():
-    departures = Departures(Freed())
+    departures = Departures(FreedKeys())
     asked = ask(pod("a"), limited(per_node=PerNode(1)), now=NOW)
     departures.reserve(asked)
     assert departures.refuse(pod("b"), 1, NOW) is not None
@@ -138,7 +138,7 @@ def test_a_reservation_counts_until_the_pod_stays():
 
 
 def test_later_events_of_a_terminating_pod_prolong_nothing():
-    departures = Departures(Freed())
+    departures = Departures(FreedKeys())
     departures.begin(pod("a"), NOW.wall + 1e7, NOW, ["p"])
     later = Instant(NOW.wall + 100, NOW.monotonic + 100)
     departures.begin(pod("a"), NOW.wall + 1e7, later)

@@ -11,7 +11,7 @@ from engine.rig import limited
 from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import GuardAction, GuardSettings
-from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, Settlement
+from taintwarden.engine.limits import EvictionRequest, FreedKeys, Refusal, Settlement
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.limits.guards import GuardRecords, Guards
 from taintwarden.engine.limits.refusal import GUARD, RefusalScope
@@ -36,7 +36,7 @@ class Bench:
     """The guards of some policies, each of which may evict 10 of 100 pods."""
 
     def __init__(self, *policies: Policy) -> None:
-        self.freed = Freed()
+        self.freed = FreedKeys()
         self.budgets = Budgets(self.freed)
         self.guards = Guards(self.budgets, self.freed)
         self.records = GuardRecords(self.guards)
@@ -253,9 +253,9 @@ def test_the_pods_of_a_guard_that_is_gone_are_forgotten_in_slices(others):
     bench = Bench()
     bench.expect(5)
     bench.configure(*others)
-    bench.guards.forget_some(4)
+    bench.guards.drop_removed(4)
     assert kept(bench.guards, "shop-4") != []
-    bench.guards.forget_some(4)
+    bench.guards.drop_removed(4)
     assert kept(bench.guards, "shop-4") == []
 
 

@@ -9,7 +9,7 @@ from engine.rig import owner
 from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import PerWorkload
-from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import FORGIVEN_SECONDS, Workloads
 from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
@@ -22,7 +22,7 @@ class Bench:
     """Pods by name. Each has a controller of its own, named as the pod without digits."""
 
     def __init__(self, kind: str = "StatefulSet", labels: tuple[str, ...] = ("app",)) -> None:
-        self.freed = Freed()
+        self.freed = FreedKeys()
         self.workloads = Workloads(self.freed)
         self.workloads.count_by(labels, ())
         self.kind = kind

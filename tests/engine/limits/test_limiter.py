@@ -111,9 +111,9 @@ def test_who_is_refused_takes_from_no_bucket():
         limited(evictions_per_second=1.0, burst=1, per_zone=RateLimit(1.0), per_namespace=RateLimit(1.0)),
         overall_rate=1.0,
     )
-    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
+    bench.limiter.budgets.set_budget(budget(), AT_ONCE.monotonic)
     assert [bench.ask(bench.pod(name)) for name in "abc"] == [refusal.BUDGET] * 3
-    bench.limiter.budgets.drop("shop", "pdb")
+    bench.limiter.budgets.drop_budget("shop", "pdb")
     assert bench.ask(bench.pod("d")) == ""
 
 
@@ -128,13 +128,13 @@ def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays(
 def test_what_holds_the_whole_policy_is_told_before_what_holds_some():
     closed = msgspec.structs.replace(limited(evictions_per_second=0.001, burst=1), windows=NEVER)
     bench = Bench(closed)
-    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
+    bench.limiter.budgets.set_budget(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod()) == refusal.WINDOW
 
 
 def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
     bench = Bench(limited(per_workload=PerWorkload(1)))
-    bench.limiter.budgets.set(budget(), AT_ONCE.monotonic)
+    bench.limiter.budgets.set_budget(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod(), deletes=True) == ""
     bench.limiter.workloads.want(("shop", owner().uid), 3)
     assert bench.ask(bench.pod("b"), deletes=True) == refusal.WORKLOAD
@@ -187,7 +187,7 @@ LIMITED = limited(
 def test_a_pod_that_stays_gives_back_all_but_the_call():
     bench = reserved(Bench(LIMITED, overall_rate=1.0), "a", "b")
     bench.limiter.workloads.want(("shop", owner().uid), 2)
-    bench.limiter.budgets.set(budget(allowed=1), AT_ONCE.monotonic)
+    bench.limiter.budgets.set_budget(budget(allowed=1), AT_ONCE.monotonic)
     first, second = bench.pod(), bench.pod("b")
     bench.call(first, Settlement.STAYS)
     assert bench.spent() == []

@@ -5,7 +5,7 @@ import pytest
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.places import STORING, Nodes, Places, key
 from taintwarden.engine.model import Pod, Tolerations
 from taintwarden.engine.records import Place
@@ -19,7 +19,7 @@ def pod(name: str, node: str = "a", bound_at: float = 0.0) -> Pod:
 
 @pytest.fixture
 def nodes() -> Nodes:
-    return Nodes("p", Freed())
+    return Nodes("p", FreedKeys())
 
 
 def takes(nodes: Nodes, node: str) -> bool:
@@ -84,7 +84,7 @@ def test_a_node_that_is_postponed_comes_after_the_others_that_have_begun(nodes):
 
 
 def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():
-    places = Places(Freed())
+    places = Places(FreedKeys())
     places.configure([limited()], AT_ONCE)
     places.configure([LIMITED], AT_ONCE)
     assert places.by_policy["p"].is_new
@@ -93,7 +93,7 @@ def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():
 
 
 def test_calls_are_forgotten_with_the_last_limit():
-    places = Places(Freed())
+    places = Places(FreedKeys())
     places.configure([LIMITED], AT_ONCE)
     places.reserve(ask(pod("x"), LIMITED))
     places.configure([], AT_ONCE)
@@ -102,7 +102,7 @@ def test_calls_are_forgotten_with_the_last_limit():
 
 @pytest.mark.parametrize(("name", "bound_at", "is_progress"), [("x", 0.0, True), ("x", 2.0, False), ("y", 0.0, False)])
 def test_a_pod_that_was_called_and_did_not_come_back_is_progress(name, bound_at, is_progress):
-    places = Places(Freed())
+    places = Places(FreedKeys())
     places.configure([LIMITED], AT_ONCE)
     places.keep("p", (Place("a", 1.0),))
     places.by_policy["p"].idle["a"] = 7.0

@@ -14,7 +14,7 @@ from engine.rig import limited, rate
 from simulated import policy
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import RateLimit
-from taintwarden.engine.limits import EvictionRequest, Freed, Refusal, refusal
+from taintwarden.engine.limits import EvictionRequest, FreedKeys, Refusal, refusal
 from taintwarden.engine.limits.rates import MIN_SWEPT_BUCKETS, Rates
 from taintwarden.engine.limits.refusal import RefusalScope
 from taintwarden.engine.limits.zones import Zones
@@ -32,7 +32,7 @@ class Bench:
 
     def __init__(self, *policies: Policy, overall: float | None = None) -> None:
         self.seconds = 0.0
-        self.zones = Zones(Freed())
+        self.zones = Zones(FreedKeys())
         self.rates = Rates(overall, self.zones)
         self.configure(*policies or (limited(),))
         self.seconds = START

@@ -9,7 +9,7 @@ from engine.rig import limited, owner
 from engine.script import play
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import PerWorkload
-from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.refusal import WORKLOAD
 from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
 from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
@@ -22,7 +22,7 @@ class Bench:
     """Workloads with the keys that they have freed, and pods by name."""
 
     def __init__(self, of: Owner | None = None) -> None:
-        self.freed = Freed()
+        self.freed = FreedKeys()
         self.workloads = Workloads(self.freed)
         self.interner = Interner()
         self.of = of or owner()

@@ -12,7 +12,7 @@ from engine.limits.asking import ask
 from engine.rig import ZONE, limited
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import ZoneHealth
-from taintwarden.engine.limits import EvictionRequest, Freed, Refusal
+from taintwarden.engine.limits import EvictionRequest, FreedKeys, Refusal
 from taintwarden.engine.limits.protocol import policy_key
 from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import ZONE as ZONE_LIMIT
@@ -30,7 +30,7 @@ class Bench:
     """Zones of one policy or more, with nodes by name, at a time when all buckets are full."""
 
     def __init__(self, *policies: Policy) -> None:
-        self.freed = Freed()
+        self.freed = FreedKeys()
         self.zones = Zones(self.freed)
         self.rates = Rates(None, self.zones)
         self.seconds = 1_000.0

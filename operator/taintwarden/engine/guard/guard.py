@@ -331,7 +331,7 @@ class Guard:
         """Return the record that has to be stored now."""
         self._unsaved, self._tidy_at = False, MonotonicTime(math.inf)
         if self.is_acting:
-            self.latch.send()
+            self.latch.note_sent()
         return self.record(now, term)
 
     def save_again(self) -> None:
@@ -343,7 +343,7 @@ class Guard:
         self.error, self._unsaved = error, self._unsaved or bool(error)
         if not error:
             self.pruned = pruned
-            self.latch.sent()
+            self.latch.note_stored()
             self.ledger.stored(dict(record.reserved))
         self._changed |= self.latch.is_tripped
         self._freed(ALL)

@@ -34,7 +34,7 @@ class Latch:
         self._grew_at = self._narrows_at = MonotonicTime(0.0)
         """Last growth of a namespace other than the largest, and the next check for narrowing."""
         self._counted: Counter[str] = Counter()
-        """Highest number of pods by namespace that counted at a time since the guard tripped, or was restored."""
+        """Highest number of pods by namespace that counted at once since the guard tripped, or was restored."""
         self._before: Counter[str] = Counter()
         """Counts that the previous leader stored."""
         self._grown: dict[str, None] = {}
@@ -76,7 +76,7 @@ class Latch:
         self._grow(now.monotonic)
 
     def count(self, key: GroupKey, pods: int) -> None:
-        """Hold a group. ``pods``: the pods of its namespace that count, with those that were evicted."""
+        """Hold a group, and count its namespace. ``pods``: those of it that count or were evicted."""
         namespace, _ = key
         self.held[key] = None
         if pods > self._counted[namespace]:
@@ -139,12 +139,12 @@ class Latch:
 
     # -- its record -----------------------------------------------------------------------------------------------
 
-    def send(self) -> None:
+    def note_sent(self) -> None:
         """Note that the current counts are being stored."""
         self._sent_version = self._version
 
-    def sent(self) -> None:
-        """Note that the counts of the last :meth:`send` are stored."""
+    def note_stored(self) -> None:
+        """Note that the counts of the last :meth:`note_sent` are stored."""
         self._stored_version = self._sent_version
 
 

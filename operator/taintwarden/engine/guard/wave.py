@@ -139,7 +139,7 @@ class Wave:
         head = self._far.head()
         return None if head is None else head.at
 
-    def forget_some(self, most: int) -> bool:
+    def drop_some(self, most: int) -> bool:
         """Drop up to ``most`` pods, since the guard was removed. Returns True when none remain."""
         for uid in list(islice(self.near or self._later, most)):
             self.remove(uid)

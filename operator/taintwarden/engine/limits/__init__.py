@@ -4,7 +4,7 @@
 """
 
 from taintwarden.engine.limits.limiter import Limiter
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Settlement
 from taintwarden.engine.limits.refusal import Refusal
 
-__all__ = ["EvictionRequest", "Freed", "Limiter", "Refusal", "Settlement"]
+__all__ = ["EvictionRequest", "FreedKeys", "Limiter", "Refusal", "Settlement"]

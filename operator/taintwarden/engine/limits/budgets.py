@@ -6,13 +6,13 @@ from itertools import islice, takewhile
 from weakref import WeakKeyDictionary
 
 from taintwarden.engine.guard import BudgetKey
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit, Settlement
 from taintwarden.engine.limits.refusal import BUDGET, Refusal, RefusalScope
 from taintwarden.engine.model import Budget, Instant, MonotonicTime, Pod, PodClass, later, several_budgets
 
 UNSEEN_SECONDS = 10.0
 """Seconds for which an accepted eviction counts while the budget's status lacks it. Some never appear there."""
-MOST = 3
+MAX_BUDGETS = 3
 """Maximum budgets per pod that are read. The API server refuses a pod with two, and a tenant may create thousands."""
 
 
@@ -45,7 +45,7 @@ class Budgets(Limit):
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, freed: FreedKeys) -> None:
         self._freed = freed
         self.changed: Callable[[BudgetKey], None] = lambda _: None
         """Called with a key as from :meth:`key_of` when its budget may allow another number of pods."""
@@ -60,7 +60,7 @@ class Budgets(Limit):
         self._asked: dict[str, tuple[_Account, tuple[str, str], int, bool]] = {}
         """UID -> account and key of its budget, ``updates`` when the call was made, and True if the pod is Ready."""
 
-    def set(self, budget: Budget, now: MonotonicTime) -> bool:
+    def set_budget(self, budget: Budget, now: MonotonicTime) -> bool:
         """Store a budget that was added or updated. Returns True if its selector has changed."""
         budgets = self._budgets.setdefault(budget.namespace, {})
         before = budgets.get(budget.name)
@@ -86,7 +86,7 @@ class Budgets(Limit):
         self._release_budget(key)
         return is_other
 
-    def drop(self, namespace: str, name: str) -> None:
+    def drop_budget(self, namespace: str, name: str) -> None:
         """Drop a deleted budget."""
         budgets = self._budgets.get(namespace, {})
         if budgets.pop(name, None) is None:
@@ -125,15 +125,15 @@ class Budgets(Limit):
     def _release_budget(self, key: tuple[str, str]) -> None:
         for ready in (True, False):
             self._freed.add(_key("/".join(key), ready=ready))
-        self._tell(key)
+        self._report_change(key)
 
-    def _tell(self, key: tuple[str, str]) -> None:
+    def _report_change(self, key: tuple[str, str]) -> None:
         namespace, name = key
         for ready in (True, False):
             self.changed(BudgetKey(namespace, (name,), ready))
 
     def of(self, pod_class: PodClass) -> tuple[Budget, ...]:
-        """Return the first ``MOST`` budgets that select pods of a class, sorted by name."""
+        """Return the first ``MAX_BUDGETS`` budgets that select pods of a class, sorted by name."""
         budgets = self._budgets.get(pod_class.namespace)
         if not budgets:
             return ()
@@ -146,7 +146,7 @@ class Budgets(Limit):
             kept = [name for name in names if numbers.get(name, self._changes) <= seen]
             names = tuple(sorted(kept + came)) if came or len(kept) < len(names) else names
             self._selecting[pod_class] = self._changes, names
-        return tuple(islice((budgets[name] for name in names if name in budgets), MOST)) if names else ()
+        return tuple(islice((budgets[name] for name in names if name in budgets), MAX_BUDGETS)) if names else ()
 
     def key_of(self, pod: Pod) -> BudgetKey | None:
         """Return the key of the budgets that select a pod; None if none does."""
@@ -199,7 +199,7 @@ class Budgets(Limit):
             account = self._accounts[budget.namespace, budget.name]
             if account.unseen and account.unseen[0] <= now:
                 account.unseen = [until for until in account.unseen if until > now]
-                self._tell((budget.namespace, budget.name))
+                self._report_change((budget.namespace, budget.name))
             if (not pod.ready and budget.healthy_enough) or account.left(budget) > 0:
                 return None
             until = min(account.unseen, default=None)
@@ -214,7 +214,7 @@ class Budgets(Limit):
             account = self._accounts[key]
             account.under_way += 1
             self._asked[pod.uid] = (account, key, account.updates, pod.ready)
-            self._tell(key)
+            self._report_change(key)
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
         """End a call. An accepted eviction counts until the budget's status includes it."""

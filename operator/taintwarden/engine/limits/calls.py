@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from taintwarden.engine.limits.protocol import (
     EVERY_POLICY,
     EvictionRequest,
-    Freed,
+    FreedKeys,
     LaneKey,
     Limit,
     Settlement,
@@ -69,7 +69,7 @@ class Calls(Limit):
 
     """
 
-    def __init__(self, slots: int, freed: Freed) -> None:
+    def __init__(self, slots: int, freed: FreedKeys) -> None:
         self.slots = slots
         self._freed = freed
         self._calls: dict[str, _Call] = {}

@@ -1,7 +1,7 @@
 """Pods that leave a node: those with eviction calls, and those that terminate.
 
 A terminating pod *leaves by a policy* if the policy gives it a deadline, even if another client deleted it. Only such
-pods count against ``perNode.maxConcurrent``, so a tenant who deletes and replaces own pods delays no other pod.
+pods count against ``perNode.maxConcurrent``, so a tenant who deletes and replaces their pods delays no others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit
 from taintwarden.engine.limits.refusal import NODE, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, WallTime, later
 from taintwarden.engine.policy import Policy
@@ -35,14 +35,14 @@ class Departure(msgspec.Struct, frozen=True, gc=False):
 
 
 class Departures(Limit):
-    """Counts pods that leave by node.
+    """Numbers of pods that leave each node.
 
     Args:
         freed: receives the key of a node from which another pod may be evicted.
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, freed: FreedKeys) -> None:
         self._freed = freed
         self._is_limited = False
         self._leaving: dict[str, str] = {}
@@ -83,7 +83,7 @@ class Departures(Limit):
         self.stay(pod.uid)
 
     def begin(self, pod: Pod, until: WallTime, now: Instant, policies: Iterable[str] = ()) -> None:
-        """Count a pod that terminates ``until`` its ``deletionTimestamp``, and leaves by these policies, if any."""
+        """Count a terminating pod. ``until``: its ``deletionTimestamp``. ``policies``: those by which it leaves."""
         # Converted now: a later step of the clock makes no pod overdue.
         counts_until = later(min(now.monotonic_at(until), later(now.monotonic, LONGEST_SECONDS)), OVERDUE_SECONDS)
         of_node = self._terminating.setdefault(pod.node, {})

@@ -9,7 +9,7 @@ from taintwarden.engine.guard import ALL, BudgetKey, Guard
 from taintwarden.engine.guard.wave import Wave
 from taintwarden.engine.limit_settings import GuardAction
 from taintwarden.engine.limits.budgets import Budgets
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement, lane_key, policy_key
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit, Settlement, lane_key, policy_key
 from taintwarden.engine.limits.refusal import GUARD, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, Pod
 from taintwarden.engine.policy import Policy
@@ -25,7 +25,7 @@ class Guards(Limit):
 
     """
 
-    def __init__(self, budgets: Budgets, freed: Freed) -> None:
+    def __init__(self, budgets: Budgets, freed: FreedKeys) -> None:
         self.by_policy: dict[str, Guard] = {}
         self._budgets = budgets
         self._freed = freed
@@ -63,14 +63,14 @@ class Guards(Limit):
             if guard.latch.scope != ALL:  # any change of policies frees refusals of whole policies already
                 self._free(name, guard.latch.scope)
         gone = (guard.wave for name, guard in known.items() if guard is not self.by_policy.get(name))
-        self._gone += [wave for wave in gone if not wave.forget_some(0)]
+        self._gone += [wave for wave in gone if not wave.drop_some(0)]
         self._records = {
             name: record for name, record in self._records.items() if name in self._policies or name not in before
         }
 
-    def forget_some(self, most: int) -> None:
+    def drop_removed(self, most: int) -> None:
         """Drop up to ``most`` pods of each removed guard."""
-        while self._gone and self._gone[-1].forget_some(most):
+        while self._gone and self._gone[-1].drop_some(most):
             del self._gone[-1]
 
     def _budget_changed(self, budget: BudgetKey) -> None:

@@ -9,7 +9,7 @@ from taintwarden.engine.limits.calls import Calls
 from taintwarden.engine.limits.departures import Departures
 from taintwarden.engine.limits.guards import GuardRecords, Guards
 from taintwarden.engine.limits.places import Places
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Settlement
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit, Settlement
 from taintwarden.engine.limits.rates import Rates
 from taintwarden.engine.limits.refusal import Refusal
 from taintwarden.engine.limits.replacements import Replacements
@@ -30,7 +30,7 @@ class Limiter:
     """
 
     def __init__(self, overall_rate: float | None = None, slots: int = 64) -> None:
-        self.freed = freed = Freed()
+        self.freed = freed = FreedKeys()
         self.zones = Zones(freed)
         self.calls = Calls(slots, freed)
         self.rates = Rates(overall_rate, self.zones)

@@ -8,7 +8,7 @@ observes. A free place is for the first of the nodes that wait: those that have 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit
 from taintwarden.engine.limits.refusal import PLACE, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, Pod, WallTime
 from taintwarden.engine.policy import Mode, Policy
@@ -29,7 +29,7 @@ class Nodes:
 
     """
 
-    def __init__(self, policy: str, freed: Freed, stored: Iterable[Place] = ()) -> None:
+    def __init__(self, policy: str, freed: FreedKeys, stored: Iterable[Place] = ()) -> None:
         self._policy = policy
         self._freed = freed
         self.most = 0
@@ -127,7 +127,7 @@ class Places(Limit):
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, freed: FreedKeys) -> None:
         self._freed = freed
         self.by_policy: dict[str, Nodes] = {}
         self._uids: dict[str, str] = {}

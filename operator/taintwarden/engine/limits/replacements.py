@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
 from taintwarden.engine.limits.budgets import Budgets
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, Replacement
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit, Replacement
 from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import Deployment, Effect, Instant, MonotonicTime, Pod, Revision, WorkloadKey, later
 from taintwarden.engine.operators import Match, match
@@ -38,7 +38,7 @@ class Replacements(Limit):
 
     """
 
-    def __init__(self, freed: Freed, budgets: Budgets) -> None:
+    def __init__(self, freed: FreedKeys, budgets: Budgets) -> None:
         self._freed = freed
         self._budgets = budgets
         self._is_used = False

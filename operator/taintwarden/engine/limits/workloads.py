@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from taintwarden.engine.limit_settings import PerWorkload
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit
 from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, WorkloadKey, later
 from taintwarden.engine.tally import Tally
@@ -56,7 +56,7 @@ class Workloads(Limit):
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, freed: FreedKeys) -> None:
         self._freed = freed
         self.labels: tuple[str, ...] = ()
         """Keys of the labels by which pods are counted."""

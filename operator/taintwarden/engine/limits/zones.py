@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from taintwarden.engine.limit_settings import ZoneHealth
-from taintwarden.engine.limits.protocol import EvictionRequest, Freed, Limit, policy_key
+from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit, policy_key
 from taintwarden.engine.limits.refusal import ZONE, Refusal
 from taintwarden.engine.model import Instant
 from taintwarden.engine.policy import Policy
@@ -58,7 +58,7 @@ class Zones(Limit):
 
     """
 
-    def __init__(self, freed: Freed) -> None:
+    def __init__(self, freed: FreedKeys) -> None:
         self._freed = freed
         self._health: dict[str, ZoneHealth] = {}
         self._zones: dict[str, dict[str, _Zone]] = {}

@@ -37,7 +37,7 @@ class Judging:
 
     def evaluate_backlog(self, budget: int) -> None:
         """Evaluate about ``budget`` waiting pods: first whole nodes, then pods of a source, then namespaces in turn."""
-        self._world.limiter.guards.forget_some(5 * budget)
+        self._world.limiter.guards.drop_removed(5 * budget)
         source, waiting = self._world.source, self._backlog.nodes
         while waiting and budget > 0:
             name = next(iter(waiting))

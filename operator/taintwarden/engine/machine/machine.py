@@ -163,10 +163,10 @@ class Machine:
             case events.DeploymentsKnown(is_known, problem):
                 limiter.replacements.set_known(problem, self._world.now, is_known=is_known)
             case events.BudgetSeen(budget):
-                if limiter.budgets.set(budget, self._world.now.monotonic):
+                if limiter.budgets.set_budget(budget, self._world.now.monotonic):
                     self._backlog.add_namespace(budget.namespace)
             case events.BudgetGone(namespace, name):
-                limiter.budgets.drop(namespace, name)
+                limiter.budgets.drop_budget(namespace, name)
                 self._backlog.add_namespace(namespace)
             case events.GuardRestored(policy, record):
                 if not self._world.leading or policy not in limiter.guards.by_policy:  # a leader has newer data

@@ -76,8 +76,7 @@ class Verdicts:
         self.features = Features.of(self.policies)
 
     def set_namespace(self, name: str, labels: dict[str, str] | None) -> bool:
-        """Store the labels of a namespace; None: it was deleted. Returns True if other policies select it because of
-        that.
+        """Store the labels of a namespace; None: it was deleted. Returns True if other policies select it now.
 
         The caller discards what was computed for its pods on nodes.
         """
@@ -95,8 +94,7 @@ class Verdicts:
         return self._namespaces.get(name)
 
     def set_profile(self, namespace: str, name: str, profile: Profile | None) -> bool:
-        """Store a profile; None: it was deleted. Returns True if pods of the namespace may tolerate other taints
-        because of it.
+        """Store a profile; None: it was deleted. Returns True if pods of the namespace may tolerate other taints now.
 
         The caller discards what was computed for them on nodes.
         """

@@ -46,7 +46,7 @@ class Observer:
         self._count_ready()
 
     def close(self) -> None:
-        """End the subscription."""
+        """End the subscriptions."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 
@@ -66,7 +66,7 @@ class Observer:
         """True if every pod is Ready and none is terminating."""
         return all(pod.ready and not pod.leaving for pod in self.pods.values())
 
-    def drain(self) -> list[Line]:
+    def take_lines(self) -> list[Line]:
         """Return all lines once the oldest has waited ``hold_seconds``. Equal lines about several pods are merged."""
         if not self._lines or self.seconds - self._lines[0].at < self._hold_seconds:
             return []

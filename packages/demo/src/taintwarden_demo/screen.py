@@ -53,7 +53,7 @@ class Screen(Nothing):
 
     def refresh(self, observer: Observer) -> None:
         """Draw the present state of the cluster."""
-        for line in observer.drain():
+        for line in observer.take_lines():
             self._lines.append(sentence(line))
         nodes, leaving = self._nodes(observer), self._leaving(observer)
         height = self._console.height - len(self._story.nodes) - LEAVING_MAX - OTHER_ROWS

@@ -49,7 +49,7 @@ class Nothing:
 
     def refresh(self, observer: Observer) -> None:
         """Drop the new lines, which would accumulate otherwise."""
-        observer.drain()
+        observer.take_lines()
 
 
 class Timeline(Nothing):
@@ -61,7 +61,7 @@ class Timeline(Nothing):
 
     def refresh(self, observer: Observer) -> None:
         """Print the new lines."""
-        for line in observer.drain():
+        for line in observer.take_lines():
             write(sentence(line).plain)
 
 

@@ -80,7 +80,7 @@ class ExtenderApp(ServedApp):
 
     def _derive(self, policies: Sequence[Policy]) -> None:
         """Put policies in force. If they derive other taints than the policies before, list the nodes again."""
-        if self._reader.follow(policies):
+        if self._reader.set_policies(policies):
             for stream in self._streams:
                 if stream.name == NODES.name:
                     stream.list_again()

@@ -49,8 +49,8 @@ class Change(msgspec.Struct, frozen=True):
     node: Node
     kind: Kind
     before: str
-    """The value of the taint before the change; empty if there was none. ``after``: afterwards."""
     after: str
+    """The values of the taint before and after the change; empty if there is none."""
     measured: float | None
     taints: tuple[Taint, ...]
     """All taints of the node afterwards."""

@@ -50,7 +50,7 @@ class PodGroup(msgspec.Struct):
     pods: Counter[str]
     """The number of pods on each node."""
     own_annotations: tuple[tuple[str, str], ...] = ()
-    """Our annotations on the workload itself."""
+    """Annotations of Taintwarden on the workload itself."""
     wanted: int = 1
     """Replicas in the spec of a template's workload."""
 
@@ -165,7 +165,7 @@ class Inventory:
         wanted = spec.get("replicas", 1)
         if shape is not None:
             group = PodGroup(subject, listing.group, shape, template=True, pods=Counter())
-            group.own_annotations = _our_annotations(mapping(meta.get("annotations")))
+            group.own_annotations = _own_annotations(mapping(meta.get("annotations")))
             group.wanted = wanted if isinstance(wanted, int) else 1
             self.groups.append(group)
 
@@ -174,7 +174,7 @@ class Inventory:
         pod = self._decoder.pod(obj)
         if pod is None:
             return None, more, obj
-        rest = (obj.spec.node_requirements, _our_annotations(more.metadata.annotations), bytes(more.spec.tolerations))
+        rest = (obj.spec.node_requirements, _own_annotations(more.metadata.annotations), bytes(more.spec.tolerations))
         # Equal pods of a workload share one shape, and the group that is derived from it.
         shape = self._shapes.setdefault((id(pod.shared), *rest), PodShape(pod.shared, *rest))
         return shape, more, obj
@@ -189,7 +189,7 @@ class Inventory:
         return subject, group
 
 
-def _our_annotations(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def _own_annotations(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     found = [(key, value) for key, value in annotations.items() if isinstance(value, str)]
     return tuple(sorted(one for one in found if one[0].startswith(f"{GROUP}/")))
 

@@ -46,7 +46,7 @@ def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:
 
 
 def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: FullPod) -> PodExplanation:
-    """Explain a pod by a rehearsal that was fed the snapshot.
+    """Explain a pod by a rehearsal of the snapshot.
     Raises BadInput if the input is not sufficient, or a timestamp of the pod is invalid.
     """
     evaluation = Evaluation(snapshot, gates, rehearsal, obj)
@@ -253,7 +253,7 @@ def _effects_for_key(policy: Policy, taint: Taint) -> str:
 
 
 def _explain_profiles(evaluation: Evaluation) -> Iterator[ProfileExplanation]:
-    """The profiles of the pod's namespace, by name. No valid one selects a pod on which the operator never acts."""
+    """The profiles of the pod's namespace, by name. A pod on which the operator never acts is selected by none."""
     selecting = matching(evaluation.profiles, evaluation.pod.shared) if evaluation.pod else ()
     for profile in evaluation.profiles:
         selects = profile in selecting
@@ -303,7 +303,7 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
     for taint, history in evaluation.taints():
         verdict = evaluation.verdict(taint)
         if verdict is not None and verdict.kind in _TIMED and not evaluation.is_recorded(taint, history):
-            yield f"no record says since when the node has {taint}: its time is taken to start now"
+            yield f"it is not recorded since when the node has {taint}: its time counts from now"
         for toleration in verdict.tolerations.relevant_to(taint.key) if verdict is not None else ():
             reason, remedy = caution(toleration, taint.value) if applies(toleration, taint) else ("", "")
             if reason:

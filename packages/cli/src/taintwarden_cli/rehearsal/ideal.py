@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from taintwarden.controller.decoding import decoding
-from taintwarden.engine.limits import Freed
+from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.budgets import Budgets
 from taintwarden.engine.machine import View
 from taintwarden.engine.model import Budget, MonotonicTime, Pod, PodClass
@@ -82,14 +82,14 @@ class ReplacementScheduler:
 
 
 _AT_ONCE = MonotonicTime(0.0)
-"""The time of all statuses of budgets: they are up to date."""
+"""Time of every call and status, so that each status is up to date."""
 
 
 class IdealBudgets:
     """PodDisruptionBudgets: an evicted Ready pod uses a disruption of their status, a Ready replacement adds one."""
 
     def __init__(self, objects: Iterable[BudgetObject]) -> None:
-        self._budgets = Budgets(Freed())
+        self._budgets = Budgets(FreedKeys())
         self._allowed: dict[str, int] = {}
         """Disruptions that each budget allows. If negative, that many pods must become Ready before others add to it.
         """
@@ -98,9 +98,9 @@ class IdealBudgets:
             if budget is not None:
                 short = min(0, status.current_healthy - status.desired_healthy) if status else 0
                 self._allowed[str(budget)] = budget.allowed or short
-                self._budgets.set(budget, _AT_ONCE)
+                self._budgets.set_budget(budget, _AT_ONCE)
 
-    def answer(self, pod: Pod) -> tuple[Outcome, str]:
+    def answer_eviction(self, pod: Pod) -> tuple[Outcome, str]:
         """Answer an eviction of this pod as the API server would."""
         refusal = self._budgets.refuse(pod, _AT_ONCE)
         if refusal is None:
@@ -114,5 +114,5 @@ class IdealBudgets:
         for budget in self._budgets.of(pod_class):
             self._allowed[str(budget)] += by
             changed.append(msgspec.structs.replace(budget, allowed=max(0, self._allowed[str(budget)])))
-            self._budgets.set(changed[-1], _AT_ONCE)
+            self._budgets.set_budget(changed[-1], _AT_ONCE)
         return changed

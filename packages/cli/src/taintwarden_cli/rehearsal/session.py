@@ -15,6 +15,7 @@ from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden.kube.wire.kinds import ListMeta
 
 TIMEOUT_SECONDS = 10.0
+"""Maximum seconds for one request."""
 PATIENCE_SECONDS = 30.0
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Session:
         origin: what selected this cluster, for messages.
         namespace: the namespace of objects for which none is given.
         patience_seconds: maximum time for which a request is retried, if the server asks for that.
-        page_limit: makes the size limit for the pages of a list.
+        page_limit: creates the size limit of the pages of a list.
 
     """
 

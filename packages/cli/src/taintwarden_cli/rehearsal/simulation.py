@@ -210,7 +210,7 @@ class PlanSimulation:
             self._request_replacement(command)
             return
         if not command.delete:
-            outcome, why = self._budgets.answer(pod)
+            outcome, why = self._budgets.answer_eviction(pod)
             if outcome is not Outcome.ACCEPTED:
                 self._rehearsal.feed(events.Settled(pod.uid, outcome, why))
                 return

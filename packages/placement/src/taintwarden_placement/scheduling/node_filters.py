@@ -41,12 +41,12 @@ class NodeReader:
         self._policies: tuple[Policy, ...] = ()
         self._known: dict[Taint, Taint] = {}
 
-    def follow(self, policies: Iterable[Policy]) -> bool:
+    def set_policies(self, policies: Iterable[Policy]) -> bool:
         """Set the policies in force. Returns True if nodes have to be read again."""
         before = self._policies
         self._policies = tuple(policy for policy in policies if policy.mode is Mode.ENFORCE and derivations((policy,)))
         self.derived = derivations(self._policies)
-        return _derive(before) != _derive(self._policies)
+        return _deriving_parts(before) != _deriving_parts(self._policies)
 
     def __call__(self, node: NodeObject) -> NodeFacts:
         """Return the facts about a node."""
@@ -59,7 +59,7 @@ class NodeReader:
         return NodeFacts(tuple(self._known.setdefault(taint, taint) for taint in taints), node.metadata.labels)
 
 
-def _derive(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...], LabelSelector]]:
+def _deriving_parts(policies: Iterable[Policy]) -> list[tuple[tuple[TaintSelector, ...], LabelSelector]]:
     """Return the parts of policies that decide which taints a node gets."""
     return [(policy.taints, policy.node_selector) for policy in policies]
 
