@@ -1,4 +1,4 @@
-"""What `explain` says of a pod that is not bound yet: which nodes may not get it, and why."""
+"""What `explain` says of a pod that is not bound yet: which nodes do not fit, and why."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def refusals(answer: PodExplanation) -> dict[str, str]:
 def test_nodes_that_are_not_tolerated_and_the_one_that_is():
     answer = explained(pending(EXISTS, extended=[ABOVE]), named("a", shut("940")), named("b", shut("980")), policy())
     assert answer.fate is Fate.PENDING
-    assert answer.reason.startswith("1 of 2 nodes may get it")
+    assert answer.reason.startswith("1 of 2 nodes fit")
     assert refusals(answer) == {
         "a": "taint sla=940:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)",
         "b": "",
@@ -42,7 +42,7 @@ def test_nodes_that_are_not_tolerated_and_the_one_that_is():
 
 
 def test_a_pod_that_no_node_may_get_and_without_nodes():
-    assert explained(pending(), named("a", shut("940"))).reason == "the only node may not get it"
+    assert explained(pending(), named("a", shut("940"))).reason == "the only node does not fit"
     assert explained(pending()).reason == "there is no node"
 
 
@@ -137,25 +137,25 @@ WEB = owned(pending(extended=[ABOVE]))
 
 
 GOOD = named("a", shut("980"), **says("980"))
-LACKING = "the only node may not get it: it has no native toleration beside its extended ones"
+LACKING = "the only node does not fit: it has no native toleration beside its extended ones"
 
 
 @pytest.mark.parametrize(
     ("web", "there", "space", "reason", "remedy"),
     [
-        (stored(WEB, PLACES), GOOD, INJECTED, "1 of 1 nodes may get it: ", "see what the scheduler says, "),
+        (stored(WEB, PLACES), GOOD, INJECTED, "1 of 1 nodes fit: ", "see what the scheduler says, "),
         (
             stored(WEB, PLACES),
             named("a", shut("940"), **says("940")),
             INJECTED,
-            "the only node may not get it",
+            "the only node does not fit",
             f"add a node, correct a value, or loosen the toleration in the annotation or profile, then {AGAIN}",
         ),
         (
             stored(WEB, PLACES),
             named("a", shut("999"), **says("700")),
             INJECTED,
-            "the only node may not get it: labels of placement do not say what the taints of the node say",
+            "the only node does not fit: labels of placement do not say what the taints of the node say",
             "look at the operator, which writes them: ",
         ),
         (
@@ -248,6 +248,6 @@ def test_where_no_node_matches_the_selector_taints_are_not_blamed():
 def test_a_node_that_the_pod_itself_leaves_out_is_not_blamed_on_placement():
     web = owned(pending(extended=[ABOVE], spec={"nodeName": "", "nodeSelector": {"disk": "ssd"}}))
     answer = explained(stored(web, PLACES), named("a", disk="hdd"), PLACES, INJECTED)
-    assert answer.reason == "the only node may not get it"
+    assert answer.reason == "the only node does not fit"
     assert answer.remedy.startswith("label a node so that it matches")
     assert "Remedy" in render(*parts(answer))

@@ -72,7 +72,7 @@ It first shows the cause, how many pods they are, and that a paused policy evict
 
 On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
 policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator
-has not seen the newest version of the policy, and where the guard tripped again while you looked.
+has not seen the newest version of the policy, and where the guard has tripped again since you were asked.
 
 Needs the rights to get and patch taintevictionpolicies.
 

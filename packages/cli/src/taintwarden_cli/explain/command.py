@@ -18,7 +18,7 @@ For a policy with devices it also needs to list resourceslices, devicetaintrules
 With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
 if a policy asks for its labels, the Namespace; if one has devices, ResourceSlices, ResourceClaims and DeviceTaintRules.
 
-For a pod that is Pending it states which nodes may not get it and why: taints that it does not tolerate, and node
+For a pod that is Pending it states which nodes do not fit, and why: taints that it does not tolerate, and node
 affinity that does not match. It computes what the webhook would write now, compares that with the pod, and says what
 to do. That needs the right to list nodes.
 
@@ -39,7 +39,7 @@ Exit codes:
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, is due, or terminates
   11  no operator is at work: the answer holds once one runs
-  12  the pod is Pending, and no node may get it
+  12  the pod is Pending, and no node fits
 
 JSON has: at, pod, fate (Stays, Leaves, WouldLeave, Pending, Terminates, NotActedOn), reason, problem,
 remedy (of a pending pod), waitsFor, nodeEnd, policy, deadline, secondsLeft, claims[] (of other policies: policy, mode,

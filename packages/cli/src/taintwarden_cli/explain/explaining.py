@@ -108,7 +108,7 @@ def _why_it_evicts_no_pod(taint: TaintExplanation) -> Iterator[str]:
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: Rehearsal) -> PodExplanation:
-    """Complete ``answer`` for a pod that is not bound yet: the nodes that may not get it, why, and what to do."""
+    """Complete ``answer`` for a pod that is not bound yet: the nodes that do not fit, why, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
     pod, unscheduled_pods = evaluation.object, UnscheduledPods(rehearsal, evaluation.gates)

@@ -1,4 +1,4 @@
-"""Judges which nodes may get a pod, and why others may not, by the rules of the scheduler and of placement.
+"""Judges which nodes fit a pod, and why others do not, by the rules of the scheduler and of placement.
 
 Resources, ports, affinity to pods, topology spread and the nodes of volumes are not considered.
 """

@@ -32,12 +32,12 @@ def diagnose(
         answer = "there is no node", "add a node"
     elif taking := sum(not found for found in own.values()):
         steps = "see what the scheduler says, in the Events of the pod: kubectl describe pod"
-        answer = f"{taking} of {len(nodes)} nodes may get it: {NOT_CONSIDERED}", steps
+        answer = f"{taking} of {len(nodes)} nodes fit: {NOT_CONSIDERED}", steps
     elif kind is None and is_of_daemon_set:
         answer = _unsuitable_node(pod, own)
     else:
         why, steps = _explained(pod, unscheduled, kind, own, namespace_labels)
-        none = "the only node may not get it" if len(nodes) == 1 else f"none of the {len(nodes)} nodes may get it"
+        none = "the only node does not fit" if len(nodes) == 1 else f"none of the {len(nodes)} nodes fits"
         answer = f"{none}: {why}" if why else none, steps
     return answer, obstacles
 

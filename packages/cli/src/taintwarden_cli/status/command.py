@@ -45,8 +45,8 @@ Exit codes:
       node, an evicted pod should have ended, or a Pending pod keeps others. Half an hour: a
       PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
 
-JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, lookedAt, unread[], policies[] (name,
-mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,
+JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, inspectedAt, unread[], policies[] (
+name, mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,
 heldBy), missed (notEvicted, cut, recent), staying[] (reason, pods, names), status); status is that of the stored
 policy.
 """

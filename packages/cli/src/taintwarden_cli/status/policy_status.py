@@ -47,7 +47,7 @@ class PolicySummary(PolicyFindings, rename="camel", kw_only=True):
     paused_by: str | None = None
     """The person who paused the policy, with time and reason."""
     waits_for_operator: str = ""
-    """Text that the operator has not read the newest version yet; else empty. A problem after ``SOON_SECONDS``."""
+    """Why the policy waits for the operator to read its newest version; else empty. A problem after a while."""
     on_invalid_value: str = OnInvalidValue.HOLD.value
     """``timing.onInvalidValue``: effect of values that cannot be compared."""
     status: PolicyStatus = PolicyStatus()
@@ -120,7 +120,7 @@ class StatusSummary(msgspec.Struct, rename="camel"):
     problems: list[Problem] = []
     """Why no operator is running, so that the statuses are out of date; why no webhook answers."""
     reported_at: str | None = None
-    looked_at: str | None = None
+    inspected_at: str | None = None
     """When nodes, pods and budgets were inspected."""
     unread: list[str] = []
     """Why that inspection could not read some objects."""

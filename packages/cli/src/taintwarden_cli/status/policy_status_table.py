@@ -59,8 +59,8 @@ def _ages(found: StatusSummary, times: Times, age: float) -> Iterator[Renderable
         then = ": what follows is as of then." if age > LATE_SECONDS else f".{since}"
         text = f"The operator reported {times.ago(found.reported_at)}{then}"
         yield Text(text, style="yellow" if age > LATE_SECONDS else "dim")
-    if found.looked_at and times.age(found.looked_at) >= 1:
-        yield Text(f"Nodes, pods and budgets are as of {times.ago(found.looked_at)}.", style="dim")
+    if found.inspected_at and times.age(found.inspected_at) >= 1:
+        yield Text(f"Nodes, pods and budgets are as of {times.ago(found.inspected_at)}.", style="dim")
     for why in found.unread:
         yield Text(printable(f"Not checked: {why}"), style="yellow")
 

@@ -81,7 +81,7 @@ async def read_status(session: Session, namespace: str, names: tuple[str, ...], 
     if inspection is None or not 0 <= now - inspection.at < last.lasts_seconds:
         inspection = last.inspection = await inspect_cluster(session, policies, last.gates, now, show_all=last.show_all)
         last.lasts_seconds = max(INSPECTION_SECONDS, PAUSE_FACTOR * (time.time() - now))
-    found.looked_at, found.unread = rfc3339.at(inspection.at), inspection.unread
+    found.inspected_at, found.unread = rfc3339.at(inspection.at), inspection.unread
     for policy in found.policies:
         if (more := inspection.by_policy.get(policy.name)) is not None:
             policy.add_findings(more)
