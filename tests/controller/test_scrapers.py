@@ -56,7 +56,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def access(api: Api, clock: Clock) -> Any:
-    return Scrapers(api.client, clock).access
+    return Scrapers(api.client, clock).check_access
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good"])
@@ -168,26 +168,26 @@ async def test_what_is_remembered_is_bounded(api, clock):
         clock.now += 1
         api.known.add(f"known-{number}")
         api.may.add(f"known-{number}")
-        await made.access(f"Bearer known-{number}")
-        await made.access(f"Bearer {number}")
+        await made.check_access(f"Bearer known-{number}")
+        await made.check_access(f"Bearer {number}")
     assert len(made._allowed) == len(made._refused) == scrapers.MAX_REMEMBERED
 
 
 async def test_who_was_refused_again_is_remembered_longer_than_others(api, clock):
     made = Scrapers(api.client, clock)
-    await made.access("Bearer bad")
+    await made.check_access("Bearer bad")
     for number in range(scrapers.MAX_REMEMBERED - 1):
         clock.now += 1
-        await made.access(f"Bearer {number}")
+        await made.check_access(f"Bearer {number}")
     clock.now += scrapers.REFUSED_SECONDS
     for token in ("bad", "another"):
-        await made.access(f"Bearer {token}")
+        await made.check_access(f"Bearer {token}")
     asked = api.asked
-    await made.access("Bearer bad")
+    await made.check_access("Bearer bad")
     assert api.asked == asked
 
 
 async def test_no_token_is_kept(api, clock):
     made = Scrapers(api.client, clock)
-    await made.access("Bearer good")
+    await made.check_access("Bearer good")
     assert "good" not in str(vars(made)["_allowed"])

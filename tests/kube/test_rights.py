@@ -159,5 +159,5 @@ async def test_the_scheduler_extender_has_the_rights_that_it_uses_and_no_other()
 async def test_whoever_asks_for_metrics_is_asked_about_with_the_rights_of_that_role_and_no_other():
     known = {"status": {"authenticated": True, "user": {"username": "prometheus"}}}
     client = ScriptedClient(known, {"status": {"allowed": True}})
-    await Scrapers(client, lambda: system_clock().monotonic).access("Bearer t")
+    await Scrapers(client, lambda: system_clock().monotonic).check_access("Bearer t")
     assert used(client.calls) == shipped("metrics-access.yaml", "taintwarden-metrics-access", folder=METRICS)

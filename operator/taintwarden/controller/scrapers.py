@@ -18,7 +18,7 @@ METRICS_PATH = "/metrics"
 ALLOWED_SECONDS, REFUSED_SECONDS = 60.0, 10.0
 """Seconds for which an answer is cached. A right that is revoked or granted takes effect after this time."""
 KNOWN_SECONDS = 600.0
-"""Seconds since it was last allowed for which a token is reviewed even if other tokens have used up the rate."""
+"""Seconds for which a token that was allowed is reviewed again even if other tokens have used up the rate."""
 MAX_REMEMBERED = 64
 """Maximum number of allowed tokens cached, and of refused ones. Prometheus has one token, and a new one every hour."""
 REVIEWS_PER_SECOND, REVIEW_BURST = 5.0, 20
@@ -28,20 +28,20 @@ log = structlog.get_logger()
 
 
 class Access(Enum):
-    """Result of checking a client's access to the metrics, with the reason that it gets if it is not allowed."""
+    """Result of a check of access to the metrics, with the reason that a refused client gets."""
 
     ALLOWED = "allowed"
     UNKNOWN = "the token is missing or not known"
     FORBIDDEN = "the token lacks the right to get /metrics"
     BUSY = "too many unknown tokens"
-    UNDECIDED = "the API server does not say whether the token may get /metrics"
+    UNDECIDED = "the API server did not review whether the token may get /metrics"
 
 
 class Scrapers:
     """Clients of ``/metrics``, checked by TokenReview and SubjectAccessReview. If these fail, access is denied.
 
     Args:
-        client: the session to use.
+        client: sends the reviews.
         monotonic: reads the monotonic clock.
 
     """
@@ -56,7 +56,7 @@ class Scrapers:
         full = later(monotonic(), -REVIEW_BURST / REVIEWS_PER_SECOND)
         self._bucket = TokenBucket(REVIEWS_PER_SECOND, REVIEW_BURST, full)
 
-    async def access(self, authorization: str) -> Access:
+    async def check_access(self, authorization: str) -> Access:
         """Check the access of a client with this ``Authorization`` header."""
         scheme, _, token = authorization.strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():

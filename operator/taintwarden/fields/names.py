@@ -1,7 +1,7 @@
 """Formats of texts: taint and label keys, label values, namespaces, percentages.
 
-The regular expressions are those of apimachinery's ``util/validation``. The CRDs repeat them. They must match the full
-text, since ``$`` accepts a final newline, after a check of the length, since long texts match slowly.
+The regular expressions are those of apimachinery's ``util/validation``. The CRDs repeat them. Match the full text,
+since ``$`` accepts a final newline, and check the length first, since long texts match slowly.
 """
 
 import re

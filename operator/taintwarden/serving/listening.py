@@ -195,7 +195,7 @@ class _Connection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Pass on."""
+        """Pass on the data in the buffer."""
         self.data_received(bytes(self._buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
@@ -234,15 +234,15 @@ class _Connection(asyncio.BufferedProtocol):
             self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Pass on."""
+        """Pass on the end of the data."""
         return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """Pass on."""
+        """Pass on that the buffer of the transport is full."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on."""
+        """Pass on that the buffer of the transport is no longer full."""
         self._inner.resume_writing()
 
     def _give_up(self) -> None:

@@ -99,7 +99,7 @@ class MetricsServer(HttpServer):
         await super().stop()
 
     async def _scrape(self, request: web.Request) -> web.Response:
-        access = await self._scrapers.access(request.headers.get("Authorization", ""))
+        access = await self._scrapers.check_access(request.headers.get("Authorization", ""))
         if access is Access.ALLOWED:
             self.mark_answered(request)
             return await self._exposition.response()

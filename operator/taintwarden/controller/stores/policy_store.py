@@ -21,7 +21,7 @@ class PolicyStore(Store[Policy]):
         issue: called with name, UID and reason when a policy cannot be accepted.
         guards: reads the stored records of guards, if given.
         changes: reports the changes of specs, if given.
-        dry_run: True if policies that enforce only rehearse.
+        dry_run: True to treat policies in mode Enforce as DryRun.
 
     """
 

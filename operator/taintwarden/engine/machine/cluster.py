@@ -31,13 +31,13 @@ class SourceTaints(Protocol):
         """All these taints, with their histories."""
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
-        """Those that concern pods of a class. A node may have a device for each pod."""
+        """Those that concern pods of a class: each pod of a node may use another device."""
 
     def unknown_histories(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
         """Histories of taints that are not known yet, as far as these policies may act on them."""
 
     def mark_unknown(self) -> bool:
-        """Mark the taints as not known; their histories are kept until they are. Returns True if there were any."""
+        """Mark the taints as not known, but keep their histories. Returns True if there were any."""
 
 
 class NodeState:
@@ -81,7 +81,7 @@ class NodeState:
         self.staying: Counter[tuple[str, str]] | None = None
         """Pods that stay although the node has a taint, by policy and reason; None until they are counted again."""
         self.confirmed_version = -1
-        """Pods up to this resourceVersion may be evicted by the known state of the node, which a read has confirmed."""
+        """Pods up to this resourceVersion may be evicted: a read has confirmed the known state of the node for them."""
         self.confirmed_at = MonotonicTime(-math.inf)
         """Time of the last read that found the version which the stream had delivered."""
         self.awaited_version = -1
@@ -89,6 +89,7 @@ class NodeState:
         self.unreadable_from: float | None = None
         """Time since which the newest version of the node cannot be decoded; None if it can."""
         self.reported_invalid: dict[str, str] = {}
+        """History name -> invalid value of the taint, which was reported."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -231,7 +232,7 @@ class Cluster:
         state = self.nodes.get(node)
         return None if state is None else state.pods.get(uid)
 
-    def put(self, pod: Pod) -> None:
+    def put_pod(self, pod: Pod) -> None:
         """Store a pod."""
         state = self.state(pod.node)
         known = state.pods.get(pod.uid)
@@ -242,7 +243,7 @@ class Cluster:
             if known is not None:
                 self._discount(state, known)
 
-    def remove(self, node: str, uid: str) -> Pod | None:
+    def remove_pod(self, node: str, uid: str) -> Pod | None:
         """Remove a pod. Returns its last version, if it was known."""
         state = self.nodes.get(node)
         if state is None:

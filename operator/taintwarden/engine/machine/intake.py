@@ -146,7 +146,7 @@ class Intake:
         if known is not None and known.bound_at < pod.bound_at:
             # The object states its binding time in whole seconds. The earlier time known may be more exact.
             pod = replace(pod, bound_at=known.bound_at)
-        world.cluster.put(pod)
+        world.cluster.put_pod(pod)
         if known is None:  # after a restore of etcd a pod that terminated may run again
             world.limiter.departures.end(pod.uid, pod.node)
             if world.verdicts.features.bounce:
@@ -186,7 +186,7 @@ class Intake:
         """Remove a pod that was deleted or finished, or that terminates and should be gone at ``until``."""
         world = self._world
         world.note_change(node)
-        state, known = world.cluster.nodes.get(node), world.cluster.remove(node, uid)
+        state, known = world.cluster.nodes.get(node), world.cluster.remove_pod(node, uid)
         if until is None:
             world.limiter.departures.end(uid, node)
         elif (leaving := known or pod) is not None:

@@ -37,7 +37,7 @@ async def review_token(client: Client, token: str) -> User | None:
     """Return the user of a token; None if the API server does not accept it.
 
     Raises:
-        ApiError: the API server refused to say.
+        ApiError: the API server refused the review.
         Unreachable: it did not answer, or not with a review.
 
     """
@@ -49,7 +49,7 @@ async def may_get(client: Client, user: User, path: str) -> bool:
     """Return True if the user may ``get`` the path, which is that of no resource.
 
     Raises:
-        ApiError: the API server refused to say.
+        ApiError: the API server refused the review.
         Unreachable: it did not answer, or not with a review.
 
     """

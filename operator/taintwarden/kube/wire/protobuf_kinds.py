@@ -1,4 +1,4 @@
-"""Conversion of protobuf messages into the objects of ``kinds``, which JSON is decoded into as well.
+"""Conversion of protobuf messages into the objects of ``kinds``, into which JSON is decoded as well.
 
 Most objects are pods, so these are decoded fast: fields that the pods of a workload share are recognized by their
 encoding, and decoded once.
@@ -62,7 +62,7 @@ _CLAIM_STATUS = MESSAGES["core.v1.PodResourceClaimStatus"]
 _ANNOTATIONS = {field.encode_name: field.name for field in msgspec.structs.fields(PodAnnotations)}
 _USED_CONDITIONS = {b"PodScheduled": "PodScheduled", b"Ready": "Ready"}
 MAX_SHAPE_BYTES = 16_384
-"""Maximum encoded size of the fields that pods of a shape share, which are kept. Larger pods have no shape."""
+"""Maximum encoded size of the fields that pods of a shape share and keep in memory. Larger pods have no shape."""
 _LOCAL = PodVolume(empty_dir=EmptyDir())
 
 
@@ -153,7 +153,7 @@ def reader(kind: str) -> Callable[[Any], Followed]:
 
 
 class EncodedNodeMeta(NodeMeta):
-    """The metadata of a node. Annotations, which may be any number, are decoded when they are read."""
+    """The metadata of a node. Annotations, of which there may be any number, are decoded when they are read."""
 
     def annotation(self, name: str) -> str | None:
         """Return the text of an annotation; None if there is none."""

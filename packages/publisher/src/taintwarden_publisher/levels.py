@@ -10,7 +10,7 @@ Interval = tuple[float, float]
 
 
 def level(spec: PublisherSpec, value: float) -> int:
-    """Return the largest step that is not above ``value``; or the nearest multiple of ``round``, of two the higher."""
+    """Return the largest step that is not above ``value``; or the nearest multiple of ``round``, the higher of two."""
     if spec.steps:
         return spec.steps[bisect_right(spec.steps, value) - 1]
     assert spec.round is not None  # noqa: S101 - checked with the spec
@@ -35,7 +35,7 @@ def kept_interval(spec: PublisherSpec, number: int) -> Interval | None:
 
 
 def next_level(spec: PublisherSpec, current: int | None, value: float) -> int:
-    """Return the number for the taint of a node, whose taint has ``current`` now (None: no taint).
+    """Return the new number of a node's taint, which has ``current`` now (None: no taint).
 
     A value returns to the level that it left only after it has moved by twice ``hysteresis``.
     """
