@@ -13,12 +13,12 @@ from taintwarden_publisher.settings import PublisherSettings, load_publisher_set
 @listening_options
 @log_options
 def publisher(**flags: object) -> None:
-    """Publish values of Prometheus as taints of nodes, as TaintPublisher objects ask for.
+    """Publish values of Prometheus as taints of nodes, as TaintPublisher objects specify.
 
     It changes nothing but taints of the keys that its account may publish, and evicts no pod. Every flag is also an
     environment variable, for example TAINTWARDEN_HTTP_PORT=8081.
 
-    Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
+    Exit codes: 0 stopped by a signal, 1 a fault, or no usable cluster, 2 wrong flags or kubeconfig.
     """
     serve = imported("taintwarden_cli.serve.serving:serve", with_rich=False)
     serve("taintwarden_publisher.running:run", load_publisher_settings, flags)

@@ -65,8 +65,8 @@ class Context:
         """True if another check reports the problem in more detail, such as budgets that never allow an eviction."""
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
         never_allow = all(budget is not None and why_allows_none(budget) for budget in budgets)
-        is_right = problem.remedy == RIGHTS and self.snapshot.rights is not None
-        return problem.kind in _CHECKED or is_right or (problem.kind is ProblemKind.BUDGET and never_allow)
+        is_about_rights = problem.remedy == RIGHTS and self.snapshot.rights is not None
+        return problem.kind in _CHECKED or is_about_rights or (problem.kind is ProblemKind.BUDGET and never_allow)
 
     @property
     def running_groups(self) -> Iterator[PodGroup]:

@@ -28,7 +28,7 @@ from taintwarden_cli.status.lasting_problems import is_system_key
 
 MIN_SHARE = 0.5
 """Values of a key are of a type if more than this share of them is. The others are mistakes."""
-NAMED = 3
+MAX_NAMED = 3
 """Maximum number of nodes that a comment names."""
 
 
@@ -183,7 +183,7 @@ def _value_lines(one: PolicyDraft) -> Iterator[str]:
     yield f"      # The type of the values: {sentence}. Any other value is a mistake, and pods are"
     yield "      # judged by the last valid one."
     if one.invalid:
-        named = ", ".join(f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid[:NAMED])
-        more = f" and {len(one.invalid) - NAMED} more" if len(one.invalid) > NAMED else ""
+        named = ", ".join(f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid[:MAX_NAMED])
+        more = f" and {len(one.invalid) - MAX_NAMED} more" if len(one.invalid) > MAX_NAMED else ""
         yield f"      # Not of this type: {named}{more}. Correct them first."
     yield f"      valueType: {one.value_type.value}"

@@ -126,7 +126,7 @@ def _format_destination(pod: PlannedPod) -> Text:
 
 
 BAR_WIDTH = 30
-NAMED = 2
+MAX_NAMED = 2
 """Maximum number of workloads named for each value."""
 
 
@@ -160,9 +160,9 @@ def _format_causes(step: Step, before: dict[str, int]) -> str:
     """The workloads whose pods leave in addition, and the guards that trip."""
     added = {name: number - before.get(name, 0) for name, number in step.workloads.items()}
     gained = sorted(((number, name) for name, number in added.items() if number > 0), key=lambda one: (-one[0], one[1]))
-    parts = [f"{number} of {name}" for number, name in gained[:NAMED]]
-    if len(gained) > NAMED:
-        parts.append(f"{len(gained) - NAMED} more workloads")
+    parts = [f"{number} of {name}" for number, name in gained[:MAX_NAMED]]
+    if len(gained) > MAX_NAMED:
+        parts.append(f"{len(gained) - MAX_NAMED} more workloads")
     if step.more < 0:
         parts.append(f"{-step.more} fewer")
     if step.trips:

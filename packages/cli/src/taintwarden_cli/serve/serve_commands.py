@@ -105,7 +105,7 @@ log_options = _options(
 @click.option(
     "--drained-condition/--no-drained-condition",
     default=None,
-    help="Give tainted nodes the condition taintwarden.io/Drained. It needs a right. [default: off]",
+    help="Set the condition taintwarden.io/Drained of tainted nodes; needs the right to. [default: off]",
 )
 @click.option("--dry-run/--no-dry-run", default=None, help="Treat every policy that enforces as DryRun. [default: off]")
 @gate_options
@@ -115,7 +115,7 @@ def run(**flags: object) -> None:
 
     Every flag is also an environment variable, for example TAINTWARDEN_HTTP_PORT=9090.
 
-    Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
+    Exit codes: 0 stopped by a signal, 1 a fault, or no usable cluster, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
     serve("taintwarden.app:run", load_settings, flags)
@@ -137,7 +137,7 @@ def webhook(**flags: object) -> None:
     It evicts no pod: `taintwarden run` does. Every flag is also an environment variable, for example
     TAINTWARDEN_WEBHOOK_PORT=9443.
 
-    Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
+    Exit codes: 0 stopped by a signal, 1 a fault, or no usable cluster, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
     serve("taintwarden_placement.webhook_process:run", partial(load, WebhookSettings), flags)
@@ -154,7 +154,7 @@ def scheduler_extender(**flags: object) -> None:
     A KubeSchedulerConfiguration names it in `extenders`. It evicts no pod and changes no pod or node. Every flag is
     also an environment variable, for example TAINTWARDEN_WEBHOOK_PORT=9443.
 
-    Exit codes: 0 stopped as asked, 1 the cluster cannot be used or a fault, 2 wrong flags or kubeconfig.
+    Exit codes: 0 stopped by a signal, 1 a fault, or no usable cluster, 2 wrong flags or kubeconfig.
     """
     serve = imported(_SERVE, with_rich=False)
     serve("taintwarden_placement.extender_process:run", partial(load, ExtenderSettings), flags)

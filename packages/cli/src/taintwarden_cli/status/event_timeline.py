@@ -25,7 +25,7 @@ _HEADER = ("TIME", "REASON", "ABOUT", "NOTE")
 _CLUSTER_SCOPED = ("Node", POLICY_KIND)
 """Kinds of objects that have no namespace."""
 _CAVEAT = "These are the cluster's Events: any account that may create Events can have written one."
-NAMED = 3
+MAX_NAMED = 3
 """Maximum number of objects named for a group."""
 
 
@@ -143,8 +143,8 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
     about = f"{first.kind} {names[0]}" if len(names) == 1 else wording.several(len(names), first.kind.lower())
     if (times := sum(happening.count for happening in group)) > len(names):
         about += f", {times} times"
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    note = first.note if len(names) == 1 else f"{', '.join(names[:NAMED])}{more}; the first: {first.note}"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    note = first.note if len(names) == 1 else f"{', '.join(names[:MAX_NAMED])}{more}; the first: {first.note}"
     return Text(first.at, style="dim"), Text(printable(first.reason), style=style), about, note
 
 

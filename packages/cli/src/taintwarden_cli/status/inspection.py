@@ -45,7 +45,7 @@ from taintwarden_cli.status.problems import STUCK_SECONDS, Problem, ProblemKind
 
 MAX_NODES = 100
 """Maximum number of tainted nodes whose pods are read, each with one request, without ``--all``."""
-NAMED = 3
+MAX_NAMED = 3
 """Maximum number of pods named for each reason to stay, without ``--all``."""
 RECENT_SECONDS = 600.0
 """Seconds for which a missed deadline is a problem, as for the alert."""
@@ -184,7 +184,7 @@ class _Inspector:
                 if why := view.why_staying(node.node.name, pod.shared, policy):
                     names.setdefault(why, []).append(str(pod))
         for why, listed in sorted(names.items(), key=lambda one: (-len(one[1]), one[0])):
-            yield StayingGroup(why, len(listed), sorted(listed)[: None if self._most is None else NAMED])
+            yield StayingGroup(why, len(listed), sorted(listed)[: None if self._most is None else MAX_NAMED])
 
     # -- nodes that are removed ---------------------------------------------------------------------------------------
 
@@ -264,8 +264,8 @@ class _Inspector:
     def _add_several_budgets(self, policy: Policy) -> None:
         """Add the sets of budgets that select one pod, which the API server then refuses to evict."""
         status = self._statuses[policy.name]
-        told = [limit.message for limit in status.limits if limit.limit == BUDGET]
-        for cause in dict.fromkeys([*told, *(pod.message for pod in status.next_pods if pod.limit == BUDGET)]):
+        messages = [limit.message for limit in status.limits if limit.limit == BUDGET]
+        for cause in dict.fromkeys([*messages, *(pod.message for pod in status.next_pods if pod.limit == BUDGET)]):
             if cause.startswith(refusal := several_budgets(()).removesuffix(")")):
                 space, _, name = cause.removeprefix(refusal).partition(",")[0].partition("/")
                 remedy = f"leave one budget for each pod: kubectl -n {space} edit poddisruptionbudget {name}"

@@ -21,7 +21,7 @@ from taintwarden_cli.status.lasting_problems import why_never_allows
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
-_NAMED = 3
+_MAX_NAMED = 3
 """Maximum number of taints or owners named."""
 _KINDS = tuple(listing.kind for listing in WORKLOADS.values())
 APP_LABELS = ("app.kubernetes.io/name", "app")
@@ -68,7 +68,7 @@ def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator
         blocking = [_blocking_taint(context, group, unscheduled, node) for node in there]
         if there and None not in blocking:
             different = list(dict.fromkeys(map(str, blocking)))
-            taints = ", ".join(different[:_NAMED]) + (" and others" if len(different) > _NAMED else "")
+            taints = ", ".join(different[:_MAX_NAMED]) + (" and others" if len(different) > _MAX_NAMED else "")
             where = "do not hold on the only node" if len(there) == 1 else f"hold on none of the {len(there)} nodes"
             message = f"its tolerations {where} that it could be on: {taints}"
             yield Finding(group.subject, message, severity=Severity.WARNING)
@@ -314,5 +314,5 @@ def _workload_key(group: PodGroup) -> tuple[object, ...]:
 def named_subjects(subjects: Iterable[Subject]) -> str:
     """Names of the first subjects, and the number of the others."""
     found = list(dict.fromkeys(map(str, subjects)))
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    return ", ".join(found[:_MAX_NAMED]) + more

@@ -28,14 +28,14 @@ _OFTEN = 3
 @check(
     "taint-value-invalid",
     Severity.WARNING,
-    "taints of nodes whose values cannot be compared, as valueType or tolerations ask",
+    "taints of nodes whose values cannot be compared as valueType or tolerations require",
     "set the last value that can be compared: kubectl taint node NODE KEY=VALUE:EFFECT --overwrite",
     needs=(Source.NODES, Source.PODS, Source.POLICIES, Source.PROFILES),
     uses=TEMPLATES,
 )
 def value_invalid(context: Context) -> Iterator[Finding]:
     """Pods are judged by the last valid value, whatever the state of the node."""
-    asking = _comparisons(context)
+    comparisons = _comparisons(context)
     for name, seen in context.nodes.items():
         subject = Subject("Node", name)
         for taint, history in (*seen.taints, *seen.device_taints):
@@ -45,16 +45,16 @@ def value_invalid(context: Context) -> Iterator[Finding]:
                 policy, kind, why = wrong
                 text = f"{taint}: policy {policy.name} expects {kind}; {why}"
                 yield Finding(subject, text, _restoring_command(name, taint, history, policy, ()))
-            elif who := [group.subject for group in _wrongly_asking(context, seen, taint, asking)]:
-                text = f"{taint} cannot be compared, which {named_subjects(who)} ask for"
-                yield Finding(subject, text, _restoring_command(name, taint, history, None, asking))
+            elif who := [group.subject for group in _wrongly_comparing(context, seen, taint, comparisons)]:
+                text = f"{taint} cannot be compared by the tolerations of {named_subjects(who)}"
+                yield Finding(subject, text, _restoring_command(name, taint, history, None, comparisons))
 
 
 def _restoring_command(
-    node: str, taint: Taint, history: TaintHistory, policy: Policy | None, asking: Iterable[Toleration]
+    node: str, taint: Taint, history: TaintHistory, policy: Policy | None, comparisons: Iterable[Toleration]
 ) -> str:
     """The command that sets the last value that can be compared; without one, the form of a valid value."""
-    relevant = [toleration for toleration in asking if toleration.key == taint.key]
+    relevant = [toleration for toleration in comparisons if toleration.key == taint.key]
     values = (Taint(taint.key, value, taint.effect) for value in history.values)
     if taint.source:
         return f"its value is read from {taint.source}: choose a valueType, or operators, that can compare it"
@@ -67,12 +67,12 @@ def _restoring_command(
     return f"kubectl taint node {node} {good} --overwrite"
 
 
-def _wrongly_asking(
-    context: Context, node: NodeView, taint: Taint, asking: Mapping[Toleration, list[PodGroup]]
+def _wrongly_comparing(
+    context: Context, node: NodeView, taint: Taint, comparisons: Mapping[Toleration, list[PodGroup]]
 ) -> Iterator[PodGroup]:
     """Groups that compare the invalid value of a taint, on which a policy for them acts, or no policy at all."""
     acting = [policy for policy in context.policies if policy.selector_for(taint)]
-    for toleration, groups in asking.items():
+    for toleration, groups in comparisons.items():
         for group in groups if match(toleration, taint) is Match.INVALID_TAINT else ():
             own = context.view.policies_for(group.pod_class)
             if not acting or any(policy in own and policy in node.policies for policy in acting):
@@ -113,17 +113,17 @@ def taint_left(context: Context) -> Iterator[Finding]:
 @check(
     "grace-restarted",
     Severity.WARNING,
-    "nodes whose taint comes and goes, or changes its value to and fro, faster than the grace of the pods ends",
+    "nodes whose taint comes and goes, or changes its value back and forth, within the grace of the pods",
     "correct what writes the taint, or lower violationGraceSeconds and timing.stabilizationWindowSeconds",
     needs=(Source.EVENTS, Source.NODES),
 )
 def grace_restarted(context: Context) -> Iterator[Finding]:
     """Evictions are cancelled repeatedly: each time the grace begins again, and no pod ever leaves."""
     found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
-    for one in context.snapshot.cancelled:
-        if (noted := _CANCELLED.match(one.note)) and noted["node"] in context.nodes:
+    for event in context.snapshot.cancelled:
+        if (noted := _CANCELLED.match(event.note)) and noted["node"] in context.nodes:
             counts = found.setdefault((noted["node"], noted["key"]), {})
-            counts[one.namespace, one.name] = counts.get((one.namespace, one.name), 0) + one.count
+            counts[event.namespace, event.name] = counts.get((event.namespace, event.name), 0) + event.count
     for (node, key), counts in found.items():
         often = [number for number in counts.values() if number >= _OFTEN]
         if often:
