@@ -10,7 +10,7 @@ from taintwarden.controller.clock import system_clock
 from taintwarden.engine import events
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.policy import Policy, TaintSelector
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.webhooks import AdmissionRequest, AdmissionWebhooks
 from taintwarden_placement.serving.reviews import MAX_BODY_BYTES, Review
 from taintwarden_placement.webhook_process import admission_webhooks
@@ -57,7 +57,7 @@ def decode(body: bytes) -> AdmissionRequest:
 
 @pytest.fixture(scope="module")
 def webhook() -> AdmissionWebhooks:
-    known = Known()
+    known = ClusterState()
     taints = tuple(TaintSelector(f"k{n}", placement=True) for n in range(10))
     known.feed(events.PoliciesChanged((Policy(name="p", taints=taints),)))
     return admission_webhooks(known, system_clock, ALL_GATES)

@@ -13,7 +13,7 @@ from taintwarden.engine.model import Profile, Toleration
 from taintwarden.engine.operators import ALL_GATES, Operator
 from taintwarden.engine.policy import Exclude, Policy, TaintSelector
 from taintwarden.engine.selectors import EVERYTHING, LabelSelector, Requirement, SelectorOperator
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.response import AdmissionResponse
 from taintwarden_placement.admission.webhooks import AdmissionRequest
 from taintwarden_placement.webhook_process import admission_webhooks
@@ -26,7 +26,7 @@ class Stage:
     """What is known, and the webhook in front of it."""
 
     def __init__(self) -> None:
-        self.known = Known()
+        self.known = ClusterState()
         self.webhook = admission_webhooks(self.known, system_clock, ALL_GATES)
 
     def feed(self, *fed: events.Event) -> None:

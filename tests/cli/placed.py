@@ -12,7 +12,7 @@ from taintwarden.engine import events
 from taintwarden.engine.model import Taint
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.policy import TaintSelector
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import neutral_labels, node_labels, version_labels
 from taintwarden_placement.webhook_process import admission_webhooks
@@ -65,7 +65,7 @@ def annotated(affinity: Json | str) -> Json:
 
 def stored(obj: Json, *world: Json) -> Json:
     """The pod, or the DaemonSet, as the webhook completed it when these policies and profiles were in force."""
-    known = Known()
+    known = ClusterState()
     webhook = admission_webhooks(known, system_clock, ALL_GATES)
     policies = tuple(parse_policy(one) for one in world if one["kind"] == "TaintEvictionPolicy")
     known.feed(events.PoliciesChanged(policies))

@@ -30,7 +30,7 @@ from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.policy import Policy, TaintSelector
-from taintwarden.engine.versions import hinges_on_text, text_in
+from taintwarden.engine.versions import explain_text, explain_text_order
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 from taintwarden.kube.auth.kubeconfig import from_files
 from taintwarden.kube.calls.access import review_token
@@ -39,7 +39,7 @@ from taintwarden.kube.watch import frames
 from taintwarden.kube.wire.kinds import Identity, NodeObject, PodObject
 from taintwarden.kube.wire.resources import BUDGETS, DAEMON_SETS, JOBS, NAMESPACES, NODES, PODS
 from taintwarden.serving.key_pairs import make_authority, make_key_pair, trusts
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.node_labels.encoding import encode_natural
 from taintwarden_placement.rotation import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, TRUSTED, plan
 from taintwarden_placement.scheduling.extender import ExtenderArgs
@@ -65,7 +65,7 @@ def versions(data: bytes) -> None:
     one, _, other = data.decode("utf-8", "surrogateescape").partition("\n")
     first, second = parse_natural(one), parse_natural(other)
     assert (first is None) is bool(explain_natural(one))
-    told([FieldError("", "", hinges_on_text(one, other)), FieldError("", "", text_in(one))])
+    told([FieldError("", "", explain_text_order(one, other)), FieldError("", "", explain_text(one))])
     if first is None or second is None:
         return
     assert [first < second, first == second, first > second].count(True) == 1
@@ -112,7 +112,7 @@ def reviews(data: bytes) -> None:
         request = msgspec.json.decode(data, type=handler.Review).request
     except NOT_JSON:
         return
-    webhook = admission_webhooks(Known(), lambda: NOW, ALL_GATES)
+    webhook = admission_webhooks(ClusterState(), lambda: NOW, ALL_GATES)
     for answer in (webhook.validate, webhook.mutate):
         msgspec.json.decode(handler.encode(request, answer(request)))
 

@@ -32,7 +32,7 @@ from taintwarden.serving import listening
 from taintwarden.serving.key_pairs import make_authority, make_key_pair
 from taintwarden.serving.listening import ConnectionLimits
 from taintwarden.telemetry.metrics import Metrics, observer
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.serving.https_server import HttpsServer
 from taintwarden_placement.serving.reviews import RESULTS, review_app
 from taintwarden_placement.settings import WebhookSettings
@@ -53,7 +53,7 @@ def make_server(
     api: StoredWebhooks, port: int, metrics: Metrics, limits: ConnectionLimits = LIMITS, **more: str
 ) -> HttpsServer:
     settings = WebhookSettings(http_host=HOST, namespace="home", webhook_service="webhook", webhook_port=port, **more)
-    webhook = admission_webhooks(Known(), system_clock, ALL_GATES)
+    webhook = admission_webhooks(ClusterState(), system_clock, ALL_GATES)
     client = ScriptedClient(default=api)
     judges = {"validate": webhook.validate, "mutate": webhook.mutate}
     observe = observer(metrics.admission_requests, metrics.admission_duration, judges, RESULTS)

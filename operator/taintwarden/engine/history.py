@@ -16,7 +16,7 @@ import msgspec
 
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.versions import semantic_place
+from taintwarden.engine.versions import semver_sort_key
 
 MAX_SPANS = 64
 """Maximum spans stored for a taint. Beyond it, spans are joined, which may postpone evictions."""
@@ -222,7 +222,7 @@ def _groups(spans: Sequence[Span], part: float) -> list[list[Span]]:
 @lru_cache(maxsize=65536)
 def _places(value: str | None) -> tuple[Any, Any, Any]:
     """Return the place of a value in each order by which tolerations compare; None where it has no place."""
-    return (None, None, None) if value is None else (parse_integer(value), semantic_place(value), parse_natural(value))
+    return (None, None, None) if value is None else (parse_integer(value), semver_sort_key(value), parse_natural(value))
 
 
 def _forget(spans: list[Span], number: int) -> None:

@@ -15,7 +15,7 @@ from taintwarden.engine.model import Gates, Taint, Toleration
 from taintwarden.engine.natural import explain_natural, parse_natural
 from taintwarden.engine.numeric import explain_integer, parse_integer
 from taintwarden.engine.policy import ValueType
-from taintwarden.engine.versions import explain_version, hinges_on_text, parse_version, text_in
+from taintwarden.engine.versions import explain_text, explain_text_order, explain_version, parse_version
 
 ALL_GATES = Gates()
 
@@ -229,7 +229,7 @@ def caution(toleration: Toleration, value: str | None = None) -> tuple[str, str]
     row = ROWS.get(toleration.operator)
     if row is None or row.family is not SEMVER:
         return "", ""
-    reason = text_in(toleration.value) if value is None else hinges_on_text(value, toleration.value)
+    reason = explain_text(toleration.value) if value is None else explain_text_order(value, toleration.value)
     if not reason:
         return "", ""
     other = next(one.operator for one in _TABLE if one.family is VERSION and one.side is row.side)

@@ -52,7 +52,7 @@ def parse_version(text: str) -> Version | None:
     return Version(major, minor, patch_number, prerelease if has_prerelease else None)
 
 
-def semantic_place(text: str) -> tuple[object, ...] | None:
+def semver_sort_key(text: str) -> tuple[object, ...] | None:
     """Return a sort key for semver precedence, which compares fast; None if ``text`` is no version."""
     version = parse_version(text)
     if version is None:
@@ -74,27 +74,27 @@ def explain_version(text: str) -> str | None:
     return "must be a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"
 
 
-def hinges_on_text(one: str, other: str) -> str:
+def explain_text_order(version: str, other: str) -> str:
     """Explain why the order of two versions depends on text and may be unintended; empty if it does not.
 
     It does if the numbers are equal, and a vendor's suffix counts as a pre-release or mixes digits with letters.
     """
-    first, second = parse_version(one), parse_version(other)
+    first, second = parse_version(version), parse_version(other)
     if first is None or second is None or first.finalize_version() != second.finalize_version() or first == second:
         return ""
-    return text_in(one) or text_in(other)
+    return explain_text(version) or explain_text(other)
 
 
-def text_in(text: str) -> str:
+def explain_text(text: str) -> str:
     """Explain why the order of versions with equal numbers depends on their text; empty if it does not."""
     version = parse_version(text)
     identifiers = (version.prerelease or "").split(".") if version is not None else []
     mixed = next((identifier for identifier in identifiers if _MIXED.fullmatch(identifier)), "")
-    return _of_release(".".join(identifiers)) or (f"{_shortened(mixed)} compares as text" if mixed else "")
+    return _explain_suffix(".".join(identifiers)) or (f"{_shortened(mixed)} compares as text" if mixed else "")
 
 
-def _of_release(prerelease: str) -> str:
-    """Explain that semver orders a vendor's suffix below its release; empty if natural order does not put it above."""
+def _explain_suffix(prerelease: str) -> str:
+    """Explain that semver orders a vendor's suffix below its release; empty if the natural order does so, too."""
     suffixed, release = parse_natural(f"1.1-{prerelease}"), parse_natural("1.1")
     if prerelease in ("", _LOWEST) or suffixed is None or release is None or suffixed < release:
         return ""
@@ -109,7 +109,7 @@ def _meant_versions(text: str) -> Iterator[tuple[str, str]]:
     """Yield possible faults of ``text``, each with a correction, which may still be no version."""
     if "://" in text:
         yield "a version has no scheme", text.split("://", 1)[1]
-    yield "only a lower-case v may stand in front", text.lstrip("vV=^~<> ")
+    yield "only a lower-case v may precede a version", text.lstrip("vV=^~<> ")
     whole = text
     if short := re.fullmatch(r"v?([0-9]+)(\.[0-9]+)?([-+].+)", text):
         whole = f"{short[1]}{short[2] or '.0'}.0{short[3]}"

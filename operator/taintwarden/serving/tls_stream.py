@@ -71,7 +71,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         """Begin to count the records of the next request."""
         self._empty_records = 0
 
-    # -- of the plain transport --------------------------------------------------------------------------------------
+    # -- protocol of the plain transport -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the handshake of the client."""
@@ -121,12 +121,12 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         return False
 
     def pause_writing(self) -> None:
-        """Pass on."""
+        """Pass on that the buffer of the transport is full."""
         if self._is_open and self._above is not None:
             self._above.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on."""
+        """Pass on that the buffer of the transport is no longer full."""
         if self._is_open and self._above is not None:
             self._above.resume_writing()
 
@@ -139,7 +139,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         if above is not None:
             above.connection_lost(exc)
 
-    # -- of what speaks above it -------------------------------------------------------------------------------------
+    # -- transport of the protocol above -----------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return information about the connection."""

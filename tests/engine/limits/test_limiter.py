@@ -75,7 +75,7 @@ class Bench:
 
     def zone(self, name: str, good: int, bad: int) -> None:
         for number in range(good + bad):
-            self.limiter.zones.count(f"{name}-{number}", {ZONE: name}, {"p": number >= good})
+            self.limiter.zones.count_node(f"{name}-{number}", {ZONE: name}, {"p": number >= good})
 
     def spent(self) -> list[int]:
         return [sum(dict(pods).values()) for _, pods in self.guard.record(self.now).evicted]

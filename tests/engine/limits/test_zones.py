@@ -46,7 +46,7 @@ class Bench:
         self.freed.take()
 
     def count(self, node: str, zone: str = "z1", *, bad: bool = False, policies: str = "p") -> None:
-        self.zones.count(node, {ZONE: zone}, dict.fromkeys(policies, bad))
+        self.zones.count_node(node, {ZONE: zone}, dict.fromkeys(policies, bad))
 
     def fill(self, zone: str = "z1", *, nodes: int, bad: int, policies: str = "p") -> "Bench":
         """A zone has so many nodes, named ``z1-0`` and so on; the first ones are unhealthy."""
@@ -127,8 +127,8 @@ def test_a_zone_is_degraded_from_its_threshold_on(threshold, state):
 def test_nothing_is_kept_of_a_zone_without_nodes():
     bench = Bench().fill(nodes=3, bad=3)
     for number in range(3):
-        bench.zones.forget(f"z1-{number}")
-    bench.zones.forget("unknown")
+        bench.zones.forget_node(f"z1-{number}")
+    bench.zones.forget_node("unknown")
     assert bench.freed.take() == [key_of("p", "z1"), policy_key("p")]
     assert bench.zones.table("p") == []
     assert not bench.zones.all_unhealthy("p")
@@ -245,7 +245,7 @@ def test_a_policy_is_asked_again_when_a_healthy_node_comes():
 def test_a_policy_is_asked_again_when_so_few_nodes_are_left_that_they_say_nothing():
     bench = Bench().fill(nodes=3, bad=3)
     bench.freed.take()
-    bench.zones.forget("z1-0")
+    bench.zones.forget_node("z1-0")
     assert policy_key("p") in bench.freed.take()
 
 
@@ -294,7 +294,7 @@ def test_the_table_is_that_of_the_nodes_as_they_are(changes):
             bench.count(f"n{number}", zone, bad=bad)
         else:
             nodes.pop(f"n{number}", None)
-            bench.zones.forget(f"n{number}")
+            bench.zones.forget_node(f"n{number}")
     fresh = Bench()
     for node, (zone, bad) in nodes.items():
         fresh.count(node, zone, bad=bad)

@@ -17,7 +17,7 @@ from taintwarden.engine.operators import ALL_GATES, Match, match
 from taintwarden_cli.explain.explaining import explain
 from taintwarden_cli.rehearsal.files import snapshot_from_files
 from taintwarden_cli.rehearsal.manifests import Document
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.webhooks import AdmissionRequest, GroupVersionKind
 from taintwarden_placement.node_labels import wanted_labels
 from taintwarden_placement.node_labels.names import LabelSubject, subjects_of
@@ -51,7 +51,7 @@ class SimulatedTown:
         """The labels of each node before the last change."""
         self._labelled: dict[str, tuple[Any, ...]] = {}
         """What each node had and the policies were when it needed no other labels."""
-        self.known = Known()
+        self.known = ClusterState()
         self.door = admission_webhooks(self.known, system_clock, ALL_GATES)
         foreign = [{"key": self.key, "value": "999", "effect": "NoExecute"}]
         self.sim.create_node("foreign", foreign, labels={"pool": "other"})

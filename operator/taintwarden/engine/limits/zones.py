@@ -89,12 +89,12 @@ class Zones(Limit):
             return None
         return Refusal(ZONE, detail="all nodes are unhealthy, which looks like a fault of the monitoring")
 
-    def count(self, node: str, labels: Mapping[str, str], unhealthy: Mapping[str, bool]) -> None:
+    def count_node(self, node: str, labels: Mapping[str, str], unhealthy: Mapping[str, bool]) -> None:
         """Count a node for the policies that select it. ``unhealthy``: policy -> True if the node is unhealthy."""
         zone = zone_of(labels)
         self._count(node, tuple((policy, zone, bad) for policy, bad in unhealthy.items() if policy in self._health))
 
-    def forget(self, node: str) -> None:
+    def forget_node(self, node: str) -> None:
         """Stop counting a node that is gone."""
         self._count(node, ())
 

@@ -108,7 +108,7 @@ class Intake:
 
     def _forget_node(self, name: str) -> None:
         self._outbox.forget(history_key(name))
-        self._world.limiter.zones.forget(name)
+        self._world.limiter.zones.forget_node(name)
         self._freshness.forget_node(name)
 
     def nodes_listed(self, event: events.NodesListed) -> None:

@@ -88,7 +88,7 @@ class Judging:
         self._world.note_change(state.name)
         verdicts.policies_on(state)  # even without pods: its history is kept for the policies that select it
         if state.node is not None and verdicts.features.zone_health:
-            self._world.limiter.zones.count(state.name, state.labels, verdicts.unhealthy(state))
+            self._world.limiter.zones.count_node(state.name, state.labels, verdicts.unhealthy(state))
         verdicts.recount_pods(state)
         state.forget_verdicts()
         for pod in list(state.pods.values()):

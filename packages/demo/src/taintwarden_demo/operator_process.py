@@ -23,7 +23,7 @@ class OperatorProcess:
         """True if the process has ended."""
         return self._process.returncode is not None
 
-    def tail(self) -> str:
+    def last_log_lines(self) -> str:
         """Return the last lines of the log."""
         return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:])
 

@@ -47,7 +47,7 @@ class Stage(msgspec.Struct):
         await asyncio.sleep(TICK_SECONDS)
         show.refresh(self.observer)
         if self.operator.has_ended:
-            msg = f"the operator ended; its last lines:\n{self.operator.tail()}"
+            msg = f"the operator ended; its last lines:\n{self.operator.last_log_lines()}"
             raise DemoFailedError(msg)
 
 
@@ -114,4 +114,4 @@ async def _wait_for_operator(stage: Stage, show: Show) -> None:
                 await stage.tick(show)
     except TimeoutError:
         msg = f"policy {POLICY} was not enforced within {START_SECONDS:.0f} s; the operator's last lines:\n"
-        raise DemoFailedError(msg + stage.operator.tail()) from None
+        raise DemoFailedError(msg + stage.operator.last_log_lines()) from None

@@ -17,7 +17,7 @@ from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.resources import NODES
 from taintwarden.telemetry.metrics import Process, observer
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.mirror import Mirror
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.scheduling.extender import REASONS, SchedulerExtender
@@ -40,7 +40,7 @@ class ExtenderApp(ServedApp):
     """
 
     def __init__(self, settings: ExtenderSettings, connection: Connection, clock: Clock = system_clock) -> None:
-        self.known = Known()
+        self.known = ClusterState()
         self._node_changes = NodeChanges(lambda: clock().monotonic)
         super().__init__(Process.EXTENDER, settings, connection, clock)
 

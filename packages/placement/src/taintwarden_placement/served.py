@@ -78,8 +78,8 @@ class ServedApp(ABC):
 
         """
         await self.client.__aenter__()
-        for one in self._servers:
-            await one.start()
+        for server in self._servers:
+            await server.start()
         await self.server.start()
         self._start_task(self.server.keeper.run())
         for stream in self._streams:
@@ -100,8 +100,8 @@ class ServedApp(ABC):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for one in self._servers:
-            await one.stop()
+        for server in self._servers:
+            await server.stop()
         await self.client.__aexit__()
         log.info("process-stopped", process=self._process.value)
 

@@ -18,7 +18,7 @@ from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.calls.own_kinds import POLICIES, PROFILES
 from taintwarden.kube.wire.resources import NAMESPACES
 from taintwarden.telemetry.metrics import Process, observer
-from taintwarden_placement.admission.known import Known
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.webhooks import AdmissionWebhooks
 from taintwarden_placement.scheduling.demands import Demands
 from taintwarden_placement.served import Followed, ServedApp, ignore_fault, serve
@@ -39,7 +39,7 @@ class WebhookApp(ServedApp):
     """
 
     def __init__(self, settings: WebhookSettings, connection: Connection, clock: Clock = system_clock) -> None:
-        self.known = Known()
+        self.known = ClusterState()
         self._by_extender = settings.placement == "extender"
         super().__init__(Process.WEBHOOK, settings, connection, clock)
 
@@ -73,7 +73,9 @@ class WebhookApp(ServedApp):
         )
 
 
-def admission_webhooks(known: Known, clock: Clock, gates: Gates, *, by_extender: bool = False) -> AdmissionWebhooks:
+def admission_webhooks(
+    known: ClusterState, clock: Clock, gates: Gates, *, by_extender: bool = False
+) -> AdmissionWebhooks:
     """Create the webhooks that answer from the state in ``known``."""
     decoder = Decoder(clock)
     # Node affinity of volumes is not part of the demand: the scheduler evaluates it.

@@ -12,8 +12,8 @@ from taintwarden.engine.model import Gates
 from taintwarden.kube.wire.kinds import MAX_POD_ENTRIES
 from taintwarden_placement.admission.annotated_objects import TEMPLATES, pod_in
 from taintwarden_placement.admission.checking import mapping, sequence, value_at
+from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.injection import Additions, additions, native_additions
-from taintwarden_placement.admission.known import Known
 from taintwarden_placement.admission.merged_affinity import is_affinity
 from taintwarden_placement.admission.own_objects import INJECT, check_change, is_controlled, opts_out
 from taintwarden_placement.admission.placing import concerning_policies
@@ -61,7 +61,7 @@ class AdmissionWebhooks:
 
     def __init__(
         self,
-        known: Known,
+        known: ClusterState,
         decoder: Decoder,
         demand_of: Callable[[UnboundPod], Demand],
         gates: Gates,

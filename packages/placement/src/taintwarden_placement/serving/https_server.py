@@ -24,7 +24,7 @@ KEEP_ALIVE_SECONDS = 300.0
 """Seconds until an idle connection is closed. Callers close theirs after 90 s, so no call meets a closing one."""
 LINGER_SECONDS = 3.0
 """Seconds for which a stopping replica still answers, until all nodes have removed it from the Service."""
-LINGERING_SECONDS = 1.0
+UNREAD_BODY_SECONDS = 1.0
 """Maximum seconds to read the rest of a body after an early answer."""
 READ_BYTES = 2**16
 """Maximum size of the unread part of a body in memory, for each connection."""
@@ -39,7 +39,7 @@ class HttpsServer(HttpServer):
 
     Args:
         settings: where to listen, the source of the certificate, and which clients are accepted.
-        client: the session to use.
+        client: the session with the API server.
         make_app: creates the web application, from ``refuse`` and ``answered`` (see ``BoundedHandlers``).
         report_expiry: called with the end of the served certificate, in seconds since 1970.
         clock: wall and monotonic time.
@@ -85,7 +85,7 @@ class HttpsServer(HttpServer):
             limits,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=STOP_SECONDS,
-            lingering_time=LINGERING_SECONDS,
+            lingering_time=UNREAD_BODY_SECONDS,
             read_bufsize=READ_BYTES,
             auto_decompress=False,  # callers compress nothing, and a small body may decompress to gigabytes
         )
@@ -126,5 +126,5 @@ class HttpsServer(HttpServer):
         try:
             load_chain(self._tls, pair.certificate.rstrip() + b"\n" + pair.key)
         except ssl.SSLError as error:
-            msg = f"OpenSSL does not take it: {error.reason or error}"
+            msg = f"OpenSSL rejects it: {error.reason or error}"
             raise UnusableKeyPair(msg) from error

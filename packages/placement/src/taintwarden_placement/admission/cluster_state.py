@@ -5,7 +5,7 @@ from taintwarden.engine.policy import Policy
 from taintwarden.engine.profile_selection import Profiles
 
 
-class Known:
+class ClusterState:
     """The cluster state of the webhook's process. It contains no pods or nodes, since no decision there needs them."""
 
     def __init__(self) -> None:
