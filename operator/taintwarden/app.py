@@ -37,7 +37,7 @@ from taintwarden.controller.words.policy_changes import PolicyChanges
 from taintwarden.engine import events
 from taintwarden.engine.limits.calls import MAX_SLOW
 from taintwarden.engine.machine import Machine, Timings
-from taintwarden.engine.policy import Policy, ask_replacements
+from taintwarden.engine.policy import Policy, has_replace_first
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.auth.credentials import CredentialsError
 from taintwarden.kube.calls.lease import LEASE_NAME, Lease, LeaseTimings
@@ -269,7 +269,7 @@ class App:
             handler = self.following.handlers[resource]
             if isinstance(handler, WorkloadHandler) and handler.follow(policies):
                 self.following.list_again(resource, is_stale=True)
-        if ask_replacements(policies):
+        if has_replace_first(policies):
             self.following.follow(DEPLOYMENTS)
         else:
             self.following.stop(DEPLOYMENTS)
@@ -335,7 +335,7 @@ class App:
     async def _take_over(self) -> None:
         """Read the policies again, whose status contains the guard records of the previous leader."""
         await self.following.policies_listed()
-        self.guards.restore()
+        self.guards.restore_records()
         self._lead(leading=True)
 
     def _lead(self, *, leading: bool) -> None:

@@ -181,7 +181,7 @@ def test_what_cannot_be_placed_is_placed_on_no_node(native: list[Json]):
     """It would be sent to nodes that it does not tolerate, and evicted again and again."""
     response = injected(pod(None, *native, affinity=own_terms(65)), above(), policies=(placing(),))
     assert [step.value for step in response.patch if step.path != "/spec/tolerations"] == [NO_NODE]
-    assert "64 are possible" in response.warnings[0]
+    assert "placement allows 64" in response.warnings[0]
     assert response.warnings[0].endswith("no node is used")
 
 

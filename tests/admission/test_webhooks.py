@@ -174,7 +174,7 @@ def test_the_author_of_a_template_is_told_what_its_pods_will_not_get(stage):
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": many}}
     workload["spec"]["template"]["spec"]["affinity"] = affinity
     [warning] = stage.validate(workload, asked_kind=DEPLOYMENT).warnings
-    assert "64 are possible for placement" in warning
+    assert "placement allows 64" in warning
 
 
 def test_a_controller_is_told_nothing(stage):

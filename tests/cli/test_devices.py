@@ -209,7 +209,7 @@ async def test_plan_says_who_leaves_because_of_a_device(cluster, run):
     plan = await told(run, "plan")
     assert [(one["name"], one["replacedOn"]) for one in plan["pods"]] == [("web-0", "spare")]
     assert plan["notes"] == [
-        "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
+        "a pod that leaves because of a device is assumed to get another device, on any node that accepts it"
     ]
 
 

@@ -129,10 +129,10 @@ def test_wrong_usage_exits_with_2_and_one_clear_line(cli, samples, args, message
         (["absent.yaml"], "taintwarden: absent.yaml: cannot be read: No such file or directory"),
         (
             ["node.yaml", "policies.yaml"],
-            "taintwarden: the files hold no Pod shop/web-0; they hold Node n1, "
+            "taintwarden: the files contain no Pod shop/web-0; they contain Node n1, "
             + ", ".join(f"TaintEvictionPolicy {name}" for name in ("sla", "everything", "versions")),
         ),
-        (["pod.yaml"], "taintwarden: the files hold no Node n1, which pod shop/web-0 is bound to"),
+        (["pod.yaml"], "taintwarden: the files contain no Node n1, which pod shop/web-0 is bound to"),
     ],
 )
 def test_unusable_files_exit_with_2_and_one_line(cli, samples, files, message):

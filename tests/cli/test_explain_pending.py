@@ -137,7 +137,7 @@ WEB = owned(pending(extended=[ABOVE]))
 
 
 GOOD = named("a", shut("980"), **says("980"))
-LACKING = "the only node does not fit: it has no native toleration beside its extended ones"
+LACKING = "the only node does not fit: it has no native toleration for its extended ones"
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ LACKING = "the only node does not fit: it has no native toleration beside its ex
             stored(WEB, PLACES),
             named("a", shut("999"), **says("700")),
             INJECTED,
-            "the only node does not fit: labels of placement do not say what the taints of the node say",
-            "look at the operator, which writes them: ",
+            "the only node does not fit: labels of placement differ from the taints of the node",
+            "check the operator, which writes them: ",
         ),
         (
             WEB,
             GOOD,
             INJECTED,
-            f"{LACKING}: the webhook was away, or no policy places it",
+            f"{LACKING}: the webhook was down, or no policy places it",
             f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy, then {AGAIN}",
         ),
         (
@@ -189,7 +189,7 @@ def test_an_affinity_of_an_earlier_profile():
     tight, loose = (profile("p", {**ABOVE, "value": value}, app="web") for value in ("990", "950"))
     web = owned(pending())
     answer = explained(stored(web, PLACES, tight), named("a", shut("980"), **says("980")), PLACES, loose, INJECTED)
-    assert answer.reason.endswith("what placement has written for it does not match")
+    assert answer.reason.endswith("the node affinity from placement does not match")
     assert answer.remedy.startswith(f"{AGAIN}; if that does not help, use integers")
 
 
@@ -204,18 +204,18 @@ NEW = {DRIVER: "v3.28.0"}
 
 def test_a_version_of_a_label_that_no_policy_lists():
     answer = explained(stored(NEEDS), numbered(**NEW), policy(), INJECTED)
-    assert "what restricts it to nodes cannot be written: node affinity of annotation" in answer.reason
+    assert "its node affinity cannot be written: node affinity of annotation" in answer.reason
     assert answer.remedy.endswith(f"list the label under versionLabels of a policy (docs/placement.md), then {AGAIN}")
 
 
 def test_what_could_not_be_written_and_can_be_now():
     answer = explained(stored(NEEDS), numbered(**NEW), LISTS, INJECTED)
-    assert answer.reason.endswith("could not be written when it was created, and can be now")
+    assert answer.reason.endswith("could not be written when it was created, but can be now")
     assert answer.remedy == AGAIN
 
 
 def test_an_affinity_that_nothing_evaluates_refuses_no_node():
-    """The webhook was away, so the pod may be anywhere."""
+    """The webhook was down, so the pod may be anywhere."""
     answer = explained(NEEDS, numbered(**{DRIVER: "v3.9"}), LISTS, INJECTED)
     assert refusals(answer) == {"a": ""}
 

@@ -220,7 +220,7 @@ def test_namespace_label_that_the_server_adds_is_there():
 
 def test_unknown_namespace_that_a_policy_asks_for_is_no_answer():
     with pytest.raises(
-        BadInput, match="policy sla selects namespaces by their labels, and the files hold no Namespace"
+        BadInput, match="policy sla selects namespaces by their labels, and the files contain no Namespace"
     ):
         explained(pod(GT), BAD_NODE, policy(namespaceSelector={"matchLabels": {"team": "x"}}))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller import NOW
 from taintwarden.api.status import MAX_CAUSE_LENGTH, MAX_NAMESPACES, MAX_PAST, ReservedEviction
-from taintwarden.controller.stores.guard_record import MAX_COUNT, read, written
+from taintwarden.controller.stores.guard_record import MAX_COUNT, decode_guard, encode_guard
 from taintwarden.engine.records import GuardRecord
 from taintwarden.engine.reported_status import Status
 
@@ -40,12 +40,12 @@ RECORDS = st.builds(
 
 
 def as_json(record: GuardRecord) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(written(record)))
+    return msgspec.json.decode(msgspec.json.encode(encode_guard(record)))
 
 
 @given(RECORDS)
 def test_what_is_written_is_read_back_exactly(record):
-    assert read(as_json(record)) == record
+    assert decode_guard(as_json(record)) == record
 
 
 def test_a_tripped_guard_says_why():
@@ -74,26 +74,26 @@ def test_a_guard_that_is_armed_again_takes_back_what_it_said():
 
 def test_of_many_namespaces_the_small_ones_are_stored_together():
     counted = tuple((f"n{number:03}", 1 + (number == 7)) for number in range(MAX_NAMESPACES + 5))
-    stored = written(GuardRecord(NOW, counted=counted))["counted"]
+    stored = encode_guard(GuardRecord(NOW, counted=counted))["counted"]
     assert (stored[0], len(stored)) == ({"namespace": "n007", "pods": 2}, MAX_NAMESPACES + 1)
     assert stored[-1] == {"namespace": "", "pods": 5}
 
 
 def test_a_cause_that_is_too_long_is_cut():
-    assert len(written(msgspec.structs.replace(OPEN, cause="x" * 5_000))["cause"]) == MAX_CAUSE_LENGTH
+    assert len(encode_guard(msgspec.structs.replace(OPEN, cause="x" * 5_000))["cause"]) == MAX_CAUSE_LENGTH
 
 
 @pytest.mark.parametrize("more", [1, 10])
 def test_more_than_can_be_stored_is_put_together_so_that_it_counts_for_longer(more):
     evicted = tuple((NOW + number, (("shop", 1),)) for number in range(MAX_PAST + more))
-    kept = read(written(GuardRecord(evicted=evicted))).evicted
+    kept = decode_guard(encode_guard(GuardRecord(evicted=evicted))).evicted
     assert len(kept) == MAX_PAST
     assert kept[0] == (NOW + more, (("shop", more + 1),))
     assert kept[1:] == evicted[more + 1 :]
 
 
 def test_a_time_nobody_lives_to_see_can_be_written():
-    [one] = written(GuardRecord(evicted=((1e15, (("shop", 1),)),)))["evicted"]
+    [one] = encode_guard(GuardRecord(evicted=((1e15, (("shop", 1),)),)))["evicted"]
     assert one["until"].startswith("9999-12-31")
 
 
@@ -113,14 +113,14 @@ def test_a_time_nobody_lives_to_see_can_be_written():
 )
 def test_what_is_no_record_is_refused(stored: Any, said: str):
     with pytest.raises(ValueError, match=said):
-        read(stored)
+        decode_guard(stored)
 
 
 def test_a_count_that_cannot_be_is_cut():
     """It would hold every wave, and the sum of two could not be written."""
     huge = [{"namespace": "a", "pods": 2**62}, {"namespace": "b", "pods": 2**63 - 1}]
     evicted = [{"until": "2023-11-14T22:13:20Z", "namespaces": huge}]
-    record = read({"counted": huge, "evicted": evicted, "population": 2**62})
+    record = decode_guard({"counted": huge, "evicted": evicted, "population": 2**62})
     most = (("a", MAX_COUNT), ("b", MAX_COUNT))
     assert (record.counted, record.evicted, record.population) == (most, ((NOW, most),), MAX_COUNT)
 
@@ -128,7 +128,7 @@ def test_a_count_that_cannot_be_is_cut():
 def test_a_record_of_the_version_before_is_read():
     stored = as_json(OPEN)
     del stored["population"]
-    assert read(stored) == msgspec.structs.replace(read(as_json(OPEN)), population=0)
+    assert decode_guard(stored) == msgspec.structs.replace(decode_guard(as_json(OPEN)), population=0)
 
 
 def test_the_version_before_reads_a_record():
@@ -144,4 +144,4 @@ def test_the_version_before_reads_a_record():
 
 def test_a_time_without_a_fraction_is_read():
     """A person may have written it by hand."""
-    assert read({"trippedAt": "2023-11-14T22:13:20Z"}).tripped_at == NOW
+    assert decode_guard({"trippedAt": "2023-11-14T22:13:20Z"}).tripped_at == NOW

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller import NOW
-from taintwarden.controller.stores.guard_record import written
+from taintwarden.controller.stores.guard_record import encode_guard
 from taintwarden.controller.stores.guard_store import GuardStore
 from taintwarden.engine import events
 from taintwarden.engine.records import GuardRecord
@@ -21,7 +21,7 @@ RESET = events.GuardReset("p")
 
 def stored(record: GuardRecord | None = None, *, reset: str = "", generation: int = 3, uid: str = "uid-p") -> Json:
     """As the API server has it, without nulls."""
-    guard = {name: value for name, value in written(record).items() if value is not None} if record else None
+    guard = {name: value for name, value in encode_guard(record).items() if value is not None} if record else None
     return {
         "metadata": {"name": "p", "uid": uid, "generation": generation}
         | ({"annotations": {"taintwarden.io/guard-reset": reset}} if reset else {}),
@@ -99,7 +99,7 @@ def test_whoever_is_about_to_lead_hears_every_record_again(store):
     """Those it heard of while it led itself before, it did not believe."""
     store.told(stored(OPEN))
     store.fed.clear()
-    store.restore()
+    store.restore_records()
     assert store.fed == [restored(OPEN)]
 
 

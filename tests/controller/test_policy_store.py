@@ -320,7 +320,7 @@ def test_a_deleted_policy_has_no_guard(fed):
     fed.gone("a", "uid-a")
     fed.events.clear()
     fed.guards.set_leading(True)
-    fed.guards.restore()
+    fed.guards.restore_records()
     assert fed.events == []
 
 

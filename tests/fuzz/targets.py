@@ -159,7 +159,7 @@ def histories(data: bytes) -> None:
             history.observe("1", NOW.wall)
         assert until_now(decode_histories(encode_histories(found)), NOW.wall) == found
     with contextlib.suppress(ValueError, *NOT_JSON):
-        guard_record.read(msgspec.json.decode(data))
+        guard_record.decode_guard(msgspec.json.decode(data))
 
 
 def answers(data: bytes) -> None:

@@ -554,7 +554,7 @@ async def test_a_deleted_object_takes_its_taints_with_it_and_what_it_cannot_take
     await stage.play()
     stage.cluster.outcomes["a1"] = WriteOutcome.REFUSED
     stage.cluster.outcomes["a2"] = WriteOutcome.REFUSED
-    assert await stage.rounds.withdraw("sla") == "2 nodes still to be freed of the taint sla: no right"
+    assert await stage.rounds.withdraw("sla") == "2 nodes still to lose the taint sla: no right"
     assert stage.value("taintwarden_publisher_stuck") == 1
     stage.cluster.is_away = True
     assert await stage.rounds.withdraw("sla") == "the nodes cannot be listed: away"
@@ -575,7 +575,7 @@ async def test_an_object_that_is_deleted_before_its_first_round_takes_its_taints
 async def test_a_node_that_changes_meanwhile_is_still_to_be_freed(stage):
     await stage.play()
     stage.cluster.outcomes["a1"] = WriteOutcome.CONFLICT
-    assert await stage.rounds.withdraw("sla") == "1 node still to be freed of the taint sla"
+    assert await stage.rounds.withdraw("sla") == "1 node still to lose the taint sla"
 
 
 async def test_a_round_that_ends_after_the_deletion_measures_nothing(stage):

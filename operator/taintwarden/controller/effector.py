@@ -198,9 +198,9 @@ class Effector:
         stored record may then have a later term, which the holder of a confirmed lease takes over.
         """
         if isinstance(order, commands.SaveGuard):
-            where, record = "guard", guard_record.written(order.record)
+            where, record = "guard", guard_record.encode_guard(order.record)
         else:
-            where, record = "places", guard_record.written_places(order.places, order.term)
+            where, record = "places", guard_record.encode_places(order.places, order.term)
         save = partial(
             save_record, self._client, order.policy.name, order.policy.uid, record, self._fence(order), where
         )

@@ -145,7 +145,7 @@ class OrderBy(StrEnum):
 
 
 class ReplaceFirst(Spec, frozen=True):
-    """Maximum seconds that a pod waits for a replacement from its Deployment. It is evicted as any other then."""
+    """Maximum seconds that a pod waits for a replacement from its Deployment. Then it is evicted as any other."""
 
     timeout_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 300
 
@@ -201,7 +201,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     quarantine: bool = False
     """True if no toleration of a pod counts."""
     rehearses: bool = False
-    """True in mode DryRun, also while paused: the policy places no pods. Other policies do so while paused, too."""
+    """True in mode DryRun, even while paused: the policy places no pods. A paused policy in mode Enforce does."""
 
     @property
     def replacement_seconds(self) -> float:
@@ -226,6 +226,6 @@ def labels_of(policies: Iterable[Policy]) -> tuple[str, ...]:
     return tuple(sorted({key for policy in policies if (key := policy.limits.per_workload.label) is not None}))
 
 
-def ask_replacements(policies: Iterable[Policy]) -> bool:
+def has_replace_first(policies: Iterable[Policy]) -> bool:
     """Return True if one of the policies asks Deployments for replacements of pods."""
     return any(policy.eviction.replace_first is not None for policy in policies)

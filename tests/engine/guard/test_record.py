@@ -3,7 +3,7 @@
 import pytest
 
 from engine.guard.bench import SLOT, WALL, WINDOW, Bench, pods, wave
-from taintwarden.controller.stores.guard_record import read, written
+from taintwarden.controller.stores.guard_record import decode_guard, encode_guard
 from taintwarden.engine.guard import ALL, GuardTransition
 from taintwarden.engine.guard.guard import TIDY_SECONDS
 from taintwarden.engine.guard.latch import NARROW_SECONDS, OTHERS
@@ -232,7 +232,7 @@ def test_a_change_of_leader_counts_no_pod_of_many_namespaces_twice():
     for index in range(140):
         bench.expect(f"other-{index}", f"another-{index}", namespace=f"n{index}")
     bench.trip(400)
-    other = bench.restart(read(written(bench.guard.record(bench.now))))
+    other = bench.restart(decode_guard(encode_guard(bench.guard.record(bench.now))))
     for due in bench.guard.wave.near.values():
         other.guard.expect(due, other.now)
     other.resolve(*bench.guard.wave.near)

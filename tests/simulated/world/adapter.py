@@ -266,7 +266,7 @@ class Engine:
         """Leadership is gained, after the policies were read anew, or lost."""
         out: list[Order] = []
         if leading:
-            self._guards.restore()
+            self._guards.restore_records()
             out += self._feed_pending()
         out += self.step(events.LeadershipChanged(leading, term))
         self._guards.set_leading(leading)
@@ -342,10 +342,10 @@ def _ordered(command: commands.Command) -> Order | None:
             content = None if command.condition is None else msgspec.structs.astuple(command.condition)
             return Order("condition", command, command.node, content=content, uid=command.uid, version=command.version)
         case commands.SaveGuard():
-            name, record = command.policy.name, guard_record.written(command.record)
+            name, record = command.policy.name, guard_record.encode_guard(command.record)
             return Order("guard", command, name, name, content=record, uid=command.policy.uid)
         case commands.SavePlaces():
-            name, record = command.policy.name, guard_record.written_places(command.places, command.term)
+            name, record = command.policy.name, guard_record.encode_places(command.places, command.term)
             return Order("places", command, name, name, content=record, uid=command.policy.uid)
         case commands.ClearGuardReset():
             return Order("reset", command, command.policy.name, command.policy.name, uid=command.policy.uid)

@@ -21,8 +21,8 @@ from taintwarden.api.tolerations import parse_tolerations
 from taintwarden.controller.clock import Clock
 from taintwarden.controller.decoding import bounds
 from taintwarden.controller.decoding.node_values import drained_of, values_of
-from taintwarden.controller.decoding.remembered import remembered
 from taintwarden.controller.decoding.selecting import label_selector, spread
+from taintwarden.controller.decoding.text_cache import cached_by_text
 from taintwarden.controller.decoding.times import latest_moment
 from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.engine.interning import Interner
@@ -117,7 +117,7 @@ class Decoder:
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
         """Shape of each class. Entries last while a pod has the class, since every Job brings a new shape."""
         self._reported_faults = ReportedFaults(MAX_REMEMBERED_REPORTS)
-        self._parse = remembered(parse_tolerations)
+        self._parse = cached_by_text(parse_tolerations)
 
     def pod(self, obj: PodObject) -> Pod | None:
         """Decode a pod; None if it cannot be evicted, since it is terminating, finished, unbound or a mirror pod.

@@ -9,7 +9,7 @@ from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.engine import events
 from taintwarden.engine.events import Event, Feed
 from taintwarden.engine.model import Budget, WorkloadKey
-from taintwarden.engine.policy import Policy, ask_replacements, labels_of
+from taintwarden.engine.policy import Policy, has_replace_first, labels_of
 from taintwarden.kube.wire.kinds import (
     BudgetObject,
     DeploymentObject,
@@ -87,7 +87,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         """Read the labels and revisions that these policies need. Return True if all objects have to be read again."""
         before = self._labels, self._reads_revisions
         self._labels = labels_of(policies)
-        self._reads_revisions = self.resource == REPLICA_SETS.name and ask_replacements(policies)
+        self._reads_revisions = self.resource == REPLICA_SETS.name and has_replace_first(policies)
         if before == (self._labels, self._reads_revisions):
             return False
         self._passed_on = dict.fromkeys(self._passed_on)

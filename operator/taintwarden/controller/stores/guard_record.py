@@ -29,7 +29,7 @@ MAX_COUNT = 1_000_000
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-def written(record: GuardRecord) -> dict[str, Any]:
+def encode_guard(record: GuardRecord) -> dict[str, Any]:
     """Return the record as a merge patch of ``status.guard``."""
     status = GuardStatus(
         tripped_at=None if record.tripped_at is None else rfc3339.exactly(record.tripped_at),
@@ -44,7 +44,7 @@ def written(record: GuardRecord) -> dict[str, Any]:
     return patch
 
 
-def read(stored: object) -> GuardRecord:
+def decode_guard(stored: object) -> GuardRecord:
     """Return the record of a guard from ``status.guard``.
 
     Raises:
@@ -63,14 +63,14 @@ def read(stored: object) -> GuardRecord:
     )
 
 
-def written_places(places: Iterable[Place], term: int) -> dict[str, Any]:
+def encode_places(places: Iterable[Place], term: int) -> dict[str, Any]:
     """Return places as a merge patch of ``status.places``."""
     nodes = tuple(PlaceStatus(place.node, rfc3339.exactly(place.since)) for place in places)
     patch: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(PlacesStatus(nodes, term)))
     return patch
 
 
-def read_places(stored: object) -> tuple[Place, ...]:
+def decode_places(stored: object) -> tuple[Place, ...]:
     """Return the places from ``status.places``.
 
     Raises:

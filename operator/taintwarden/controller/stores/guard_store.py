@@ -25,7 +25,7 @@ class _Stored(msgspec.Struct):
     """``status.places``."""
     asked: str = ""
     """Generation and value of the reset annotation; empty without it. A new generation may be the first valid one."""
-    handed_on: str = ""
+    passed_on: str = ""
     """Value of ``asked`` that was last passed on while this process leads; empty if none was."""
 
 
@@ -68,11 +68,11 @@ class GuardStore:
     def apply_resets(self) -> None:
         """Pass on new requests for a reset, while leading. Called after policies are in force, which creates guards."""
         for name, stored in list(self._stored.items()) if self._leading else ():
-            before, stored.handed_on = stored.handed_on, stored.asked
+            before, stored.passed_on = stored.passed_on, stored.asked
             if stored.asked not in ("", before):
                 self._feed(events.GuardReset(name))
 
-    def restore(self, *names: str) -> None:
+    def restore_records(self, *names: str) -> None:
         """Pass on the records of these policies again, or of all. A leader ignores records of guards that it has."""
         for name in names or self._stored:
             self._restore_guard(name)
@@ -82,7 +82,7 @@ class GuardStore:
     def _restore_guard(self, name: str) -> None:
         record, guard = GuardRecord(), self._stored[name].guard
         try:
-            record = GuardRecord() if guard is None else guard_record.read(guard)
+            record = GuardRecord() if guard is None else guard_record.decode_guard(guard)
         except ValueError as error:
             log.warning("guard-record-unreadable", policy=name, reason=str(error))
         self._feed(events.GuardRestored(name, record))
@@ -90,7 +90,7 @@ class GuardStore:
     def _restore_places(self, name: str) -> None:
         places: tuple[Place, ...] = ()
         try:
-            places = guard_record.read_places(self._stored[name].places)
+            places = guard_record.decode_places(self._stored[name].places)
         except ValueError as error:
             log.warning("places-record-unreadable", policy=name, reason=str(error))
         self._feed(events.PlacesRestored(name, places))
@@ -99,5 +99,5 @@ class GuardStore:
         """Note a change of leadership. A new leader passes on all requested resets."""
         self._leading = leading
         for stored in self._stored.values():
-            stored.handed_on = ""
+            stored.passed_on = ""
         self.apply_resets()

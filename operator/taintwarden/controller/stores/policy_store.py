@@ -74,7 +74,7 @@ class PolicyStore(Store[Policy]):
                 self._reported_faults.forget(name)
                 self._observe(name, problem="")
                 if self._guards is not None:  # its guard is created again, and needs its stored record
-                    self._guards.restore(name)
+                    self._guards.restore_records(name)
         self._changed(tuple(policy for name, policy in self.valid.items() if name not in self._conflicts))
 
     def _publish(self) -> None:

@@ -115,20 +115,20 @@ class ProfileStore(Store[Profile]):
 
     def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
         space = self._touch(key)
-        one = space.stored.get(key)
-        if one is None:
-            one = space.stored[key] = _Stored((obj["metadata"].get("creationTimestamp") or "", key))
-            insort(space.order, one.age)
-        space.keep(one, obj)
-        space.changed(one)
+        stored = space.stored.get(key)
+        if stored is None:
+            stored = space.stored[key] = _Stored((obj["metadata"].get("creationTimestamp") or "", key))
+            insort(space.order, stored.age)
+        space.keep(stored, obj)
+        space.changed(stored)
 
     def _forget(self, key: str) -> None:
         super()._forget(key)
         space = self._touch(key)
-        if (one := space.stored.pop(key, None)) is not None:
-            space.drop(one)
-            space.changed(one)
-            del space.order[bisect_left(space.order, one.age)]
+        if (stored := space.stored.pop(key, None)) is not None:
+            space.drop(stored)
+            space.changed(stored)
+            del space.order[bisect_left(space.order, stored.age)]
             space.counting.pop(key, None)
         space.touched.pop(key)
 
@@ -153,9 +153,9 @@ class ProfileStore(Store[Profile]):
             space.counting = now
             space.touched |= {key: None for key in (*before, *now) if (key in before) != (key in now)}
         for key in space.touched:
-            one, counts = space.stored[key], key in space.counting
-            self._put(key, one.profile if counts else None)
-            self._observe(key, problem=one.fault if counts else space.too_many)
+            stored, counts = space.stored[key], key in space.counting
+            self._put(key, stored.profile if counts else None)
+            self._observe(key, problem=stored.fault if counts else space.too_many)
         space.touched = {}
         if space.first_waiting is not None:
             self._refuse(space.first_waiting[1], space.too_many)
@@ -164,14 +164,14 @@ class ProfileStore(Store[Profile]):
         """Return the keys of the oldest profiles within the limit of entries. Reads them and the next one if unread."""
         left, counting = MAX_ENTRIES_IN_NAMESPACE, dict[str, None]()
         for age in space.order:
-            one = space.stored[age[1]]
-            if one.unread is not None:
-                obj = one.unread
-                space.drop(one)
-                one.profile = self._read(age[1], obj) or one.profile
-                one.fault = self.observed[age[1]].problem
-                one.entries = 1 if one.profile is None else max(1, count_entries(one.profile))
-            left -= one.entries
+            stored = space.stored[age[1]]
+            if stored.unread is not None:
+                obj = stored.unread
+                space.drop(stored)
+                stored.profile = self._read(age[1], obj) or stored.profile
+                stored.fault = self.observed[age[1]].problem
+                stored.entries = 1 if stored.profile is None else max(1, count_entries(stored.profile))
+            left -= stored.entries
             if left < 0:
                 space.first_waiting = age
                 break
@@ -185,7 +185,7 @@ class ProfileStore(Store[Profile]):
             space.drop(space.stored[key])
             # Generation 0 has the next version read even if its spec is unchanged.
             self._known[key] = KnownVersion(self._known[key].uid, 0)
-            fault = "it may count now, but was not kept while it did not: change its labels to have it read"
+            fault = "it was dropped while it did not count, and may count now: change its labels to have it read"
             space.stored[key].fault = fault
 
     def _apply(self, changes: Mapping[str, Profile | None]) -> None:

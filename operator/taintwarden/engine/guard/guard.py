@@ -373,7 +373,7 @@ class Guard:
         before, self._passing = self.latch.scope, []
         self.latch.restore(tripped_at, record.cause, dict(record.counted), now)
         self.latch.settled_at = later(now.monotonic, self.settings.settle_seconds)
-        self.wave.release_none()
+        self.wave.revoke_releases()
         self._is_resized = not record.counted  # the guard only reported, and may hold pods now
         for key in self.wave.counting if self.latch.is_tripped else ():
             self._hold(key)

@@ -14,7 +14,7 @@ from taintwarden.engine.tally import Tally
 
 
 class BudgetKey(NamedTuple):
-    """Names of the PodDisruptionBudgets that select a pod, and True if it is Ready, as budgets distinguish."""
+    """Names of the PodDisruptionBudgets that select a pod, and True if the pod is Ready, which budgets distinguish."""
 
     namespace: str
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ class Wave:
             return
         self.remove(due.uid)
         if is_near:
-            self._come_near(due)
+            self._enter_window(due)
         else:
             self._later[due.uid] = due
             self._far.add(Entry(due.at, (), due.uid))
@@ -84,7 +84,7 @@ class Wave:
         due = self.near.get(uid)
         if due is not None and due.budget is not None:
             self.remove(uid)
-            self._come_near(replace(due, budget=None))
+            self._enter_window(replace(due, budget=None))
 
     def forget(self, uid: str) -> None:
         """Drop a pod that no longer has to leave, or is gone, and its release."""
@@ -102,7 +102,7 @@ class Wave:
         if uid not in self.released:
             self._group(due, -1)
 
-    def _come_near(self, due: Due) -> None:
+    def _enter_window(self, due: Due) -> None:
         self.near[due.uid] = due
         self.nodes[due.node] += 1
         if due.uid not in self.released:
@@ -132,7 +132,7 @@ class Wave:
             if head is None or head.at > until:
                 return
             self._far.remove(head)
-            self._come_near(self._later.pop(head.key))
+            self._enter_window(self._later.pop(head.key))
 
     def next_at(self) -> float | None:
         """Return the first deadline after the window; None if there is none."""
@@ -163,9 +163,9 @@ class Wave:
         if due is not None:
             self.remove(uid)
             self.released[uid] = None
-            self._come_near(due)
+            self._enter_window(due)
 
-    def release_none(self) -> None:
+    def revoke_releases(self) -> None:
         """Count released pods again, since another process led after their release."""
         released, self.released = self.released, {}
         for due in (self.near[uid] for uid in released if uid in self.near):

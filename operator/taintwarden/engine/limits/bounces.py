@@ -22,7 +22,7 @@ from taintwarden.engine.policy import Policy
 MAX_LOOPS = 10_000
 """Maximum combinations of policy, workload and node that are tracked. Beyond it, the oldest rounds are dropped."""
 CAME_BACK = "evicted pods came back to their nodes"
-"""Part of the cause of a wave of which most was evicted already, from workloads that come back."""
+"""Part of the cause of a wave whose pods were mostly evicted already, and came back."""
 
 
 class _Loop:
@@ -88,7 +88,7 @@ class Bounces(Limit):
         return Refusal(BOUNCE, until, RefusalScope.PODS, key, detail)
 
     def pod_added(self, pod: Pod) -> None:
-        """Give a pod that was not known before the next sequence number."""
+        """Give a new pod the next sequence number."""
         for loop in self._loops_of(pod):
             loop.came[pod.uid] = self._next()
 
@@ -101,12 +101,12 @@ class Bounces(Limit):
     def reserve(self, request: EvictionRequest) -> None:
         """Count the eviction of a pod. A pod that came back starts the next round."""
         key, now = _key(request.pod, request.policy.name), request.now.monotonic
-        loop = self._loops.get(key) or self._remember(key, request, now)
-        goes_on = not self._is_over(loop, now)
+        loop = self._loops.get(key) or self._add_loop(key, request, now)
+        continues = not self._is_over(loop, now)
         loop.last_at = now
-        if goes_on and loop.came.get(request.pod.uid, 0) < loop.began_with:
+        if continues and loop.came.get(request.pod.uid, 0) < loop.began_with:
             return
-        loop.rounds = loop.rounds + 1 if goes_on else 1
+        loop.rounds = loop.rounds + 1 if continues else 1
         loop.began_with = self._next()
         self._loops.move_to_end(key)
 
@@ -132,7 +132,7 @@ class Bounces(Limit):
         found = (self._loops.get(_key(pod, policy)) for policy in (self._settings if self._loops else ()))
         return (loop for loop in found if loop is not None)
 
-    def _remember(self, key: str, request: EvictionRequest, now: MonotonicTime) -> _Loop:
+    def _add_loop(self, key: str, request: EvictionRequest, now: MonotonicTime) -> _Loop:
         while (oldest := next(iter(self._loops), None)) is not None:
             if len(self._loops) < MAX_LOOPS and not self._is_over(self._loops[oldest], now):
                 break
@@ -148,7 +148,7 @@ class Bounces(Limit):
 def _workload(pod: Pod) -> str:
     """Return the namespace with the UID of the controller, or with the name of the Deployment if there is one.
 
-    The UID of a ReplicaSet would not do, since each rollout of a Deployment creates another one. The namespace alone
+    The UID of a ReplicaSet is unsuitable, since each rollout of a Deployment creates another one. The namespace alone
     stands for its pods without a controller.
     """
     owner, revision = pod.shared.owner, pod.shared.labels.get("pod-template-hash", "")

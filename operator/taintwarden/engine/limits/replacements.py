@@ -19,7 +19,7 @@ from taintwarden.engine.limits.protocol import EvictionRequest, FreedKeys, Limit
 from taintwarden.engine.limits.refusal import VIEW, WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import Deployment, Effect, Instant, MonotonicTime, Pod, Revision, WorkloadKey, later
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.policy import Policy, TaintSelector, ask_replacements
+from taintwarden.engine.policy import Policy, TaintSelector, has_replace_first
 from taintwarden.engine.rfc3339 import at, read_time
 
 FORGOTTEN_SECONDS = 60.0
@@ -61,7 +61,7 @@ class Replacements(Limit):
 
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Drop all data if no policy asks for replacements any more."""
-        was_used, self._is_used = self._is_used, ask_replacements(policies)
+        was_used, self._is_used = self._is_used, has_replace_first(policies)
         if not self._is_used:
             for kept in (self._deployments, self._revisions, self._asked, self._not_sent):
                 kept.clear()

@@ -20,7 +20,7 @@ from taintwarden.engine.machine.staying import count_staying
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, ValueSource, WallTime
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.policy import OnInvalidValue, Policy, ask_replacements
+from taintwarden.engine.policy import OnInvalidValue, Policy, has_replace_first
 from taintwarden.engine.records import Place
 from taintwarden.engine.reported_status import (
     MAX_BLOCKED_BUDGETS,
@@ -228,7 +228,7 @@ class Reports:
             guard=guard_report(self._world, name),
             places=self.places(name),
             blind=tuple(sorted(self._world.blind)),
-            replacement_problem=self._world.limiter.replacements.why_not() if ask_replacements([policy]) else None,
+            replacement_problem=self._world.limiter.replacements.why_not() if has_replace_first([policy]) else None,
             devices=self._devices() if policy.devices else None,
         )
 

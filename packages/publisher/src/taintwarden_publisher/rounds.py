@@ -127,7 +127,7 @@ class Rounds:
         left = len(changes) - len(written)
         if not left:
             return ""
-        text = f"{reporting.nodes_text(left)} still to be freed of the taint {key}"
+        text = f"{reporting.nodes_text(left)} still to lose the taint {key}"
         return text if problem is None else f"{text}: {problem.words}"
 
     async def _run_accepted(self, spec: PublisherSpec, may_write: Callable[[], bool]) -> Report:

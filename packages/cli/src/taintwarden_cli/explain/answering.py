@@ -18,7 +18,8 @@ from taintwarden_cli.rehearsal.reading import read_node, read_pod
 from taintwarden_cli.rendering import render
 
 STAYS, LEAVES, SILENT, NOWHERE = 0, 10, 11, 12
-GOING = (Fate.LEAVES, Fate.TERMINATES)
+"""Exit codes: the pod stays; it has to leave; no operator is at work; no node fits the Pending pod."""
+_LEAVING = (Fate.LEAVES, Fate.TERMINATES)
 
 
 def explain_pod(
@@ -41,7 +42,7 @@ def explain_pod(
         fail(printable(str(error)), USAGE if files else REFUSED)
     write_answer(answer, output, lambda: render(*parts(answer)))
     nowhere = answer.fate is Fate.PENDING and all(node.refusals for node in answer.nodes)
-    sys.exit(SILENT if answer.problem else LEAVES if answer.fate in GOING else NOWHERE if nowhere else STAYS)
+    sys.exit(SILENT if answer.problem else LEAVES if answer.fate in _LEAVING else NOWHERE if nowhere else STAYS)
 
 
 def explain_node(name: str, output: str, **flags: object) -> None:

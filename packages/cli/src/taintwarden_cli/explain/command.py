@@ -15,7 +15,7 @@ why each failed, since when it is violated, and the deadline; then what the pod 
 The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
 and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
 For a policy with devices it also needs to list resourceslices, devicetaintrules and the namespace's resourceclaims.
-With -f no cluster is asked: the files hold the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
+With -f no cluster is asked: the files contain the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
 if a policy asks for its labels, the Namespace; if one has devices, ResourceSlices, ResourceClaims and DeviceTaintRules.
 
 For a pod that is Pending it states which nodes do not fit, and why: taints that it does not tolerate, and node

@@ -64,7 +64,7 @@ class Change(msgspec.Struct, frozen=True):
         return f"{', '.join(parts).removesuffix(' on').replace(' on,', ',')} on {self.selection}"
 
 
-def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
+def enforce_policies(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The stored policies, with those of these names in mode Enforce. Raises BadInput if a policy does not exist."""
     found = {namespaced_name(policy)[1]: policy for policy in policies}
     for name in names:
@@ -81,7 +81,7 @@ def enforce(policies: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list
     return list(found.values())
 
 
-def apply(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
+def apply_changes(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
     """Apply the changes. Returns the nodes that differ. Raises BadInput if a change selects nodes that do not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:

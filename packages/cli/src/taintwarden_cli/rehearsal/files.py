@@ -26,13 +26,13 @@ def snapshot_from_files(documents: Sequence[Document], namespace: str, name: str
     if not pods:
         held = ", ".join(f"{document.kind or 'no kind'} {document.name}" for document in documents[:5]) or "no object"
         more = " and more" if len(documents) > 5 else ""
-        raise BadInput(f"the files hold no Pod {namespace}/{name}; they hold {held}{more}")
+        raise BadInput(f"the files contain no Pod {namespace}/{name}; they contain {held}{more}")
     pod = pods[-1]
     pod.metadata.namespace = namespace
     budgets = [_convert(document, FullBudget) for document in _of_kind(documents, "policy", "PodDisruptionBudget")]
     for budget in budgets:
         budget.metadata.namespace = budget.metadata.namespace or "default"
-    namespaces, missing = _namespaces(documents, namespace), f"the files hold no Namespace {namespace}"
+    namespaces, missing = _namespaces(documents, namespace), f"the files contain no Namespace {namespace}"
     return Snapshot(
         now,
         pods=[pod],
@@ -58,7 +58,7 @@ def _profiles(documents: Sequence[Document], namespace: str) -> Iterator[dict[st
 
 
 def _named(document: Document) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """An object of our API group and its metadata, in which a name is required."""
+    """An object of Taintwarden's API group and its metadata, in which a name is required."""
     content = _without_nulls(document.content)
     meta = content.get("metadata")
     if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
@@ -71,7 +71,7 @@ def _nodes(documents: Sequence[Document], pod: PodObject) -> list[NodeObject]:
     name = pod.spec.node_name
     named = {one.name: _convert(one, NodeObject) for one in _of_kind(documents, "", "Node") if name in ("", one.name)}
     if name and not named:
-        msg = f"the files hold no Node {name}, which pod {pod.metadata.namespace}/{pod.metadata.name} is bound to"
+        msg = f"the files contain no Node {name}, which pod {pod.metadata.namespace}/{pod.metadata.name} is bound to"
         raise BadInput(msg)
     return list(named.values())
 

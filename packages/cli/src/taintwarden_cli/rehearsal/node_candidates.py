@@ -116,7 +116,7 @@ class UnscheduledPod:
     def _placement_obstacle(self, node: Node, mismatch: str) -> Obstacle:
         """The obstacle on a node whose labels of placement do not match."""
         if self.is_impossible:
-            words = f"{mismatch}: what restricts it to nodes could not be written when it was created"
+            words = f"{mismatch}: its node affinity could not be written when it was created"
             return Obstacle(ObstacleKind.IMPOSSIBLE, words)
         wanted = self._unscheduled_pods.wanted(node)
         if self._requirements.refusal((), wanted.applied_to(labels_of(node))) is None:

@@ -30,9 +30,9 @@ def diagnose(
     kind = ObstacleKind.IMPOSSIBLE if unscheduled.is_impossible else next(alone, None)
     if not nodes:
         answer = "there is no node", "add a node"
-    elif taking := sum(not found for found in own.values()):
+    elif fitting := sum(not found for found in own.values()):
         steps = "see what the scheduler says, in the Events of the pod: kubectl describe pod"
-        answer = f"{taking} of {len(nodes)} nodes fit: {NOT_CONSIDERED}", steps
+        answer = f"{fitting} of {len(nodes)} nodes fit: {NOT_CONSIDERED}", steps
     elif kind is None and is_of_daemon_set:
         answer = _unsuitable_node(pod, own)
     else:
@@ -67,22 +67,22 @@ def _explained(
     )
     match kind:
         case ObstacleKind.IMPOSSIBLE if faults:
-            return f"what restricts it to nodes cannot be written: {faults}", f"{express}, then {again}"
+            return f"its node affinity cannot be written: {faults}", f"{express}, then {again}"
         case ObstacleKind.IMPOSSIBLE:
-            return "what restricts it to nodes could not be written when it was created, and can be now", again
+            return "its node affinity could not be written when it was created, but can be now", again
         case ObstacleKind.PLACEMENT:
-            why = "what placement has written for it does not match"
+            why = "the node affinity from placement does not match"
             return f"{why}: {faults}" if faults else why, f"{again}; if that does not help, {express}"
         case ObstacleKind.NATIVE if not is_injected:
             step = f"add a native Exists to the template, or label the namespace {INJECT}=true, then {again}"
-            return "it has no native toleration beside its extended ones", step
+            return "it has no native toleration for its extended ones", step
         case ObstacleKind.NATIVE:
-            why = "it has no native toleration beside its extended ones: the webhook was away, or no policy places it"
+            why = "it has no native toleration for its extended ones: the webhook was down, or no policy places it"
             step = f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy"
             return why, f"{step}, then {again}"
         case ObstacleKind.LABELS:
-            why = "labels of placement do not say what the taints of the node say"
-            return why, f"look at the operator, which writes them: {OUR_PODS}"
+            why = "labels of placement differ from the taints of the node"
+            return why, f"check the operator, which writes them: {OUR_PODS}"
     kinds = [{obstacle.kind for obstacle in found} for found in obstacles.values()]
     if all(ObstacleKind.AFFINITY in one for one in kinds) or not any(ObstacleKind.TAINT in one for one in kinds):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"

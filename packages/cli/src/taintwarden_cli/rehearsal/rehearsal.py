@@ -21,7 +21,7 @@ from taintwarden.engine.commands import Command
 from taintwarden.engine.events import Event
 from taintwarden.engine.machine import Machine, Timings
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Profile, WallTime
-from taintwarden.engine.policy import Policy, ask_replacements
+from taintwarden.engine.policy import Policy, has_replace_first
 from taintwarden.kube.wire.resources import BUDGETS, DEPLOYMENTS, NAMESPACES, NODES, PODS
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_cli.rehearsal.snapshot import Snapshot
@@ -36,6 +36,7 @@ NEWEST = 2**64
 LEADING_FOR_SECONDS = 100_000.0
 """Seconds since which the operator counts as leader. The whole burst of its rates is available then."""
 MAX_WAKES = 100_000
+"""Maximum number of steps until the machine is idle. Beyond it there is a fault of the program."""
 
 
 def stopped_clock(now: float) -> Callable[[], Instant]:
@@ -99,7 +100,7 @@ class Rehearsal:
             handler.follow(self.policies)
             self._feed_list(handler, workloads)
         self._feed_list(BudgetHandler(BUDGETS.name, self.feed, metrics), snapshot.budgets)
-        if ask_replacements(self.policies):
+        if has_replace_first(self.policies):
             self._feed_deployments()
         self._feed_list(PodHandler(PODS.name, self.feed, metrics, self.decoder), snapshot.pods)
         if any(policy.devices for policy in self.policies):
@@ -134,7 +135,7 @@ class Rehearsal:
             if self.wake_after(self._clock()) != 0.0:
                 return
             self.feed(events.Tick())
-        raise RuntimeError("the machine never comes to rest")
+        raise RuntimeError("the machine never becomes idle")
 
     def feed(self, event: Event, now: Instant | None = None) -> None:
         """Pass an event to the machine, now unless another moment is given."""
@@ -146,9 +147,9 @@ class Rehearsal:
             status, name = stored.get("status"), namespaced_name(stored)[1]
             found = status if isinstance(status, Mapping) else {}
             try:
-                self.feed(events.PlacesRestored(name, guard_record.read_places(found.get("places"))))
+                self.feed(events.PlacesRestored(name, guard_record.decode_places(found.get("places"))))
                 if (guard := found.get("guard")) is not None:
-                    self.feed(events.GuardRestored(name, guard_record.read(guard)))
+                    self.feed(events.GuardRestored(name, guard_record.decode_guard(guard)))
             except ValueError as error:
                 self.guard_problems[name] = str(error)
 

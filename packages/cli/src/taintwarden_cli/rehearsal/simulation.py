@@ -18,7 +18,7 @@ from taintwarden.engine.model import Gates, Instant, MonotonicTime, Node, Pod, P
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.policy import Mode
 from taintwarden.kube.wire.kinds import NodeObject
-from taintwarden_cli.rehearsal.changes import Change, apply, enforce
+from taintwarden_cli.rehearsal.changes import Change, apply_changes, enforce_policies
 from taintwarden_cli.rehearsal.ideal import Assumptions, IdealBudgets, ReplacementScheduler
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPods
 from taintwarden_cli.rehearsal.plan import Plan, PlannedPod, Replacement
@@ -30,6 +30,7 @@ from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_placement.admission.own_objects import INJECT
 
 MONOTONIC = 1_000_000.0
+"""The monotonic clock at the start. Times before the start are positive, too."""
 SHORTEST_STEP_SECONDS = 0.001
 
 
@@ -54,7 +55,7 @@ class PlanSimulation:
         monotonic: float = MONOTONIC,
         **limits: Any,
     ) -> None:
-        snapshot = msgspec.structs.replace(snapshot, policies=enforce(snapshot.policies, enforced))
+        snapshot = msgspec.structs.replace(snapshot, policies=enforce_policies(snapshot.policies, enforced))
         self.at = 0.0
         self._evicted = 0
         self._now = now
@@ -87,7 +88,7 @@ class PlanSimulation:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
         Raises BadInput if a change selects nodes that do not exist.
         """
-        changed = apply(changes, self._snapshot.nodes)
+        changed = apply_changes(changes, self._snapshot.nodes)
         for node in changed:
             self._rehearsal.feed(events.NodeSeen(self._changed_node(node, changes)))
         self._rehearsal.run_until_idle()
@@ -154,7 +155,7 @@ class PlanSimulation:
         if problem := self._snapshot.problems.get(Source.DEPLOYMENTS):
             yield wording.not_replaced(problem)
         if self._has_left_devices:
-            yield "a pod that leaves because of a device is taken to get another device, on any node that accepts it"
+            yield "a pod that leaves because of a device is assumed to get another device, on any node that accepts it"
         reported = {namespaced_name(policy)[1]: status_of(policy) for policy in self._snapshot.policies}
         yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():

@@ -1,4 +1,4 @@
-"""Additions to a pod before it is stored: native tolerations beside its extended ones, and node affinity.
+"""Additions to a pod before it is stored: native tolerations for its extended ones, and node affinity.
 
 The scheduler, the kubelet and the built-in controller do not read extended tolerations. A native ``Exists`` for the
 same key leaves the decision to Taintwarden, and node affinity keeps the pod off nodes that it does not tolerate.

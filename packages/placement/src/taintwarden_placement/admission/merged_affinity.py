@@ -75,7 +75,7 @@ def merge(
         return required, None
     given = [{}] if required is None else required.get("nodeSelectorTerms") or []
     if len(given) > MAX_TERMS:  # checked first: to compare each term would only delay the same result
-        return required, f"has {len(given)} nodeSelectorTerms of its own, and {MAX_TERMS} are possible for placement"
+        return required, f"has {len(given)} nodeSelectorTerms of its own, and placement allows {MAX_TERMS}"
     lacking = [(term, _missing(term, restricting, may_be_empty=required is None)) for term in given]
     if not any(missing for _, missing in lacking):
         return required, None
@@ -110,7 +110,7 @@ def prefer(
     if not added:
         return affinity, None
     if len(given) + len(added) > MAX_TERMS:
-        return affinity, f"has {len(given)} preferences of its own, and {MAX_TERMS} are possible for placement"
+        return affinity, f"has {len(given)} preferences of its own, and placement allows {MAX_TERMS}"
     return {**whole, "nodeAffinity": {**node_affinity, _PREFERRED: [*given, *added]}}, None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from taintwarden.api.node_affinity import AFFINITY_ANNOTATION, parse_node_affinity
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.remembered import remembered
+from taintwarden.controller.decoding.text_cache import cached_by_text
 from taintwarden.engine.profile_selection import Profiles
 from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import PodObject
@@ -30,7 +30,7 @@ class Demands:
     def __init__(self, decoder: Decoder, profiles: Profiles) -> None:
         self._decoder = decoder
         self._profiles = profiles
-        self._parse = remembered(parse_node_affinity)
+        self._parse = cached_by_text(parse_node_affinity)
 
     def of(self, pod: UnboundPod) -> Demand:
         """Return the demand of a pod."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_on, judge
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import DeviceEffect, Effect, Taint, cannot_compute, several_budgets
-from taintwarden.engine.policy import Method, Mode, Policy, TolerationSecondsMode, ask_replacements
+from taintwarden.engine.policy import Method, Mode, Policy, TolerationSecondsMode, has_replace_first
 from taintwarden.kube.wire.kinds import BudgetObject
 from taintwarden_cli.doctor.check import Finding, Severity, about, check
 from taintwarden_cli.doctor.context import Context
@@ -134,7 +134,7 @@ def placement_missing(context: Context) -> Iterator[Finding]:
             named_keys = ", ".join(keys)
             taints = [taint for taint in compared_taints(context.view, group.pod_class) if taint.key in keys]
             policies = context.view.policies_for(group.pod_class)
-            asks = ask_replacements(policy for policy in policies if any(map(policy.selector_for, taints)))
+            asks = has_replace_first(policy for policy in policies if any(map(policy.selector_for, taints)))
             none_first = ", so no replacement is asked for first" * asks
             effect = f"evicted pods may come back to the same node{none_first}"
             yield about(group, f"the scheduler does not compare {named_keys}: {effect}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from taintwarden.engine.policy import Method, ask_replacements
+from taintwarden.engine.policy import Method, has_replace_first
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.context import Context, is_of_taintwarden
@@ -89,7 +89,7 @@ def rights_missing(context: Context) -> Iterator[Finding]:
             "rbac.allowDelete",
         ),
         (OF_DEVICES, any(policy.devices for policy in policies), "devices", "rbac.devices"),
-        (REPLACING, ask_replacements(policies), "replace-first", "rbac.replaceFirst"),
+        (REPLACING, has_replace_first(policies), "replace-first", "rbac.replaceFirst"),
         (OF_CONDITION, operator is not None and operator.drained_condition, "drained-condition", "drainedCondition"),
     )
     for right in rights.missing if rights is not None else ():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taintwarden.controller.decoding.remembered import LONG, LONG_TEXTS, SHORT, SHORT_TEXTS, remembered
+from taintwarden.controller.decoding.text_cache import LONG, LONG_TEXTS, SHORT, SHORT_TEXTS, cached_by_text
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def parsing(parsed: list[str]):
         parsed.append(text)
         return text.upper()
 
-    return remembered(parse)
+    return cached_by_text(parse)
 
 
 @pytest.mark.parametrize("text", ["x", "x" * 2 * SHORT])

@@ -12,7 +12,7 @@ LONG, LONG_TEXTS = 65_536, 64
 Parsed = TypeVar("Parsed")
 
 
-def remembered(parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
+def cached_by_text(parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
     """Return ``parse`` with a cache. Long texts never displace short ones."""
     short, long = lru_cache(SHORT_TEXTS)(parse), lru_cache(LONG_TEXTS)(parse)
     return lambda text: (short if len(text) <= SHORT else long if len(text) <= LONG else parse)(text)
