@@ -164,7 +164,7 @@ class Engine:
     def _device(self, kind: str, key: str, obj: Any, *, listed: bool) -> list[Order]:
         handler, stored = self._devices[kind], _DEVICES[kind]
         if obj is None:
-            handler.lose(key)
+            handler.withdraw(key)
         else:
             found = msgspec.convert(stored.written(obj), stored.type)
             if listed:

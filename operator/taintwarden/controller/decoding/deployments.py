@@ -48,7 +48,7 @@ def revision(obj: WorkloadObject) -> Revision | None:
 
 
 def _is_one(given: int | str | None, *, is_rounded_up: bool) -> bool:
-    """Return True if an IntOrString (default 25%) comes to at least one pod of a Deployment with one replica."""
+    """Return True if an IntOrString (default 25%) amounts to at least one pod of a Deployment with one replica."""
     share = DEFAULT_SHARE if given is None else given
     if isinstance(share, int):
         return share >= 1

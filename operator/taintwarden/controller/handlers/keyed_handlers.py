@@ -32,7 +32,7 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
         super().__init__(resource, feed, metrics)
         self._passed_on: dict[Any, object] = {}
 
-    def lose(self, key: Any) -> None:
+    def withdraw(self, key: Any) -> None:
         """Withdraw a deleted object, if it was passed on."""
         if key in self._passed_on:
             del self._passed_on[key]
@@ -41,7 +41,7 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
     def compare(self, listed: Mapping[Any, Any], version: int) -> None:
         """Withdraw all objects passed on that the complete list does not contain."""
         for key in [key for key in self._passed_on if key not in listed]:
-            self.lose(key)
+            self.withdraw(key)
 
 
 class NamespaceHandler(KeyedHandler[NamespaceObject]):
@@ -49,7 +49,7 @@ class NamespaceHandler(KeyedHandler[NamespaceObject]):
 
     gone = events.NamespaceSeen
 
-    def see(self, key: str, obj: NamespaceObject) -> None:
+    def pass_on(self, key: str, obj: NamespaceObject) -> None:
         """Pass on the labels of a namespace."""
         self._passed_on[key] = None
         self.feed(events.NamespaceSeen(key, obj.metadata.labels))
@@ -101,7 +101,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
         """Return namespace and UID; None if one of them is unknown."""
         return (what.namespace, what.uid) if what.namespace and what.uid else None
 
-    def see(self, key: WorkloadKey, obj: WorkloadObject) -> None:
+    def pass_on(self, key: WorkloadKey, obj: WorkloadObject) -> None:
         """Pass on the desired pods, labels and revision if they changed. Most changes concern the status only."""
         labels = tuple([(name, value) for name in self._labels if (value := obj.template_label(name))])
         revision = deployments.revision(obj) if self._reads_revisions else None
@@ -113,7 +113,7 @@ class WorkloadHandler(KeyedHandler[WorkloadObject]):
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Report the object and withdraw it, because its last known number of pods may be out of date."""
-        self.lose(self.key_of(what))
+        self.withdraw(self.key_of(what))
         super().undecodable(what, reason)
 
 
@@ -135,7 +135,7 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
         """Namespace and UID."""
         return (what.namespace, what.uid) if what.namespace and what.uid else None
 
-    def see(self, key: tuple[str, str], obj: DeploymentObject) -> None:
+    def pass_on(self, key: tuple[str, str], obj: DeploymentObject) -> None:
         """Pass on each version: a request names the one that was seen."""
         self._passed_on[key] = None
         self.feed(events.DeploymentSeen(deployments.deployment(obj)))
@@ -157,7 +157,7 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """An old version must not count."""
-        self.lose(self.key_of(what))
+        self.withdraw(self.key_of(what))
         super().undecodable(what, reason)
 
 
@@ -168,7 +168,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
         """Return ``namespace/name``; None if one of them is unknown."""
         return str(what) if what.namespace and what.name else None
 
-    def see(self, key: str, obj: BudgetObject) -> None:
+    def pass_on(self, key: str, obj: BudgetObject) -> None:
         """Pass on a budget even if it is unchanged: to the machine, each version is a new count of its controller."""
         try:
             budget = decoding.budget(obj)
@@ -177,7 +177,7 @@ class BudgetHandler(KeyedHandler[BudgetObject]):
             self.report_fault(key, str(error))
             return
         if budget is None:
-            self.lose(key)
+            self.withdraw(key)
         else:
             self._pass_on(key, budget)
 

@@ -43,7 +43,7 @@ class StoreHandler(StreamHandler[CustomObject]):
         """Return the identity, whose key or UID the store looks up; None if its name or UID is unknown."""
         return what if what.name and what.uid else None
 
-    def see(self, key: str, obj: CustomObject) -> None:
+    def pass_on(self, key: str, obj: CustomObject) -> None:
         """Pass on an object that was added or modified."""
         meta = obj.metadata
         if self._store.knows(key, meta.uid, meta.generation):
@@ -51,7 +51,7 @@ class StoreHandler(StreamHandler[CustomObject]):
         else:
             self._take(meta.namespace, key, obj)
 
-    def lose(self, key: Identity) -> None:
+    def withdraw(self, key: Identity) -> None:
         """Pass on that an object was deleted."""
         self._take(key.namespace, str(key), key)
 

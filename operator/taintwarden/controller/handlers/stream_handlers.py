@@ -61,11 +61,11 @@ class StreamHandler(ABC, Generic[Object]):
         return str(what) if what.name else None
 
     @abstractmethod
-    def see(self, key: Any, obj: Object) -> None:
+    def pass_on(self, key: Any, obj: Object) -> None:
         """Pass on an object that was listed, added or modified."""
 
     @abstractmethod
-    def lose(self, key: Any) -> None:
+    def withdraw(self, key: Any) -> None:
         """Withdraw a deleted object, if it was passed on."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class StreamHandler(ABC, Generic[Object]):
         for obj in objects:
             key = self.key(obj)
             self._listed[key] = None
-            self.see(key, obj)
+            self.pass_on(key, obj)
 
     def list_ended(self, resource_version: str) -> None:
         """Withdraw all objects that the list did not contain."""
@@ -90,13 +90,13 @@ class StreamHandler(ABC, Generic[Object]):
 
     def seen(self, obj: Object) -> None:
         """Pass on an object that was added or modified."""
-        self.see(self.key(obj), obj)
+        self.pass_on(self.key(obj), obj)
 
     def lost(self, what: Identity) -> bool:
         """Withdraw a deleted object. Return False if too little of it is known to do so."""
         key = self.key_of(what)
         if key is not None:
-            self.lose(key)
+            self.withdraw(key)
         return key is not None
 
     def reached(self, resource_version: str) -> None:
@@ -140,12 +140,12 @@ class PodHandler(StreamHandler[PodObject]):
         """Return UID and node of a pod, with an empty node if it is not bound; None if one of them is unknown."""
         return None if not what.uid or what.node_name is None else (what.uid, what.node_name)
 
-    def see(self, key: str, obj: PodObject) -> None:
+    def pass_on(self, key: str, obj: PodObject) -> None:
         """Pass on a pod. One that does not run counts as gone."""
         if (pod := self._running(obj)) is not None:
             self.feed(events.PodSeen(pod))
 
-    def lose(self, key: tuple[str, str]) -> None:
+    def withdraw(self, key: tuple[str, str]) -> None:
         """Withdraw a pod that was bound, since the machine knows no other."""
         if key[1]:
             self.feed(events.PodGone(*key))
@@ -191,13 +191,13 @@ class NodeHandler(StreamHandler[NodeObject]):
         super().__init__(resource, feed, metrics)
         self._decoder = decoder
 
-    def see(self, key: str, obj: NodeObject) -> None:
+    def pass_on(self, key: str, obj: NodeObject) -> None:
         """Pass on a node with its first ``MAX_TAINTS`` taints."""
         if len(obj.spec.taints) > MAX_TAINTS:
             self.report_fault(key, f"has more than {MAX_TAINTS} taints, and only the first {MAX_TAINTS} count")
         self.feed(events.NodeSeen(self._decoder.node(obj), listed=self._is_listing))
 
-    def lose(self, key: str) -> None:
+    def withdraw(self, key: str) -> None:
         """Withdraw a deleted node."""
         self.feed(events.NodeGone(key))
 

@@ -76,7 +76,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
     def weigh(self, key: str, found: Decoded) -> tuple[str, int, int]:
         """Return the owner of an object, its weight, and the owner's maximum total weight."""
 
-    def see(self, key: str, obj: Kind) -> None:
+    def pass_on(self, key: str, obj: Kind) -> None:
         """Pass an object on if a used part changed. Drivers often write slices without a change."""
         found, before = self.read(obj), self._passed_on.get(key)
         if found is not None and found == before:
@@ -86,13 +86,13 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
             self._passed_on[key] = found
             self.feed(self.event(key, found, self._is_listing))
         else:
-            super().lose(key)
+            super().withdraw(key)
 
-    def lose(self, key: str | None) -> None:
+    def withdraw(self, key: str | None) -> None:
         """Pass on that an object is gone, if it was passed on before."""
         if key is not None:
             self._count(key, self._passed_on.get(key), -1)
-            super().lose(key)
+            super().withdraw(key)
 
     def _count(self, key: str, found: Any, step: int) -> bool:
         """Add (``step`` 1) or remove (-1) the weight of an object. Returns False if it is None or above the maximum."""
@@ -114,7 +114,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """Drop the earlier version of an object whose new version cannot be read."""
-        self.lose(self.key_of(what))
+        self.withdraw(self.key_of(what))
         super().undecodable(what, reason)
 
     def live(self, *, live: bool) -> None:

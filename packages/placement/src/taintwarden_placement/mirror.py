@@ -40,12 +40,12 @@ class Mirror(StreamHandler[NodeObject], Generic[Value]):
         """Return the facts about a node; None if it is not known."""
         return self._values.get(key)
 
-    def see(self, key: str, obj: NodeObject) -> None:
+    def pass_on(self, key: str, obj: NodeObject) -> None:
         """Store a new or changed node."""
         self._values[key] = self._read(obj)
         self._on_change()
 
-    def lose(self, key: str) -> None:
+    def withdraw(self, key: str) -> None:
         """Remove a deleted node."""
         self._values.pop(key, None)
         self._on_change()
