@@ -103,7 +103,9 @@ async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
 
 ARMED = "the guard of policy sla has not tripped, and some nodes are healthy: nothing is held"
 NO_GUARD = "policy sla has no guard, so there is nothing to reset"
-UNSEEN = "the operator has not seen generation 2 of policy sla yet: try again in some seconds, or see whether it runs"
+UNSEEN = (
+    "the operator has not observed generation 2 of policy sla yet: try again in some seconds, or check that it runs"
+)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monke
     monkeypatch.setattr(policies, "read_halted_policy", slow_look)
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, annotations(cluster)) == (1, {})
-    assert "is not what was shown any more: look again" in result.stderr
+    assert "has changed since you were asked" in result.stderr
 
 
 async def test_missing_right_is_one_line(cluster, run):

@@ -94,12 +94,12 @@ def test_what_is_no_yaml_is_refused_in_one_line(read, content, message):
 def test_aliases_that_stand_for_too_much_are_refused(read):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    with pytest.raises(BadInput, match="its aliases stand for too much"):
+    with pytest.raises(BadInput, match="its aliases expand to too much"):
         read("\n".join(lines))
 
 
 def test_alias_to_itself_is_refused(read):
-    with pytest.raises(BadInput, match="its aliases stand for too much"):
+    with pytest.raises(BadInput, match="its aliases expand to too much"):
         read("a: &a [*a]")
 
 

@@ -21,11 +21,11 @@ MAX_ENTRIES_IN_NAMESPACE = 1000
 
 def check_tolerations(tolerations: tuple[ExtendedToleration, ...]) -> Iterator[FieldError]:
     """Yield an error for each entry that is listed twice. It changes nothing, so another one was meant."""
-    for index, one in enumerate(tolerations):
-        first = tolerations.index(one)
+    for index, entry in enumerate(tolerations):
+        first = tolerations.index(entry)
         if first != index:
             reason = f"is listed in [{first}] and [{index}]"
-            yield duplicate("", str(toleration(one)), reason, "write each toleration once")
+            yield duplicate("", str(toleration(entry)), reason, "write each toleration once")
 
 
 class ProfileSpec(Spec, frozen=True):

@@ -1,4 +1,4 @@
-"""The ``status`` of our kinds. The leader writes it, and reads only ``guard`` and ``places`` again."""
+"""The ``status`` of policies and profiles. The leader writes it, and reads only ``guard`` and ``places`` again."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -12,6 +12,7 @@ MAX_PAST = 64
 MAX_NAMESPACES = 64
 MAX_RESERVED = 512
 MAX_CAUSE_LENGTH = 1_024
+"""Maximum entries of the record of a guard, and characters of its cause."""
 
 
 class ConditionStatus(StrEnum):
@@ -103,7 +104,7 @@ class PolicyStatus(ReportedStatus, frozen=True):
         """Return the condition of this type; None if there is none."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
-    def says(self, kind: str, value: str) -> str:
+    def message_if(self, kind: str, value: str) -> str:
         """Return the message of a condition if its status or reason is ``value``; else an empty text."""
         found = self.condition(kind)
         return found.message if found is not None and value in (found.status, found.reason) else ""

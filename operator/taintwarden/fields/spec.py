@@ -11,7 +11,7 @@ from taintwarden.fields.field_errors import FieldError, duplicate
 
 MAX_INT32 = 2**31 - 1
 MAX_RATE = 10_000
-"""A rate of this is no limit."""
+"""Rate that means no limit."""
 
 Check = Callable[[Any], Iterable[FieldError]]
 

@@ -11,7 +11,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.refusal import WORKLOAD
-from taintwarden.engine.limits.workloads import FORGIVEN_SECONDS, Workloads
+from taintwarden.engine.limits.workloads import MISSING_SECONDS, Workloads
 from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
 
 BY_APP = PerWorkload("100%", label="app")
@@ -44,10 +44,10 @@ class Bench:
         self.pods[name] = pod
 
     def want(self, name: str, number: str | int = 1, **labels: str) -> None:
-        self.workloads.want(("shop", self.owner(name).uid), int(number), tuple((labels or DB).items()))
+        self.workloads.set_wanted(("shop", self.owner(name).uid), int(number), tuple((labels or DB).items()))
 
     def lose(self, name: str) -> None:
-        self.workloads.want(("shop", self.owner(name).uid), None)
+        self.workloads.set_wanted(("shop", self.owner(name).uid), None)
 
     def relabel(self, name: str, value: str) -> None:
         self.pod(name, app=value)
@@ -134,8 +134,8 @@ def test_where_the_wanted_number_is_not_known_running_pods_and_evictions_count(h
 def test_an_evicted_pod_of_an_unknown_controller_is_forgiven_after_a_while():
     bench = database("leave a, gone a", "Cluster.example.com")
     refused = bench.workloads.refuse(bench.pods["b"], BY_APP, 0.0)
-    assert refused.until == FORGIVEN_SECONDS
-    bench.seconds = FORGIVEN_SECONDS
+    assert refused.until == MISSING_SECONDS
+    bench.seconds = MISSING_SECONDS
     assert bench.admits("b")
 
 

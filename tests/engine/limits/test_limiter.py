@@ -136,7 +136,7 @@ def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
     bench = Bench(limited(per_workload=PerWorkload(1)))
     bench.limiter.budgets.set_budget(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod(), deletes=True) == ""
-    bench.limiter.workloads.want(("shop", owner().uid), 3)
+    bench.limiter.workloads.set_wanted(("shop", owner().uid), 3)
     assert bench.ask(bench.pod("b"), deletes=True) == refusal.WORKLOAD
 
 
@@ -186,7 +186,7 @@ LIMITED = limited(
 
 def test_a_pod_that_stays_gives_back_all_but_the_call():
     bench = reserved(Bench(LIMITED, overall_rate=1.0), "a", "b")
-    bench.limiter.workloads.want(("shop", owner().uid), 2)
+    bench.limiter.workloads.set_wanted(("shop", owner().uid), 2)
     bench.limiter.budgets.set_budget(budget(allowed=1), AT_ONCE.monotonic)
     first, second = bench.pod(), bench.pod("b")
     bench.call(first, Settlement.STAYS)

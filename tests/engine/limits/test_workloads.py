@@ -11,7 +11,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.refusal import WORKLOAD
-from taintwarden.engine.limits.workloads import COUNTED_KINDS, FORGIVEN_SECONDS, Workloads
+from taintwarden.engine.limits.workloads import COUNTED_KINDS, MISSING_SECONDS, Workloads
 from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
 
 ONE = PerWorkload(1)
@@ -39,7 +39,7 @@ class Bench:
     def run(self, *names: str, wanted: int | None = None) -> None:
         for name in names:
             self.pod(name)
-        self.workloads.want(("shop", self.of.uid), len(names) if wanted is None else wanted)
+        self.workloads.set_wanted(("shop", self.of.uid), len(names) if wanted is None else wanted)
         self.freed.take()
 
     def turn(self, name: str, *, ready: bool) -> None:
@@ -69,7 +69,7 @@ class Bench:
         self.workloads.stay(name)
 
     def want(self, number: str | int) -> None:
-        self.workloads.want(("shop", self.of.uid), int(number))
+        self.workloads.set_wanted(("shop", self.of.uid), int(number))
 
 
 # -- what counts as missing -------------------------------------------------------------------------------------------
@@ -194,9 +194,9 @@ def test_of_a_watched_kind_that_is_not_known_yet_or_any_more_what_runs_counts(ki
         bench.pod(name)
     bench.leave("a")
     assert not bench.admits("b")
-    bench.workloads.want(("shop", bench.of.uid), 8)
+    bench.workloads.set_wanted(("shop", bench.of.uid), 8)
     assert not bench.admits("b", PerWorkload(2))
-    bench.workloads.want(("shop", bench.of.uid), None)
+    bench.workloads.set_wanted(("shop", bench.of.uid), None)
     assert bench.admits("b", PerWorkload(2))
 
 
@@ -221,9 +221,9 @@ def indebted() -> Bench:
 def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
     bench = indebted()
     refused = bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
-    assert refused.until == FORGIVEN_SECONDS
+    assert refused.until == MISSING_SECONDS
     assert kept(bench.workloads, "a") == []
-    bench.seconds = FORGIVEN_SECONDS
+    bench.seconds = MISSING_SECONDS
     assert bench.admits("b")
 
 
@@ -231,7 +231,7 @@ def test_a_refusal_ends_when_the_first_of_several_is_forgiven():
     bench = indebted()
     bench.seconds = 10.0
     play(bench, "leave c, gone c")
-    assert bench.workloads.refuse(bench.pods["b"], ONE, 10.0).until == FORGIVEN_SECONDS
+    assert bench.workloads.refuse(bench.pods["b"], ONE, 10.0).until == MISSING_SECONDS
 
 
 # -- as a limit --------------------------------------------------------------------------------------------------------
@@ -260,8 +260,8 @@ def key(bench: Bench) -> str:
         lambda bench: bench.turn("d", ready=True),
         lambda bench: bench.pod("e"),
         lambda bench: bench.gone("d"),
-        lambda bench: bench.workloads.want(("shop", bench.of.uid), 2),
-        lambda bench: bench.workloads.want(("shop", bench.of.uid), None),
+        lambda bench: bench.workloads.set_wanted(("shop", bench.of.uid), 2),
+        lambda bench: bench.workloads.set_wanted(("shop", bench.of.uid), None),
         lambda bench: bench.workloads.stay("a"),
     ],
     ids=["ready", "new", "gone", "scaled", "deleted", "stays"],

@@ -19,7 +19,7 @@ from taintwarden.engine.tally import Tally
 COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 """Controllers that are watched, so that their wanted number of pods is known."""
 
-FORGIVEN_SECONDS = 600.0
+MISSING_SECONDS = 600.0
 """Maximum seconds that an evicted pod of an unknown controller counts as missing if no Ready pod replaces it."""
 
 
@@ -35,14 +35,14 @@ _Key = WorkloadKey | LabelKey
 
 
 class _Workload:
-    __slots__ = ("known", "owed", "ready", "ready_leaving", "total")
+    __slots__ = ("known", "missing_until", "ready", "ready_leaving", "total")
 
     def __init__(self) -> None:
         self.total = 0
         self.ready = 0
         self.ready_leaving = 0
         """Ready pods whose eviction is in progress."""
-        self.owed: list[MonotonicTime] = []
+        self.missing_until: list[MonotonicTime] = []
         """For each evicted pod of an unknown controller without a Ready replacement: the time until which it counts."""
         self.known: set[str] = set()
         """UIDs of pods of unknown controllers that were Ready once, and therefore replace no further pod."""
@@ -71,7 +71,7 @@ class Workloads(Limit):
         """Number of pods by label and controller. None stands for all controllers that are not watched."""
 
     def count_by(self, labels: tuple[str, ...], pods: Iterable[Pod]) -> None:
-        """Count all pods by other labels than before. The caller passes all controllers to :meth:`want` afterwards."""
+        """Count all pods by other labels. The caller passes all controllers to :meth:`set_wanted` afterwards."""
         self.labels = labels
         self._values, self._controllers, self._running = {}, {}, Tally()
         self._workloads = {key: one for key, one in self._workloads.items() if not isinstance(key, LabelKey)}
@@ -79,7 +79,7 @@ class Workloads(Limit):
             for key in self._named(pod.namespace, pod.shared.labels.items()):
                 self._count(key, pod, 1)
 
-    def want(self, key: WorkloadKey, replicas: int | None, labels: Iterable[tuple[str, str]] = ()) -> None:
+    def set_wanted(self, key: WorkloadKey, replicas: int | None, labels: Iterable[tuple[str, str]] = ()) -> None:
         """Store that a controller wants ``replicas`` pods with these labels; None: the controller is gone."""
         if replicas is None:
             self._wanted.pop(key, None)
@@ -115,7 +115,7 @@ class Workloads(Limit):
         for key in self._keys(pod):
             workload = self._workloads[key]
             if is_evicted and pod.ready and not self._is_counted(key, pod):
-                workload.owed.append(later(now.monotonic, FORGIVEN_SECONDS))
+                workload.missing_until.append(later(now.monotonic, MISSING_SECONDS))
             workload.known.discard(pod.uid)
             self._count(key, pod, -1)
         self._leaving.pop(pod.uid, None)
@@ -159,14 +159,14 @@ class Workloads(Limit):
 
     def _refuse(self, key: _Key, pod: Pod, limit: PerWorkload, now: MonotonicTime) -> Refusal | None:
         workload = self._workloads[key]
-        owed = workload.owed = [until for until in workload.owed if until > now]
-        wanted, which = workload.total + len(owed), f"of {pod.shared.owner}"
+        missing_until = workload.missing_until = [until for until in workload.missing_until if until > now]
+        wanted, which = workload.total + len(missing_until), f"of {pod.shared.owner}"
         if isinstance(key, LabelKey):
             controllers = self._controllers.get(key, {}).items()
             wanted += sum(replicas - self._running[key, controller] for controller, replicas in controllers)
             which = f"with label {key.label}={key.value}"
         elif self._is_counted(key, pod):
-            wanted, owed = self._wanted[key], []
+            wanted, missing_until = self._wanted[key], []
         spare = 1 if isinstance(key, LabelKey) else limit.of(wanted)
         rule = "" if str(spare) == str(limit) or isinstance(key, LabelKey) else f" ({limit})"
         missing = wanted - (workload.ready - workload.ready_leaving)
@@ -174,7 +174,7 @@ class Workloads(Limit):
             return None
         are = "is" if missing == 1 else "are"
         counted = f"{missing} of {wanted} pods {which} {are} missing or being evicted"
-        until = min(owed, default=None)
+        until = min(missing_until, default=None)
         return Refusal(WORKLOAD, until, RefusalScope.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
 
     def _count(self, key: _Key, pod: Pod, by: int) -> None:
@@ -190,7 +190,7 @@ class Workloads(Limit):
             workload.ready_leaving += by * (pod.uid in self._leaving)
             if by > 0 and pod.uid not in workload.known and not self._is_counted(key, pod):
                 workload.known.add(pod.uid)
-                del workload.owed[:1]
+                del workload.missing_until[:1]
         if not workload.total:
             del self._workloads[key]
         self._freed.add(_key(key))

@@ -28,7 +28,7 @@ class HardDeadlines:
         self._ends: DeadlineQueue[WallTime] = DeadlineQueue()
         """Keys of claims by the time at which their node counts as removed, until that is reported."""
         self._reported: DeadlineQueue[WallTime] = DeadlineQueue()
-        """Pods that were reported to end with their node, with policy and end, until that end."""
+        """Keys of reports that a pod ends with its node, until the end of the node."""
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a node with pods that have to leave counts as removed; None if there is none."""
@@ -36,7 +36,7 @@ class HardDeadlines:
         return None if at is None else at - now.wall
 
     def schedule(self, claim: Claim, *, is_new: bool) -> None:
-        """Schedule the hard deadline of a claim. A new pod may be bound even after it."""
+        """Schedule the hard deadline of a claim. A new pod may be bound even after that time."""
         hard_at = claim.grounds.hard_at
         acts = claim.phase not in (Phase.REHEARSED, Phase.PAUSED)
         if acts and hard_at is not None and (is_new or hard_at > self._world.now.wall):
@@ -64,22 +64,22 @@ class HardDeadlines:
     def report_ending(self, state: NodeState, pod: Pod, grounds: Iterable[Grounds]) -> None:
         """Report a pod that opts out of evictions and therefore ends with its node, once for each notice.
 
-        ``grounds``: why other policies evict it; one that does so before the end of the node makes the report needless.
+        ``grounds``: why other policies evict it. If one does so before the end of the node, nothing is reported.
         """
         world = self._world
         selecting = (policy for policy in world.verdicts.policies_on(state) if policy.reclaim is not None)
         if not any(policy.selector_for(taint) for policy in selecting for taint, _ in state.taints()):
             return
         evictable = replace(pod.shared, do_not_evict=False, do_not_disrupt=False)
-        for one in world.verdicts.compute(state, evictable)[1]:
-            end = one.hard_at
-            if end is None or end <= world.now.wall or one.policy.mode is not Mode.ENFORCE or not world.leading:
+        for ground in world.verdicts.compute(state, evictable)[1]:
+            end = ground.hard_at
+            if end is None or end <= world.now.wall or ground.policy.mode is not Mode.ENFORCE or not world.leading:
                 continue
             leaves = any(own.policy.mode is Mode.ENFORCE and own.first(pod.bound_at)[0] < end for own in grounds)
-            why = exclusion(one.policy, pod.shared, world.verdicts.namespace_labels(pod.namespace))
-            if why and not leaves and (key := f"{pod.uid}/{one.policy.name}/{end}") not in self._reported:
+            why = exclusion(ground.policy, pod.shared, world.verdicts.namespace_labels(pod.namespace))
+            if why and not leaves and (key := f"{pod.uid}/{ground.policy.name}/{end}") not in self._reported:
                 self._reported.schedule(key, WallTime(end))
-                world.report(commands.EndsWithNode(pod, one.first(pod.bound_at)[1], end, why))
+                world.report(commands.EndsWithNode(pod, ground.first(pod.bound_at)[1], end, why))
 
     def report_missed(self, claim: Claim, pod: Pod, reason: str) -> None:
         """Report a pod that missed its hard deadline, once. A claim that is not enforced misses nothing."""

@@ -154,7 +154,7 @@ class Machine:
             case events.NamespaceSeen(name, labels):
                 intake.set_namespace(name, labels)
             case events.WorkloadSeen(workload, replicas, labels, revision):
-                limiter.workloads.want(workload, replicas, labels)
+                limiter.workloads.set_wanted(workload, replicas, labels)
                 limiter.replacements.set_revision(workload, revision)
             case events.DeploymentSeen(deployment):
                 limiter.replacements.put(deployment)

@@ -21,7 +21,7 @@ def demo(keep: bool, port: int, pace: float, output: str) -> None:
     `taintwarden run` is started against it, and values fall, recover and are mistyped. What must happen is written
     down beforehand, what happened is read from the cluster.
 
-    Exit codes: 0 what happened is what had to happen, 1 it is not or the demo could not run, 130 interrupted.
+    Exit codes: 0 everything happened as expected, 1 it did not or the demo could not run, 130 interrupted.
     """
     from taintwarden_demo.running import run  # noqa: PLC0415
 

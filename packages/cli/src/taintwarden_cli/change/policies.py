@@ -157,13 +157,13 @@ async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: b
         for policy in (one for one in policies if one.name in names):
             for other, key in acting_first(policy, policies):
                 if resume or other.mode is Mode.ENFORCE:
-                    write(printable(f"{why_first(policy, other, key)}: {_in_spite(policy, other, resume=resume)}"))
+                    write(printable(f"{why_first(policy, other, key)}: {_consequence(policy, other, resume=resume)}"))
 
 
-def _in_spite(policy: Policy, other: Policy, *, resume: bool) -> str:
+def _consequence(policy: Policy, other: Policy, *, resume: bool) -> str:
     """The consequence for pods that both policies select, and how to change it."""
     if not resume:
-        return f"it evicts pods that both select all the same. To stop it: taintwarden pause {other.name}"
+        return f"it still evicts pods that both select. To stop it: taintwarden pause {other.name}"
     if other.mode is Mode.ENFORCE:
         edit = f"kubectl edit taintevictionpolicy {policy.name}"
         return f"it evicts pods that both select, {policy.name} does not. To change that: {edit}"
@@ -181,7 +181,7 @@ def _paused(stored: StoredPolicy, by: str) -> tuple[Mapping[str, Any] | None, st
 
 
 def _resumed(stored: StoredPolicy) -> tuple[Mapping[str, Any] | None, str]:
-    name, mode, progress = stored.metadata.name, stored.spec.mode, stored.status.says("Progressing", "Paused")
+    name, mode, progress = stored.metadata.name, stored.spec.mode, stored.status.message_if("Progressing", "Paused")
     if not stored.spec.paused:
         return None, f"policy {name} is not paused: its mode is {mode}"
     due = f"; it was {progress}" if progress else ""
@@ -212,7 +212,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
 
     def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
         if check_halted(stored) != check_halted(found):
-            raise ClusterError(f"what holds policy {policy} is not what was shown any more: look again")
+            raise ClusterError(f"the guard of policy {policy} has changed since you were asked: run the command again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
         return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(stored.metadata.generation)}}}, text
 
@@ -232,8 +232,8 @@ def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
-        seen = f"the operator has not seen generation {generation} of policy {name} yet"
-        raise ClusterError(f"{seen}: try again in some seconds, or see whether it runs")
+        seen = f"the operator has not observed generation {generation} of policy {name} yet"
+        raise ClusterError(f"{seen}: try again in some seconds, or check that it runs")
     if not stored.has_guard:
         raise ClusterError(f"policy {name} has no guard, so there is nothing to reset")
     tripped_at, condition = status.guard.tripped_at if status.guard else None, status.condition("GuardTripped")
@@ -254,7 +254,7 @@ def _review_text(cluster: str, found: StoredPolicy) -> str:
         lines.add("Paused", f"none is evicted before you resume it: taintwarden resume {found.metadata.name}", "yellow")
     if status.guard is not None and tripped_at:
         cause = status.guard.cause
-        lines.add("Cause", f"when it tripped: {cause}" if cause else "the operator has not told it yet")
-    says = without_advice(status.says("GuardTripped", "True"), found.metadata.name)
-    lines.add("It says", says.partition(". Only if you want")[0])  # which is to run this command
+        lines.add("Cause", f"when it tripped: {cause}" if cause else "not reported yet")
+    says = without_advice(status.message_if("GuardTripped", "True"), found.metadata.name)
+    lines.add("Message", says.partition(". Only if you want")[0])  # which is to run this command
     return render(lines.grid)

@@ -84,5 +84,5 @@ def _not_checked(found: Diagnosis) -> Table:
 
 def _summary(found: Diagnosis) -> str:
     unchecked = {name for skipped in found.not_checked if not skipped.partly for name in skipped.checks}
-    checks = wording.several(found.checks, "check") + (f", {len(unchecked)} not made" if unchecked else "")
+    checks = wording.several(found.checks, "check") + (f", {len(unchecked)} not run" if unchecked else "")
     return f"{wording.several(found.errors, 'error')}, {wording.several(found.warnings, 'warning')}; {checks}"

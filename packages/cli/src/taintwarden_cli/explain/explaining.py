@@ -142,7 +142,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
     policy = claim.policy
     status = status_of(next(one for one in evaluation.snapshot.policies if namespaced_name(one)[1] == policy.name))
     if policy.mode is Mode.PAUSED:
-        paused = status.says("Progressing", "Paused") or "paused"
+        paused = status.message_if("Progressing", "Paused") or "paused"
         resume = f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
         return "; then ".join(filter(None, (resume, tripped_guard(policy, status))))
     if policy.mode is not Mode.ENFORCE:
@@ -150,7 +150,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
     if policy.name in evaluation.dry_run_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
     # Without the right to ask Deployments, or where one refuses, pods are evicted as any other.
-    deployment = "" if status.says("ReplacesFirst", "False") else claim.deployment
+    deployment = "" if status.message_if("ReplacesFirst", "False") else claim.deployment
     budgets = [] if deployment else answer.budgets
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)
     if claim.due_at > evaluation.now:

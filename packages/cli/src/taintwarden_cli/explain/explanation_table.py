@@ -64,8 +64,8 @@ def _head(answer: PodExplanation) -> Lines:
         due = _due(claim.deadline, claim.seconds_left)
         lines.add("Also by", f"policy {claim.policy} ({claim.mode}){due}; waiting: {claim.waits_for}")
     for budget in answer.budgets:
-        is_told = budget.reason in (answer.waits_for or "")
-        sentence = "" if is_told else f"PodDisruptionBudget {budget.name}: {budget.reason}"
+        is_reported = budget.reason in (answer.waits_for or "")
+        sentence = "" if is_reported else f"PodDisruptionBudget {budget.name}: {budget.reason}"
         lines.add("Budget", sentence, "" if budget.allows else "yellow")
     lines.add("Budget", answer.budgets_problem and f"not known: {answer.budgets_problem}", "yellow")
     for fault in answer.invalid_tolerations:

@@ -75,7 +75,7 @@ def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
 
 def _limit(limit: str, message: str, policy: str, status: PolicyStatus) -> str:
     """Describe a limit. For a guard also what it counted and which nodes are bad, without the advice."""
-    says = wording.without_advice(status.says("GuardTripped", "True"), policy) if limit == GUARD else ""
+    says = wording.without_advice(status.message_if("GuardTripped", "True"), policy) if limit == GUARD else ""
     detail = "; ".join(filter(None, ("" if message in says else message, says)))
     return wording.waiting(limit, policy, detail)
 

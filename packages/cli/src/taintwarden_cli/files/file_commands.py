@@ -38,13 +38,13 @@ def init(**given: object) -> None:
     imported("taintwarden_cli.files.first_policy:show")(**given)
 
 
-_VALIDATE_HELP = """Check policies, profiles and pods in YAML or JSON files, without a cluster. - is standard input. Of
-a folder, its .yaml, .yml and .json files are checked. 0950 without quotes is a number, as to kubectl.
+_VALIDATE_HELP = """Check policies, profiles and pods in YAML or JSON files, without a cluster. - is standard input. In
+a folder, the .yaml, .yml and .json files are checked. 0950 without quotes is a number, as for kubectl.
 
 Checked are TaintEvictionPolicies and TolerationProfiles; Pods and the pod templates of Deployments, StatefulSets,
 DaemonSets, ReplicaSets, Jobs and CronJobs, and of any other kind that contains pod templates, such as Rollouts,
 RayClusters and JobSets (the annotations, and native tolerations that an API server may refuse). Other objects are
-counted and ignored, TaintPublishers too: only the API server checks them. Lists are unfolded. Render the templates of
+counted and ignored, TaintPublishers too: only the API server checks them. Lists are expanded. Render the templates of
 a Helm chart first.
 
 \b

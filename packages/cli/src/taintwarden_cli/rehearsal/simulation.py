@@ -157,7 +157,7 @@ class PlanSimulation:
         if self._has_left_devices:
             yield "a pod that leaves because of a device is assumed to get another device, on any node that accepts it"
         reported = {namespaced_name(policy)[1]: status_of(policy) for policy in self._snapshot.policies}
-        yield from filter(None, dict.fromkeys(one.says("Progressing", "Blind") for one in reported.values()))
+        yield from filter(None, dict.fromkeys(one.message_if("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():
             if any(limit.limit == FAILING for limit in status.limits):
                 yield f"calls for evictions of policy {name} fail now; here they succeed"

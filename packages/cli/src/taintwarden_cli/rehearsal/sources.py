@@ -114,6 +114,6 @@ EVALUATION = (Source.POLICIES, Source.PROFILES, Source.NAMESPACES, Source.NODES,
 DEVICES = (Source.SLICES, Source.DEVICE_CLAIMS, Source.TAINT_RULES)
 """Sources that are read only if a stored policy selects taints of devices."""
 REPLACING = (Source.DEPLOYMENTS, Source.REPLICA_SETS)
-"""Sources that tell which Deployments can replace their pods."""
+"""Sources that show which Deployments can replace their pods."""
 FOLLOWED = (*EVALUATION, Source.BUDGETS, *COUNTED, Source.DEPLOYMENTS, *DEVICES)
 """Sources that the operator itself watches."""

@@ -40,7 +40,7 @@ def documents(text: str) -> Iterator[tuple[int, int, Any, yaml.Node]]:
             if node is None:
                 continue
             if _expanded_size(node, {}) > MAX_NODES:
-                raise yaml.constructor.ConstructorError(None, None, "its aliases stand for too much", node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, "its aliases expand to too much", node.start_mark)
             _check_keys(node, set())
             content = loader.construct_document(node)
             if content is not None:

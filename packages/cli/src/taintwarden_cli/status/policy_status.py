@@ -180,7 +180,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
         answer.accepted = accepted.status
         if accepted.status is not ConditionStatus.TRUE:
             remedy = f"kubectl edit taintevictionpolicy {answer.name}"
-            effect = status.says("Enforcing", "NotAccepted") or "its last valid version stays in force"
+            effect = status.message_if("Enforcing", "NotAccepted") or "its last valid version stays in force"
             cause = f"it is not accepted: {accepted.message}"
             answer.add(Problem(ProblemKind.NOT_ACCEPTED, cause, effect, remedy))
     answer.add(*_problems(answer, now))

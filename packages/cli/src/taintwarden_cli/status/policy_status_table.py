@@ -141,7 +141,7 @@ def _now(policy: PolicySummary, times: Times) -> str:
 
 def _details(policy: PolicySummary, times: Times) -> Lines:
     lines = _head(policy, times, details=True)
-    lines.add("Mode", policy.status.says("Enforcing", "False") if policy.mode == Mode.DRY_RUN else None, "yellow")
+    lines.add("Mode", policy.status.message_if("Enforcing", "False") if policy.mode == Mode.DRY_RUN else None, "yellow")
     lines.add("Now", None if policy.is_paused else _now(policy, times))
     status = policy.status
     evicting = f"{several(status.selected_nodes, 'node')} selected, pods have to leave {status.evicting_nodes} of them"
@@ -153,7 +153,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
         lines.add("Invalid", f"{pods(more)} with other invalid taints: {where}", "yellow")
     if policy.guard is not None and not policy.has_problem(ProblemKind.GUARD, ProblemKind.ZONES):
         is_holding = policy.guard != ARMED
-        guard = "; ".join(filter(None, (policy.guard, status.says("GuardTripped", "False"))))
+        guard = "; ".join(filter(None, (policy.guard, status.message_if("GuardTripped", "False"))))
         if policy.guard == TRIPPED:
             guard = f"tripped {times.ago(policy.tripped_at)}" if policy.tripped_at else "tripped"
         lines.add("Guard", guard, "bold red" if is_holding else "")

@@ -91,7 +91,7 @@ def split_problem(kind: ProblemKind, sentence: str, remedy: str) -> Problem:
 
 def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bool) -> Iterator[Problem]:
     """Problems that keep pods of a policy in effect from leaving, and do not pass by themselves or have lasted long."""
-    if blind := status.says("Progressing", "Blind"):
+    if blind := status.message_if("Progressing", "Blind"):
         effect, _, cause = blind.partition(": ")
         yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"{OUR_PODS}; {_LIMITS[VIEW][1]}")
     yield from _stuck_problem(status, now)
@@ -103,14 +103,14 @@ def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bo
             kind, remedy = _LIMITS[limit.limit]
             effect = f"{wording.pods(limit.pods)} {'waits' if limit.pods == 1 else 'wait'} since {limit.since}"
             yield Problem(kind, wording.why_held(limit.limit, limit.message), effect, _remedy(limit, status) or remedy)
-    if unknown := status.says("DevicesKnown", "False"):
+    if unknown := status.message_if("DevicesKnown", "False"):
         effect, _, cause = unknown.partition(": ")
         yield Problem(ProblemKind.DEVICES, cause, effect, "docs/runbooks/devices-not-known.md")
-    if refused := status.says("ReplacesFirst", "False"):
+    if refused := status.message_if("ReplacesFirst", "False"):
         effect, _, cause = refused.partition(": ")
         remedy = RIGHTS if '" cannot ' in cause else _LIMITS[FAILING][1]
         yield Problem(ProblemKind.REPLACEMENTS, cause, effect, remedy)
-    if missing := status.says("SourcesFound", "False"):
+    if missing := status.message_if("SourcesFound", "False"):
         cause, _, effect = missing.partition(", so ")
         yield Problem(ProblemKind.SOURCES, cause, effect, f"correct from: kubectl edit taintevictionpolicy {name}")
 
@@ -140,7 +140,7 @@ def _remedy(limit: LimitStatus, status: PolicyStatus) -> str:
 
 def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
     """The problem that the guard of a policy has tripped."""
-    counted = wording.without_advice(status.says("GuardTripped", "True"), name)
+    counted = wording.without_advice(status.message_if("GuardTripped", "True"), name)
     at, guard = "", status.guard
     if counted.startswith("since "):
         at, _, counted = counted.removeprefix("since ").partition(" ")
@@ -155,7 +155,7 @@ def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Proble
 
 def zones_problem(name: str, status: PolicyStatus) -> Problem:
     """The problem that all nodes of a policy are unhealthy."""
-    says = status.says("GuardTripped", "AllNodesUnhealthy")
+    says = status.message_if("GuardTripped", "AllNodesUnhealthy")
     cause = says.partition(". ")[0] or "all nodes are unhealthy"
     effect, remedy = "all nodes are unhealthy, so no pod is evicted", "check the monitoring; taintwarden plan"
     if (release := f"taintwarden guard reset {name}") in says:
