@@ -330,13 +330,26 @@ def _as_new(steps: Sequence[Step], index: int, kind: str) -> list[Step]:
     before, step, one = steps[index - 1].taint, steps[index], steps[index].taint
     if before is None or one is None or one.added is None or one.added == before.added:
         return []
-    is_after_gap = step.seen > step.at + 2.0 or before.value == one.value
-    recorded = max((s.at for s in steps[:index] if s.sure and s.taint is not None), default=-NEVER)
+    is_after_gap = step.seen > step.at + LAG or before.value == one.value
+    recorded = max(_recorded(steps[:index]), default=-NEVER)
     ahead = 120.0 if before.value == one.value else CLOCKS  # it may have passed at the next restart
     if not is_after_gap or not recorded - CLOCKS < one.added <= step.seen + ahead:
         return []
     first = Step(one.added, max(step.seen, one.added + 1.0), True, before._replace(added=one.added))
     return [*([first] if kind != "invalid" else ()), *steps[index:]]
+
+
+def _recorded(steps: Iterable[Step]) -> Iterator[float]:
+    """The times that are surely recorded of a taint: of its values, and its own ones that were not in the future."""
+    value: str | None = None
+    for step in steps:
+        if step.sure and step.taint is not None:
+            added = step.taint.added
+            if step.taint.value != value:
+                yield step.at if value is not None or added is None else min(step.at, added)
+            if added is not None and added <= step.at:
+                yield added
+            value = step.taint.value
 
 
 def _reading(
