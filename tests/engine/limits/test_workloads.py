@@ -274,3 +274,16 @@ def test_what_may_spare_a_pod_is_told(happens):
     bench.freed.take()
     happens(bench)
     assert bench.freed.take() == [key(bench)]
+
+
+def test_a_refusal_names_a_pod_that_is_not_ready_for_as_long_as_it_is_there():
+    bench = Bench()
+    bench.run(*"abcd")
+    bench.turn("c", ready=False)
+    bench.turn("d", ready=False)
+    refused = lambda: bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail  # noqa: E731
+    assert "2 of 4 pods of ReplicaSet web are missing or being evicted (such as c on n1: not Ready)" in refused()
+    bench.turn("c", ready=True)
+    assert "(such as d on n1: not Ready)" in refused()
+    bench.gone("d")
+    assert refused().startswith("1 of 4 pods of ReplicaSet web is missing or being evicted, and")

@@ -35,7 +35,7 @@ _Key = WorkloadKey | LabelKey
 
 
 class _Workload:
-    __slots__ = ("known", "missing_until", "ready", "ready_leaving", "total")
+    __slots__ = ("known", "missing_until", "ready", "ready_leaving", "total", "unready")
 
     def __init__(self) -> None:
         self.total = 0
@@ -46,6 +46,8 @@ class _Workload:
         """For each evicted pod of an unknown controller without a Ready replacement: the time until which it counts."""
         self.known: set[str] = set()
         """UIDs of pods of unknown controllers that were Ready once, and therefore replace no further pod."""
+        self.unready: dict[str, Pod] = {}
+        """Running pods that are not Ready, by UID."""
 
 
 class Workloads(Limit):
@@ -173,7 +175,8 @@ class Workloads(Limit):
         if missing + 1 <= spare:
             return None
         are = "is" if missing == 1 else "are"
-        counted = f"{missing} of {wanted} pods {which} {are} missing or being evicted"
+        unready = next((f" (such as {one.name} on {one.node}: not Ready)" for one in workload.unready.values()), "")
+        counted = f"{missing} of {wanted} pods {which} {are} missing or being evicted{unready}"
         until = min(missing_until, default=None)
         return Refusal(WORKLOAD, until, RefusalScope.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
 
@@ -191,6 +194,10 @@ class Workloads(Limit):
             if by > 0 and pod.uid not in workload.known and not self._is_counted(key, pod):
                 workload.known.add(pod.uid)
                 del workload.missing_until[:1]
+        elif by > 0:
+            workload.unready[pod.uid] = pod
+        elif workload.unready[pod.uid].shared is pod.shared:
+            del workload.unready[pod.uid]
         if not workload.total:
             del self._workloads[key]
         self._freed.add(_key(key))
