@@ -81,13 +81,12 @@ def test_a_pod_waits_for_its_replacement_until_the_timeout_and_is_evicted_then()
     assert not asked(made)
 
 
-def test_a_waiting_pod_says_which_deployment_was_asked_and_until_when():
+def test_a_waiting_pod_says_which_deployment_was_asked_and_when():
     made = due()
     made.settle("a", Outcome.ASKED)
     claim = made.claim("a")
     assert (claim.phase, claim.limit) == (Phase.BLOCKED, "workload")
-    expected = f"asked Deployment web for a replacement at {at(START)}, waits for it until {at(START + 300)}"
-    assert claim.detail == expected
+    assert claim.detail == f"asked Deployment web for a replacement at {at(START)}, which is not Ready yet"
 
 
 def test_the_request_is_announced_with_its_end():
@@ -258,7 +257,15 @@ def test_a_refused_request_evicts_the_pod_as_any_other_and_is_reported():
     made.out = []
     made.settle("a", Outcome.NOT_REPLACED, message="forbidden")
     assert not asked(made)
-    assert made.report()[0].replacement_problem == "forbidden"
+    assert made.report()[0].replacement_problem == "the last request was refused: forbidden"
+
+
+def test_a_right_to_read_that_comes_back_ends_the_problem_of_the_last_request():
+    made = due()
+    made.settle("a", Outcome.NOT_REPLACED, message="forbidden")
+    made.process(events.DeploymentsKnown(is_known=False, problem="forbidden"))
+    made.process(events.DeploymentsKnown(is_known=True))
+    assert made.report()[0].replacement_problem == ""
 
 
 def test_the_next_accepted_request_ends_the_problem():

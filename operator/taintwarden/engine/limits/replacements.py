@@ -74,7 +74,8 @@ class Replacements(Limit):
 
     def why_not(self) -> str:
         """Why Deployments are not asked; empty if they are."""
-        return self.problem or self.last_refusal or (UNKNOWN if self._unknown_since is not None else "")
+        refused = self.last_refusal and f"the last request was refused: {self.last_refusal}"
+        return self.problem or refused or (UNKNOWN if self._unknown_since is not None else "")
 
     # -- what streams deliver -------------------------------------------------------------------------------------
 
@@ -84,6 +85,8 @@ class Replacements(Limit):
             self._unknown_since = None
         elif self._unknown_since is None:
             self._unknown_since = now.monotonic
+        if self.problem and not problem:  # the rights to read and to ask are granted together
+            self.last_refusal = ""
         self.problem = problem
         self._freed.add(UNKNOWN_KEY)
 
@@ -172,8 +175,8 @@ class Replacements(Limit):
         found = request.replacement
         if found is None or found.asked_at is None or found.until is None:
             return None
-        asked_at, until = (at(request.now.wall_at(one)) for one in (found.asked_at, found.until))
-        detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, waits for it until {until}"
+        asked_at = at(request.now.wall_at(found.asked_at))
+        detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, which is not Ready yet"
         key = f"replacement/{request.policy.name}/{request.pod.uid}"
         return Refusal(WORKLOAD, found.until, RefusalScope.PODS, key, detail)
 
