@@ -365,6 +365,13 @@ def test_why_a_pod_stays_is_said_at_once():
     assert (answer.fate, answer.reason) == ("Stays", told)
 
 
+def test_a_policy_for_other_nodes_is_no_reason_on_a_node_that_opts_out():
+    elsewhere = policy("other", nodeSelector={"matchLabels": {"pool": "b"}})
+    out = {**BAD_NODE, "metadata": BAD_NODE["metadata"] | OPTS_OUT}
+    told = "taint sla=940:NoExecute: policy sla does not act: the node opts out with taintwarden.io/do-not-evict"
+    assert explained(pod(GT), out, policy(), elsewhere).reason == told
+
+
 # -- what it waits for -----------------------------------------------------------------------------------------------
 
 

@@ -445,7 +445,7 @@ def test_pods_that_stay_on_tainted_nodes_are_counted_by_reason():
     rig.pod("d", **web)
     rig.pod("e")
     rig.pod("f", gt(), node="n2", **web)
-    assert staying(rig) == {"tolerates": 2, "opted out": 1, "not selected": 1}
+    assert staying(rig) == {"tolerates": 2, "opted out": 1, "not selected by podSelector": 1}
     assert staying(rig, "q") == {}
 
 
@@ -482,7 +482,7 @@ def test_pods_that_stay_are_counted_again_after_a_change(change):
     for name in ("a", "b"):
         rig.pod(name, gt())
     before = staying(rig)
-    assert before == {"not selected": 2}
+    assert before == {"not selected by namespaceSelector": 2}
     rig.process(events.NamespaceSeen("shop", {"team": "a"}))
     assert staying(rig) == {"tolerates": 2}
     change(rig)

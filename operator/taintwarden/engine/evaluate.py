@@ -483,6 +483,7 @@ def selects_node(policy: Policy, labels: Mapping[str, str], *, do_not_evict: boo
 
 def node_exclusion(policy: Policy, labels: Mapping[str, str], *, do_not_evict: bool = False) -> str | None:
     """Return why ``policy`` does not act on a node, None if it does."""
-    if do_not_evict and policy.exclude.respect_do_not_evict:
-        return "the node opts out with taintwarden.io/do-not-evict"
-    return None if policy.node_selector.selects(labels) else OTHER_NODES
+    if not policy.node_selector.selects(labels):
+        return OTHER_NODES
+    opts_out = do_not_evict and policy.exclude.respect_do_not_evict
+    return "the node opts out with taintwarden.io/do-not-evict" if opts_out else None

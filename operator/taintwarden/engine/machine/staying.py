@@ -21,8 +21,8 @@ _EXCLUDED = {
     "it has no controller": "no controller",
     "it has an emptyDir": "local storage",
     "it belongs to a DaemonSet": "DaemonSet",
-    "podSelector": "not selected",
-    "namespaceSelector": "not selected",
+    "podSelector": "not selected by podSelector",
+    "namespaceSelector": "not selected by namespaceSelector",
 }
 """Beginning of the engine's sentence about an excluded pod -> short reason."""
 
