@@ -315,6 +315,17 @@ async def test_calls_that_fail_now_are_taken_to_succeed_and_that_is_said(cluster
     assert plan["notes"] == ["calls for evictions of policy sla fail now; here they succeed"]
 
 
+async def test_what_the_operator_remembers_and_a_plan_does_not_know_is_said(cluster, run):
+    until = "2126-01-31T12:00:00Z"
+    bounce = {"limit": "bounce", "pods": 1, "since": "2026-01-31T12:00:00Z", "until": until}
+    released = condition("GuardTripped", "False", "not gone yet: 9 pods that a reset released", "Armed")
+    set_status(cluster, limits=[bounce], conditions=[released])
+    assert (await planned(run, "--node", "a1", *DROP))["notes"] == [
+        f"limit bounce of policy sla delays 1 pod until {until}; here it does not",
+        "the guard of policy sla counts here the 9 pods that a reset released",
+    ]
+
+
 async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
     cluster.create(POLICIES, policy("other", taints=[{"key": "other"}]))
     says = wording.blind(["poddisruptionbudgets"])

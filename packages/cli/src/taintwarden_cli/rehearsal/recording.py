@@ -105,13 +105,12 @@ class Recording:
         for claim in reversed(first.values()):
             self._record_remaining(claim, now.wall, scheduler)
         pods = sorted(self._pods.values(), key=lambda pod: (pod.order is None, pod.order or 0, pod.deadline, str(pod)))
+        counted = ((taint, why, len(nodes)) for (taint, why), nodes in self._invalid.items())
+        invalid = [f"{taint} on {wording.several(number, 'node')} {why}" for taint, why, number in counted]
         return {
             "pods": pods,
             "cancelled": sorted(name for uid, name in self._already.items() if uid not in self._pods),
-            "invalid": [
-                f"{taint} on {wording.several(len(nodes), 'node')} {why}"
-                for (taint, why), nodes in self._invalid.items()
-            ],
+            "invalid": invalid,
             "guards": [*self._past_guards, *self._guards.values()],
         }
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
+from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine import commands, events, rfc3339
 from taintwarden.engine.commands import Command
 from taintwarden.engine.derived import derivations
 from taintwarden.engine.events import WriteOutcome
-from taintwarden.engine.limits.refusal import FAILING
+from taintwarden.engine.limits.refusal import BOUNCE, FAILING
 from taintwarden.engine.model import Gates, Instant, MonotonicTime, Node, Pod, PodClass, SourceValue, WallTime
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.policy import Mode
@@ -159,8 +160,7 @@ class PlanSimulation:
         reported = {namespaced_name(policy)[1]: status_of(policy) for policy in self._snapshot.policies}
         yield from filter(None, dict.fromkeys(one.message_if("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():
-            if any(limit.limit == FAILING for limit in status.limits):
-                yield f"calls for evictions of policy {name} fail now; here they succeed"
+            yield from _notes_on_memory(name, status)
         for name, why in known.policy_problems.items():
             yield f"policy {name} is not valid as stored and does nothing here: {why}"
         if any(map(is_kept_from_enforcing, self._snapshot.policies)):
@@ -269,16 +269,9 @@ class PlanSimulation:
         if shared.devices:
             without = msgspec.structs.replace(shared, devices=())
             shared = self._without_devices.setdefault(shared, without)
-        new = msgspec.structs.replace(
-            pod,
-            uid=f"{pod.uid}-replaced",
-            name=f"{pod.name}-replaced",
-            node=node,
-            shared=shared,
-            bound_at=self.instant.wall,
-            resource_version=0,
-            ready=False,
-        )
+        names = {"uid": f"{pod.uid}-replaced", "name": f"{pod.name}-replaced", "node": node}
+        state = {"bound_at": self.instant.wall, "resource_version": 0, "ready": False}
+        new = msgspec.structs.replace(pod, shared=shared, **names, **state)
         self._rehearsal.feed(events.PodSeen(new))
         self._schedule(ready_in, lambda: self._make_ready(new))
 
@@ -286,3 +279,15 @@ class PlanSimulation:
         self._rehearsal.feed(events.PodSeen(msgspec.structs.replace(pod, ready=True)))
         for budget in self._budgets.add_ready(pod.shared, 1):
             self._rehearsal.feed(events.BudgetSeen(budget))
+
+
+def _notes_on_memory(name: str, status: PolicyStatus) -> Iterator[str]:
+    """Facts in the memory of the operator, by the status of a policy, that a plan does not know."""
+    for limit in status.limits:
+        if limit.limit == FAILING:
+            yield f"calls for evictions of policy {name} fail now; here they succeed"
+        elif limit.limit == BOUNCE:
+            until = f" until {limit.until}" if limit.until else ""
+            yield f"limit bounce of policy {name} delays {wording.pods(limit.pods)}{until}; here it does not"
+    if released := status.message_if("GuardTripped", "False").partition("not gone yet: ")[2]:
+        yield f"the guard of policy {name} counts here the {released}"
