@@ -47,6 +47,14 @@ def test_table_shows_each_taint_once(cli, samples):
     ]
 
 
+def test_policies_that_do_not_act_for_one_reason_are_one_line():
+    elsewhere = [policy(f"p{number}", nodeSelector={"matchLabels": {"pool": "b"}}) for number in range(5)]
+    text = render(*parts(explained(pod(), node(taint()), policy(), *elsewhere)))
+    assert [line for line in text.splitlines() if "not by" in line] == [
+        "  not by      p0, p1, p2 and 2 more: nodeSelector does not select the node"
+    ]
+
+
 @pytest.mark.usefixtures("terminal")
 def test_long_keys_fold_and_lose_nothing():
     key = f"{'a' * 250}/{'b' * 60}"

@@ -46,9 +46,7 @@ _COMMANDS = {
 
 
 @click.group(
-    cls=LazyGroup,
-    entries=_COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=LazyGroup, entries=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="taintwarden")
 @click.option("--context", help="Context of the kubeconfig, for any command that reads a cluster.")

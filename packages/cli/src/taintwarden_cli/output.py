@@ -4,7 +4,7 @@ Every command imports this for its help, so JSON is in :mod:`data_output` and ta
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 import click
@@ -37,6 +37,11 @@ def printable(text: str) -> str:
         one if one.isprintable() and one not in _WIDTH_CHANGES else one.encode("unicode_escape").decode()
         for one in text
     )
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def fail(message: str, code: int) -> NoReturn:

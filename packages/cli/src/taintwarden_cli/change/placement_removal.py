@@ -12,7 +12,7 @@ from taintwarden.engine.policy import Mode, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
 from taintwarden_cli.cluster_session import REFUSED, USAGE, ask, confirm, settings_of
-from taintwarden_cli.output import fail, printable, write
+from taintwarden_cli.output import fail, listed, printable, write
 from taintwarden_cli.rehearsal.changes import parse_removal, parse_taint
 from taintwarden_cli.rehearsal.manifests import BadInput
 from taintwarden_cli.rehearsal.node_requirements import FullPod, FullPodSpec
@@ -76,9 +76,8 @@ class Uses:
         """Add a stored policy, valid or not."""
         spec, name = mapping(stored.get("spec")), namespaced_name(stored)[1]
         taints, labels = spec.get("taints"), spec.get("versionLabels")
-        used = [
-            LabelSubject(str(value_at(one, "key"))) for one in _as_list(taints) if value_at(one, "placement") is True
-        ]
+        placed = (taint for taint in _as_list(taints) if value_at(taint, "placement") is True)
+        used = [LabelSubject(str(value_at(taint, "key"))) for taint in placed]
         used += [LabelSubject(str(label), of_label=True) for label in _as_list(labels)]
         if any(subject in self.keys for subject in used):
             mode = spec.get("mode", Mode.ENFORCE.value)
@@ -95,9 +94,7 @@ class Uses:
             self.users["Pods"].append(f"{pod.metadata.namespace}/{pod.metadata.name}")
 
     def add_workload(self, listing: Listing, workload: Mapping[str, Any]) -> None:
-        """Add a workload, if its template names the labels. The template of an owned workload is that of its
-        controller.
-        """
+        """Add a workload, if its template names the labels and is not that of a controller above it."""
         namespace, name = namespaced_name(workload)
         owners = _as_list(value_at(workload, "metadata", "ownerReferences"))
         if any(value_at(owner, "controller") is True for owner in owners):
@@ -121,15 +118,12 @@ async def read_uses(session: Session, key: str) -> Uses:
             for one in page:
                 add(one)
 
-    templates = (
-        read(listing.path, dict, source.value, partial(found.add_workload, listing))
-        for source, listing in WORKLOADS.items()
-    )
+    listings = ((one, source.value, partial(found.add_workload, one)) for source, one in WORKLOADS.items())
     stored, *_ = await asyncio.gather(
         session.policies(dict[str, Any]),
         read(NODES.path, NodeObject, NODES.name, found.add_node),
         read(PODS.path, FullPod, PODS.name, found.add_pod, NOT_FINISHED),
-        *templates,
+        *(read(listing.path, dict, what, add) for listing, what, add in listings),
     )
     for policy in stored:
         found.add_policy(policy)
@@ -159,15 +153,13 @@ def _describe_uses(key: str, uses: Uses) -> Lines:
     lines.add("Nodes", str(len(uses.nodes)))
     for label, users in uses.users.items():
         if users:
-            more = f" and {len(users) - MAX_EXAMPLES} more" if len(users) > MAX_EXAMPLES else ""
-            lines.add(label, f"{len(users)}: {', '.join(users[:MAX_EXAMPLES])}{more}", "yellow")
+            lines.add(label, f"{len(users)}: {listed(users, MAX_EXAMPLES)}", "yellow")
     lines.add("Note", "templates of kinds that Kubernetes does not define are not checked")
     return lines
 
 
 async def remove_labels(session: Session, keys: Sequence[LabelSubject], pause_seconds: float = PAUSE_SECONDS) -> int:
-    """Remove the labels of these keys until no node has one, with a pause after each round. Returns the number of
-    nodes.
+    """Remove the labels of these keys until no node has one. Returns the number of nodes.
 
     Raises ClusterError if some nodes still carry them.
     """

@@ -107,13 +107,7 @@ async def patch_policy(
 
 
 def switch_policies(
-    policies: tuple[str, ...],
-    *,
-    resume: bool,
-    reason: str = "",
-    every: bool,
-    yes: bool,
-    **flags: object,
+    policies: tuple[str, ...], *, resume: bool, reason: str = "", every: bool, yes: bool, **flags: object
 ) -> None:
     """Pause or resume the named policies, or every policy. After a failure the others are still changed."""
     if bool(policies) == every:

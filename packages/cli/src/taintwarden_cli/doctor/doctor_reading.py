@@ -16,7 +16,7 @@ from taintwarden_cli.doctor.doctor_snapshot import (
     WebhookConfiguration,
 )
 from taintwarden_cli.doctor.inventory import Inventory
-from taintwarden_cli.rehearsal.deployments import EXTENDER, Deployment, Template, read_deployments, webhook_problem
+from taintwarden_cli.rehearsal.deployments import Deployment, Template, read_deployments, runs_extender, webhook_problem
 from taintwarden_cli.rehearsal.liveness import read_lease, watch_lease
 from taintwarden_cli.rehearsal.reading import Reader
 from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
@@ -73,9 +73,7 @@ class _DoctorReader(Reader):
             case Source.OPERATOR:
                 deployments = await read_deployments(session, found.namespace)
                 found.operator = operator_in(deployments)
-                found.has_extender = any(
-                    one.spec.replicas and any(one.containers_running(EXTENDER)) for one in deployments
-                )
+                found.has_extender = runs_extender(deployments)
                 found.webhook_problem = webhook_problem(deployments, found.namespace)
             case Source.BUILT_IN:
                 found.built_in, found.built_in_for_devices = await read_built_in(session, found.now)
@@ -127,11 +125,8 @@ async def read_rights(session: Session, namespace: str) -> MissingRights:
     for right in RIGHTS:
         resource, _, sub = right.resource.partition("/")
         attributes = {"group": right.group, "resource": resource, "subresource": sub, "verb": right.verb}
-        spec = {
-            "user": f"system:serviceaccount:{namespace}:{account}",
-            "groups": groups,
-            "resourceAttributes": attributes,
-        }
+        user = f"system:serviceaccount:{namespace}:{account}"
+        spec = {"user": user, "groups": groups, "resourceAttributes": attributes}
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         answer = await session.review(_ACCESS, body, "create subjectaccessreviews")
         missing += [] if answer.get("allowed") else [right]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from taintwarden.controller.words import wording
 from taintwarden_cli.doctor.check import Check, Diagnosis, ReportedFinding, Severity
-from taintwarden_cli.output import printable
+from taintwarden_cli.output import listed, printable
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 _INDENT = (0, 0, 0, 2)
@@ -73,10 +73,8 @@ def _not_checked(found: Diagnosis) -> Table:
     shown = _grid(44)
     reasons: dict[str, list[str]] = {}
     for skipped in found.not_checked:
-        names = [*skipped.checks[:_SHOWN_REASONS]]
-        more = f" and {len(skipped.checks) - len(names)} more" if len(skipped.checks) > len(names) else ""
         how = "without it: " if skipped.partly else ""
-        reasons.setdefault(skipped.reason, []).append(f"{how}{', '.join(names)}{more}")
+        reasons.setdefault(skipped.reason, []).append(how + listed(skipped.checks, _SHOWN_REASONS))
     for reason, checks in reasons.items():
         shown.add_row(Text(reason), Text("\n".join(checks), style="dim"))
     return shown

@@ -32,11 +32,8 @@ class PodShape(msgspec.Struct, frozen=True):
 
     def as_pod(self) -> dict[str, Any]:
         """The fields of the pod that the checks of admission read."""
-        metadata = {
-            "namespace": self.pod_class.namespace,
-            "labels": self.pod_class.labels,
-            "annotations": dict(self.annotations),
-        }
+        own = self.pod_class
+        metadata = {"namespace": own.namespace, "labels": own.labels, "annotations": dict(self.annotations)}
         return {"metadata": metadata, "spec": {"tolerations": msgspec.json.decode(self.tolerations)}}
 
 

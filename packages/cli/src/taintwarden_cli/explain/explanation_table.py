@@ -8,12 +8,12 @@ from rich.text import Text
 
 from taintwarden.controller.words.wording import due, relative
 from taintwarden_cli.explain.explanation import Fate, NodeExplanation, PodExplanation, TaintExplanation
-from taintwarden_cli.output import printable
+from taintwarden_cli.output import listed, printable
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
 
 MAX_NAMED = 3
-"""Maximum number of nodes listed for each reason."""
+"""Maximum number of nodes, or policies, listed for each reason."""
 FATES = {
     Fate.STAYS: ("stays", "bold green"),
     Fate.LEAVES: ("leaves", "bold red"),
@@ -94,9 +94,7 @@ def _refusals(nodes: Sequence[NodeExplanation]) -> Iterator[tuple[str, str]]:
         if node.refusals:
             by_reason.setdefault(tuple(node.refusals), []).append(node.name)
     for reasons, names in sorted(by_reason.items(), key=lambda one: -len(one[1])):
-        more = len(names) - MAX_NAMED
-        listed = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-        yield printable(listed), printable("; ".join(reasons))
+        yield printable(listed(names, MAX_NAMED)), printable("; ".join(reasons))
 
 
 def _taint(taint: TaintExplanation) -> Lines:
@@ -107,8 +105,9 @@ def _taint(taint: TaintExplanation) -> Lines:
     if taint.verdict in ("Held", "NotSelected"):  # the lines below explain other verdicts
         lines.add("why", taint.reason)
     lines.add("policy", taint.policy and f"{taint.policy} ({taint.mode})")
-    for other in taint.other_policies:
-        lines.add("not by", f"{other.policy}: {other.reason}")
+    for why in dict.fromkeys(other.reason for other in taint.other_policies):
+        policies = [other.policy for other in taint.other_policies if other.reason == why]
+        lines.add("not by", f"{listed(policies, MAX_NAMED)}: {why}")
     for toleration in taint.tolerations:
         style = "green" if toleration.holds else ""
         lines.add("toleration", f"{toleration.text} ({toleration.source}): {toleration.answer}", style)

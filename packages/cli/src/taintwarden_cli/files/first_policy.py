@@ -20,7 +20,7 @@ from taintwarden.engine.policy import ValueType
 from taintwarden.fields.text import printable
 from taintwarden_cli.cluster_session import ACTION_NEEDED, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
-from taintwarden_cli.output import fail
+from taintwarden_cli.output import fail, listed
 from taintwarden_cli.rehearsal.reading import read_nodes_and_policies
 from taintwarden_cli.rehearsal.rehearsal import rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
@@ -176,14 +176,11 @@ def _value_lines(one: PolicyDraft) -> Iterator[str]:
         yield "      # Most values are neither integers nor versions: only Equal and Exists tolerate them."
         yield "      valueType: String"
         return
-    same = one.lowest == one.highest
-    sentence = (
-        f"all are {printable(one.lowest)}" if same else f"from {printable(one.lowest)} to {printable(one.highest)}"
-    )
+    lowest, highest = map(printable, (one.lowest, one.highest))
+    sentence = f"all are {lowest}" if lowest == highest else f"from {lowest} to {highest}"
     yield f"      # The type of the values: {sentence}. Any other value is a mistake, and pods are"
     yield "      # judged by the last valid one."
     if one.invalid:
-        named = ", ".join(f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid[:MAX_NAMED])
-        more = f" and {len(one.invalid) - MAX_NAMED} more" if len(one.invalid) > MAX_NAMED else ""
-        yield f"      # Not of this type: {named}{more}. Correct them first."
+        named = [f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid]
+        yield f"      # Not of this type: {listed(named, MAX_NAMED)}. Correct them first."
     yield f"      valueType: {one.value_type.value}"

@@ -40,9 +40,8 @@ class NodeSelection(msgspec.Struct, frozen=True):
         for name in self.nodes:
             _add(found, [node for node in nodes if node.metadata.name == name], f"there is no node {name}")
         for zone in self.zones:
-            there = [
-                node for node in nodes if zone in (node.metadata.labels.get(ZONE_LABEL), zone_of(node.metadata.labels))
-            ]
+            labels = ((node, node.metadata.labels) for node in nodes)
+            there = [node for node, given in labels if zone in (given.get(ZONE_LABEL), zone_of(given))]
             _add(found, there, f"there is no node in zone {zone}")
         for text in self.selectors:
             there = [node for node in nodes if node.metadata.name in self.labelled[text]]
@@ -112,11 +111,8 @@ def _changed_taints(change: Change, taints: Sequence[TaintObject]) -> list[Taint
         and not any(taint.key == key and effect in ("", taint.effect) for key, effect in change.remove)
     ]
     known = {(taint.key, taint.value, taint.effect): taint for taint in taints}
-    added: list[TaintObject] = [
-        known.get((taint.key, taint.value, taint.effect)) or TaintObject(taint.key, taint.value, taint.effect)
-        for taint in change.taints
-    ]
-    return kept + added
+    wanted = ((taint.key, taint.value, taint.effect) for taint in change.taints)
+    return kept + [known.get(fields) or TaintObject(*fields) for fields in wanted]
 
 
 def parse_taint(text: str) -> Taint:

@@ -100,7 +100,11 @@ def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
 async def is_extender_installed(session: Session, namespace: str) -> bool:
     """True if a scheduler extender is installed. False if the Deployments may not be read."""
     try:
-        deployments = await read_deployments(session, namespace)
+        return runs_extender(await read_deployments(session, namespace))
     except ClusterError:
         return False
+
+
+def runs_extender(deployments: Collection[Deployment]) -> bool:
+    """True if one of the Deployments runs a scheduler extender."""
     return any(deployment.spec.replicas and any(deployment.containers_running(EXTENDER)) for deployment in deployments)

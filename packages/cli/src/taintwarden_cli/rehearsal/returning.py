@@ -92,7 +92,5 @@ def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
 
 def _names_labels(requirements: NodeRequirements, key: str) -> bool:
     """True if each of the pod's terms has a requirement on the labels that repeat the taint."""
-    named = [
-        subjects_of(requirement.key for requirement in term.match_expressions) for term in requirements.terms or ()
-    ]
+    named = [subjects_of(one.key for one in term.match_expressions) for term in requirements.terms or ()]
     return bool(named) and all(LabelSubject(key) in keys for keys in named)

@@ -14,7 +14,7 @@ from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden_cli.cluster_session import ask, settings_of
 from taintwarden_cli.data_output import write_answer
-from taintwarden_cli.output import printable
+from taintwarden_cli.output import listed, printable
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.session import Session
 from taintwarden_cli.rendering import render, rows
@@ -143,8 +143,7 @@ def _styled(group: list[Happening]) -> tuple[str | Text, ...]:
     about = f"{first.kind} {names[0]}" if len(names) == 1 else wording.several(len(names), first.kind.lower())
     if (times := sum(happening.count for happening in group)) > len(names):
         about += f", {times} times"
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    note = first.note if len(names) == 1 else f"{', '.join(names[:MAX_NAMED])}{more}; the first: {first.note}"
+    note = first.note if len(names) == 1 else f"{listed(names, MAX_NAMED)}; the first: {first.note}"
     return Text(first.at, style="dim"), Text(printable(first.reason), style=style), about, note
 
 

@@ -12,6 +12,7 @@ from taintwarden_cli.doctor.check import Finding, Severity, about, check
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
+from taintwarden_cli.output import listed
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod
 from taintwarden_cli.rehearsal.node_requirements import labels_of
 from taintwarden_cli.rehearsal.returning import REMEDY, ReturnFinder, compared_taints
@@ -313,6 +314,4 @@ def _workload_key(group: PodGroup) -> tuple[object, ...]:
 
 def named_subjects(subjects: Iterable[Subject]) -> str:
     """Names of the first subjects, and the number of the others."""
-    found = list(dict.fromkeys(map(str, subjects)))
-    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
-    return ", ".join(found[:_MAX_NAMED]) + more
+    return listed(list(dict.fromkeys(map(str, subjects))), _MAX_NAMED)

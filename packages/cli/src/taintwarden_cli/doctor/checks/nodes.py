@@ -125,9 +125,7 @@ def grace_restarted(context: Context) -> Iterator[Finding]:
             counts = found.setdefault((noted["node"], noted["key"]), {})
             counts[event.namespace, event.name] = counts.get((event.namespace, event.name), 0) + event.count
     for (node, key), counts in found.items():
-        often = [number for number in counts.values() if number >= _OFTEN]
-        if often:
-            text = (
-                f"evictions of {pods(len(often))} because of {key} were cancelled up to {max(often)} times in an hour"
-            )
-            yield Finding(Subject("Node", node), f"{text}: their grace begins again each time", pods=len(often))
+        if often := [number for number in counts.values() if number >= _OFTEN]:
+            text = f"evictions of {pods(len(often))} because of {key} were cancelled up to {max(often)} times in an "
+            text += "hour: their grace begins again each time"
+            yield Finding(Subject("Node", node), text, pods=len(often))

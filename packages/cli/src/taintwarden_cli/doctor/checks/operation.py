@@ -28,11 +28,8 @@ def not_running(context: Context) -> Iterator[Finding]:
     snapshot = context.snapshot
     for source in snapshot.undefined:
         subject = Subject("CustomResourceDefinition", f"{source}.taintwarden.io")
-        yield Finding(
-            subject,
-            "does not exist",
-            "install the CRDs of the version that runs (docs/installing.md), then restart the operator",
-        )
+        remedy = "install the CRDs of the version that runs (docs/installing.md), then restart the operator"
+        yield Finding(subject, "does not exist", remedy)
     operator = snapshot.operator
     if operator is not None and operator.replicas == 0:
         remedy = f"kubectl -n {snapshot.namespace} scale deployment {operator.name} --replicas=2"
@@ -81,13 +78,9 @@ def rights_missing(context: Context) -> Iterator[Finding]:
     rights = context.snapshot.rights
     namespace, _, name = rights.account.rpartition("/") if rights is not None else ("", "", "")
     policies, operator = context.policies, context.snapshot.operator
+    deletes = any(policy.eviction.method is not Method.EVICT for policy in policies)
     optional = (
-        (
-            DELETING,
-            any(policy.eviction.method is not Method.EVICT for policy in policies),
-            "allow-delete",
-            "rbac.allowDelete",
-        ),
+        (DELETING, deletes, "allow-delete", "rbac.allowDelete"),
         (OF_DEVICES, any(policy.devices for policy in policies), "devices", "rbac.devices"),
         (REPLACING, has_replace_first(policies), "replace-first", "rbac.replaceFirst"),
         (OF_CONDITION, operator is not None and operator.drained_condition, "drained-condition", "drainedCondition"),
