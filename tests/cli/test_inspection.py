@@ -9,6 +9,7 @@ import pytest
 
 from cli.policies import POLICIES, Run, condition, empty_cluster, set_status
 from cli.world import Json, budget, namespace, pod, policy, profile, taint, toleration
+from definitions import define
 from localcluster import LocalCluster
 from taintwarden.controller.words import wording
 from taintwarden.engine.machine.staying import in_short
@@ -78,6 +79,14 @@ async def test_a_profile_by_which_pods_stay_is_named(cluster, run):
     cluster.create("tolerationprofiles", profile("all", toleration("Exists", key="sla"), app="web"))
     add_pod(cluster, "web")
     assert await stays(run) == {"profile all": 1}
+
+
+async def test_an_invalid_entry_or_profile_is_named_with_the_pods_that_stay(cluster, run):
+    entries = {"taintwarden.io/tolerations": '[{"key": "sla", "operator": "Gt", "value": "0950"}]'}
+    add_pod(cluster, "web", toleration("Exists"), annotations=entries)
+    assert await stays(run) == {"tolerates, entries of its annotation are invalid": 1}
+    cluster.store.create("tolerationprofiles", profile("bad", toleration("Around"), app="web"))
+    assert await stays(run) == {"tolerates, entries of its annotation are invalid, profile bad is invalid": 1}
 
 
 OUT = {"annotations": {"taintwarden.io/do-not-evict": "true"}}
@@ -311,16 +320,26 @@ async def test_a_pod_that_is_pending_and_keeps_a_budget_from_allowing_is_named(c
     assert (problem["effect"], problem["remedy"]) == ("3 pods wait for it", "taintwarden explain pod shop/new")
 
 
+MISSED = "1 of 4 pods of ReplicaSet web-1 is missing or being evicted, and at most 1 (25%) may be"
+
+
 @pytest.mark.parametrize(
-    ("reason", "age", "code"), [("Unschedulable", 310, 10), ("Unschedulable", 60, 0), ("", 310, 0)]
+    ("message", "reason", "age", "code"),
+    [
+        (MISSED, "Unschedulable", 310, 10),
+        (MISSED, "Unschedulable", 60, 0),
+        (MISSED, "", 310, 0),
+        ("1 of 2 pods with label app=web is missing", "Unschedulable", 310, 10),
+        ("asked Deployment web for a replacement at 2026-01-31T12:00:00Z", "Unschedulable", 310, 10),
+        ("1 of 4 pods of ReplicaSet other is missing", "Unschedulable", 310, 0),
+    ],
 )
-async def test_a_pending_replacement_for_which_its_workload_waits_is_named(cluster, run, reason, age, code):
+async def test_a_pending_replacement_for_which_its_workload_waits_is_named(cluster, run, message, reason, age, code):
     """Meanwhile an autoscaler may add a node for it."""
     held = {"namespace": "shop", "name": "web", "node": "a1", "taint": "sla=900", "deadline": "", "state": "Waiting"}
-    message = "1 of 4 pods of ReplicaSet web is missing or being evicted, and at most 1 (25%) may be"
     set_status(cluster, "sla", conditions=FINE, nextPods=[held | {"limit": "workload", "message": message}])
     why = {"type": "PodScheduled", "status": "False", "reason": reason, "message": reason}
-    owner = DAEMON_SET | {"kind": "ReplicaSet", "name": "web"}
+    owner = DAEMON_SET | {"kind": "ReplicaSet", "name": "web-1"}
     metadata = {"name": "new", "uid": "new", "ownerReferences": [owner], "creationTimestamp": at(time.time() - age)}
     status = {"phase": "Pending", "conditions": [why]}
     cluster.store.create("pods", pod(metadata=metadata, spec={"nodeName": ""}, status=status))
@@ -345,3 +364,16 @@ async def test_a_version_that_was_made_a_moment_ago_is_no_problem(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", edit)
     result = await run("status", "sla")
     assert (result.exit_code, "has not observed its newest version yet" in result.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "age", "code"),
+    [("Publish", "sla", 310, 10), ("Publish", "sla", 60, 0), ("DryRun", "sla", 310, 0), ("Publish", "other", 310, 0)],
+)
+async def test_a_publisher_that_does_not_publish_the_key_of_a_policy_is_named(cluster, run, mode, key, age, code):
+    define(cluster, "taintpublishers")
+    answered = {"type": "Answered", "status": "False", "lastTransitionTime": at(time.time() - age)}
+    made = {"metadata": {"name": "p"}, "spec": {"mode": mode, "key": key}}
+    cluster.store.create("taintpublishers", made | {"status": {"summary": "no answer", "conditions": [answered]}})
+    result = await run("status", "sla")
+    assert (result.exit_code, "Problem     TaintPublisher p: no answer" in result.stdout) == (code, bool(code))

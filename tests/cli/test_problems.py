@@ -11,7 +11,6 @@ from taintwarden.api.policies import parse_policy
 from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.rfc3339 import at
-from taintwarden_cli.rehearsal.liveness import OUR_PODS
 from taintwarden_cli.rehearsal.shadowing import acting_first, valid_policies, why_first
 from taintwarden_cli.status.problems import Problem, ProblemKind, by_severity, status_problems, zones_problem
 
@@ -35,7 +34,7 @@ def stuck(*nodes: str) -> list[Json]:
 def test_an_operator_that_is_cut_off():
     blind = condition("Progressing", "False", wording.blind(["pods"]), "Blind")
     cause, effect = "the operator receives no changes of pods", "nothing is evicted"
-    assert problems(conditions=[blind]) == [(cause, effect, f"{OUR_PODS}; docs/runbooks/stale-view.md")]
+    assert problems(conditions=[blind]) == [(cause, effect, "taintwarden doctor; docs/runbooks/stale-view.md")]
 
 
 def test_devices_that_are_not_known():

@@ -261,6 +261,19 @@ async def test_a_key_that_no_node_has_any_more_calls_for_a_person(cluster, run, 
     assert (result.exit_code, told.startswith(f"no node has a taint {key}")) == (code, code == 10)
 
 
+@pytest.mark.parametrize(("pool", "code"), [("a", 10), ("b", 0), ("without-nodes", 0)])
+async def test_a_key_that_only_nodes_of_others_have_calls_for_a_person(cluster, run, pool, code):
+    for name, made in {"a": node(), "b": node(taint(key="sla"))}.items():
+        made["metadata"] |= {"name": name, "labels": {"pool": name}}
+        cluster.create("nodes", made)
+    chosen = {"nodeSelector": {"matchLabels": {"pool": pool}}, "taints": [{"key": "sla", "valueType": "Integer"}]}
+    cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(chosen))
+    set_status(cluster, "spot", conditions=FINE)
+    result = await run("status", "spot", "-o", "json")
+    text = "none of the nodes that it selects has a taint sla, which others have"
+    assert (result.exit_code, worst(result.stdout)) == (code, text if code else "")
+
+
 async def test_a_source_that_no_node_has_calls_for_a_person(cluster, run):
     missing = condition("SourcesFound", "False", "none of 3 nodes has condition X")
     set_status(cluster, "spot", conditions=[*FINE, missing])

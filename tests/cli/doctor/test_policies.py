@@ -193,6 +193,12 @@ def test_a_key_that_was_mistyped():
     assert found.remedy == "kubectl edit taintevictionpolicy sla; or: taintwarden init --key sla"
 
 
+def test_a_key_that_only_nodes_of_others_have():
+    mistyped = observed(nodeSelector={"matchLabels": {"pool": "a"}}, taints=[{"key": "sla", "valueType": "Integer"}])
+    (found,) = idle(mistyped, named("a1", pool="a"), named("b1", taint("980"), pool="b"))
+    assert found.message == "none of the nodes that it selects has a taint sla, which others have"
+
+
 GT = toleration("Gt", "950", key="tier")
 
 

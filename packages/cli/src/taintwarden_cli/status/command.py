@@ -12,16 +12,14 @@ _HELP = """Show the status of policies: mode, whether they are accepted, nodes, 
 It prints a table of all policies, and below it, of each, every problem with its cause, its effect and what to do, nodes
 that are removed, and how many pods stay on nodes with a taint of the policy, and why. Of a policy that you name, of an
 only one, and with -o wide of each, it also prints the limits that hold pods, zones, budgets, the next pods, and names
-of pods that stay. The first lines say how old the data are: the operator writes them every 20 s, and when something
-changes. Times are ages and countdowns; JSON has them in UTC.
+of pods that stay. The operator writes its data every 20 s, and when something changes. JSON has times in UTC.
 
 It needs the right to list taintevictionpolicies. Each of these rights adds something, and what cannot be read is
 named. To get the operator's Lease: a dead or frozen operator is noticed after 10 seconds instead of a minute; status
 then takes up to 5 s longer, as clocks may differ. To list Deployments in its namespace: a webhook without a ready
-replica. To list nodes, pods, namespaces, tolerationprofiles, poddisruptionbudgets and events: pods that stay, nodes
-that are removed, keys that no node has, budgets that never allow an eviction, what waits for a Pending pod. Pods of at
-most 100 tainted nodes are counted, those of nodes that are removed first; --all counts and names all. Otherwise the
-number of those that stay is the operator's.
+replica. To list nodes, pods, namespaces, tolerationprofiles, taintpublishers, poddisruptionbudgets and events: the
+rest. Pods of at most 100 tainted nodes are counted, those of nodes that are removed first; --all counts all. Otherwise
+the number of those that stay is the operator's.
 
 \b
 Examples:
@@ -37,12 +35,12 @@ Exit codes:
   10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy is
       not accepted, its guard has tripped (not in mode DryRun), all nodes are unhealthy, pods will not leave a
       node before it is removed or have less time to stop than they ask for, a paused policy is without
-      effect, since another one acts first, the value of a taint cannot be compared, no node has a taint whose
-      values are compared or what a policy reads, or a PodDisruptionBudget that pods wait for never allows an
-      eviction. For 10 minutes after it: pods were still there when their node was removed. After 15 seconds:
-      no operator has observed the newest version of a policy. When pods have waited for a minute: eviction
-      calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its
-      node, an evicted pod should have ended, or a Pending pod keeps others. Half an hour: a
+      effect, since another one acts first, the value of a taint cannot be compared, no node that a policy
+      selects has a taint whose values are compared or what it reads, or a PodDisruptionBudget that pods wait
+      for never allows an eviction. For 10 minutes after it: pods were still there when their node was removed.
+      After 15 seconds: no operator has observed the newest version of a policy. A minute: eviction calls fail.
+      3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its node, an evicted
+      pod should have ended, a Pending pod keeps others, or a TaintPublisher does not publish. Half an hour: a
       PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
 
 JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, inspectedAt, unread[], policies[] (
@@ -64,9 +62,8 @@ def status(**given: object) -> None:
 
 
 _TOP_HELP = """Show what `taintwarden status -o wide` shows, live: which pods have to leave next, what they wait for,
-guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off.
-
-It needs the rights of `taintwarden status`, and shows the same problems; it reads nodes and pods at most every 15 s.
+guards, zones, and what needs you. In a pipe it is printed once. Ctrl-C ends it; NO_COLOR switches colours off. It needs
+the rights of `taintwarden status`, and shows the same problems; it reads nodes and pods at most every 15 s.
 
 \b
 Examples:
@@ -97,10 +94,8 @@ and who paused or changed a policy and how. Pods, or nodes, to which the same ha
 has each.
 
 API servers keep Events for an hour, unless configured otherwise. During a wave the operator writes Events about pods
-slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not. Every account with the
-right to create Events can forge one, such as a kubelet: for proof read the audit log of the API server.
-
-Needs the rights to list events in all namespaces and taintevictionpolicies.
+slowly, and drops the oldest: the numbers in `taintwarden status` are complete, this is not. For proof read the audit
+log of the API server. Needs the rights to list events in all namespaces and taintevictionpolicies.
 
 \b
 Examples:

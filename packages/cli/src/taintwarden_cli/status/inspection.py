@@ -24,8 +24,8 @@ from taintwarden_cli.rehearsal.ideal import Assumptions
 from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.plan import Plan, PlannedFate
 from taintwarden_cli.rehearsal.reading import Reader
-from taintwarden_cli.rehearsal.rehearsal import rehearse
-from taintwarden_cli.rehearsal.session import ClusterError, Session
+from taintwarden_cli.rehearsal.rehearsal import Rehearsal, rehearse
+from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.shadowing import acting_first, why_first
 from taintwarden_cli.rehearsal.simulation import PlanSimulation
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot, is_kept_from_enforcing, status_of
@@ -40,7 +40,7 @@ from taintwarden_cli.status.findings import (
     describe_removals,
     removal_time,
 )
-from taintwarden_cli.status.lasting_problems import find_absence, why_allows_none
+from taintwarden_cli.status.lasting_problems import find_absence, selected_keys, why_allows_none
 from taintwarden_cli.status.problems import STUCK_SECONDS, Problem, ProblemKind
 
 MAX_NODES = 100
@@ -51,6 +51,7 @@ RECENT_SECONDS = 600.0
 """Seconds for which a missed deadline is a problem, as for the alert."""
 HORIZON_SECONDS = 3_600.0
 """Maximum time over which removals of nodes are simulated."""
+_PUBLISHERS = "/apis/taintwarden.io/v1alpha1/taintpublishers"
 _Wanted = Callable[[FullPod], bool]
 
 
@@ -105,6 +106,7 @@ class _Inspector:
         await self._attempt(self._inspect_budgets)
         await self._attempt(self._inspect_workloads)
         await self._attempt(self._inspect_events)
+        await self._attempt(self._inspect_publishers)
 
     async def _attempt(self, inspect: Any) -> None:
         try:
@@ -127,9 +129,10 @@ class _Inspector:
         for policy in self._policies:
             if self._statuses[policy.name].evicting_nodes:
                 continue
-            remedy = f"taint nodes, or correct the key: kubectl edit taintevictionpolicy {policy.name}"
+            remedy = f"taint nodes, or correct key or nodeSelector: kubectl edit taintevictionpolicy {policy.name}"
+            keys = selected_keys(policy, self._nodes)
             for selector in policy.taints:
-                if text := find_absence(selector, carried, self._policies)[0]:
+                if text := find_absence(selector, keys, carried, self._policies)[0]:
                     self._add(policy.name, ProblemKind.NO_NODE, text, "the policy evicts no pod for it", remedy)
 
     # -- pods of tainted nodes ----------------------------------------------------------------------------------------
@@ -143,10 +146,10 @@ class _Inspector:
                 wanted = names
                 inspected.append(policy)
         seen = await self._read_pods(list(wanted))
-        view = rehearse(seen, self._gates).view  # verdicts do not depend on the nodes left out
+        known = rehearse(seen, self._gates)  # verdicts do not depend on the nodes left out
         for policy in inspected:
-            nodes = [view.node(node.node.name) or node for node in tainted[policy.name]]
-            self.found[policy.name].staying = list(self._staying(view, policy, nodes))
+            nodes = [known.view.node(node.node.name) or node for node in tainted[policy.name]]
+            self.found[policy.name].staying = list(self._staying(known, policy, nodes))
         self._inspect_removals([one for one in inspected if one.reclaim is not None], tainted, seen)
 
     def _tainted_nodes(self, policy: Policy) -> Iterator[NodeView]:
@@ -174,14 +177,18 @@ class _Inspector:
         nodes = [node for node in self._snapshot.nodes if node.metadata.name in set(names)]
         return msgspec.structs.replace(self._snapshot, nodes=nodes, pods=found)
 
-    def _staying(self, view: Any, policy: Policy, nodes: Iterable[NodeView]) -> Iterator[StayingGroup]:
+    def _staying(self, known: Rehearsal, policy: Policy, nodes: Iterable[NodeView]) -> Iterator[StayingGroup]:
         names: dict[str, list[str]] = {}
+        view, faulty = known.view, {f"{issue.namespace}/{issue.name}" for issue in known.pod_issues if issue.errors}
+        invalid = dict(key.split("/") for key in known.profile_problems)
         for node in nodes:
             for pod in view.pods(node.node.name):
                 claims = view.claims(pod.uid)
                 if any(claim.policy == policy or claim.policy.mode is Mode.ENFORCE for claim in claims):
                     continue
                 if why := view.why_staying(node.node.name, pod.shared, policy):
+                    why += ", entries of its annotation are invalid" * (str(pod) in faulty)
+                    why += f", profile {invalid[pod.namespace]} is invalid" if pod.namespace in invalid else ""
                     names.setdefault(why, []).append(str(pod))
         for why, listed in sorted(names.items(), key=lambda one: (-len(one[1]), one[0])):
             yield StayingGroup(why, len(listed), sorted(listed)[: None if self._most is None else MAX_NAMED])
@@ -237,6 +244,19 @@ class _Inspector:
                 effect = "they had less time to stop than they ask for, or none"
                 remedy = "taintwarden history; docs/runbooks/deadline-missed.md"
                 self._add(name, ProblemKind.RECLAIM, describe_missed(missed), effect, remedy)
+
+    async def _inspect_publishers(self) -> None:
+        """Find TaintPublishers that do not publish, so that the taints of policies keep values that may be old."""
+        found = await self._session.read(_PUBLISHERS, Page[dict[str, Any]], "taintpublishers")
+        for one in found.items if found else ():
+            spec, status, name = one["spec"], one.get("status", {}), one["metadata"]["name"]
+            failing = [each for each in status.get("conditions", ()) if each["status"] == "False"]
+            since = min((readable(each["lastTransitionTime"]) or 0.0 for each in failing), default=self._snapshot.now)
+            if spec.get("mode") == "Publish" and self._snapshot.now - since >= STUCK_SECONDS:
+                cause, effect = f"TaintPublisher {name}: {status['summary']}", "its taints keep values that may be old"
+                for policy in (policy for policy in self._policies if named_taints(policy, [Taint(spec["key"])])):
+                    remedy = f"kubectl describe taintpublisher {name}"
+                    self._add(policy.name, ProblemKind.PUBLISHER, cause, effect, remedy)
 
     # -- budgets ------------------------------------------------------------------------------------------------------
 
@@ -301,4 +321,8 @@ def _is_selected(budget: FullBudget, pod: FullPod) -> bool:
 def _is_missed(message: str, pod: FullPod) -> bool:
     """True if the scheduler finds no node for a pod of the workload that the message of a limit names."""
     owner = pod.controller
-    return owner is not None and bool(pod.unschedulable) and f" of {owner.kind} {owner.name} " in message
+    if owner is None or not pod.unschedulable:
+        return False
+    named = f" of {owner.kind} {owner.name} ", f"asked Deployment {owner.name.rpartition('-')[0]} "
+    labels = (f" with label {key}={value} " for key, value in pod.metadata.labels.items())
+    return any(one in message for one in (*named, *labels))

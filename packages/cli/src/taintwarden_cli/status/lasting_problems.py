@@ -1,10 +1,11 @@
 """Problems that do not pass by themselves: budgets that never allow an eviction, and taints that no node has."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
 from taintwarden.controller.words.wording import several
+from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Taint, cannot_compute
 from taintwarden.engine.policy import Policy, TaintSelector, ValueType
 from taintwarden_cli.rehearsal.snapshot import FullBudget
@@ -37,17 +38,32 @@ def is_system_key(key: str) -> bool:
     return any(domain == known or domain.endswith(f".{known}") for known in SYSTEM_DOMAINS)
 
 
+def selected_keys(policy: Policy, nodes: Collection[NodeView]) -> set[str]:
+    """The keys of taints of the nodes that a policy selects, or of all nodes if it selects none."""
+    selected = [one for one in nodes if policy.node_selector.selects(one.node.labels)]
+    return {taint.key for one in selected or nodes for taint, _ in one.taints}
+
+
 def find_absence(
-    selector: TaintSelector, carried: Mapping[Taint, int], policies: Sequence[Policy], *, is_compared: bool = False
+    selector: TaintSelector,
+    keys: set[str],
+    carried: Mapping[Taint, int],
+    policies: Sequence[Policy],
+    *,
+    is_compared: bool = False,
 ) -> tuple[str, str]:
     """The fact that no node has the taint of a selector, and a similar key that may be meant; both empty if one has it.
 
-    A taint that is only a signal, such as the end of a spot node, may be absent. ``carried`` is the number of nodes by
-    taint; ``is_compared`` is True if tolerations compare the values.
+    A taint that is only a signal, such as the end of a spot node, may be absent. ``keys`` are the
+    :func:`selected_keys`, ``carried`` is the number of nodes by taint, and ``is_compared`` is True if tolerations
+    compare the values.
     """
     key = selector.key
-    if selector.source is not None or "*" in key or any(taint.key == key for taint in carried):
+    if selector.source is not None or "*" in key or key in keys:
         return "", ""
+    is_number = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # a String is a signal
+    if any(taint.key == key for taint in carried):
+        return f"none of the nodes that it selects has a taint {key}, which others have" * is_number, ""
     free = Counter[str]()
     for taint, nodes in carried.items():
         if not (taint.source or is_system_key(taint.key) or any(policy.selector_for(taint) for policy in policies)):
@@ -56,5 +72,4 @@ def find_absence(
         have = "has" if free[similar] == 1 else "have"
         text = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
         return text, similar
-    is_number = selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # a String is a signal
-    return (f"no node has a taint {key}, whose values are compared", "") if is_compared or is_number else ("", "")
+    return (f"no node has a taint {key}, whose values are compared", "") if is_number else ("", "")

@@ -12,7 +12,6 @@ from taintwarden.engine.limits.bounces import CAME_BACK
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, DELAYS, FAILING, NODE, VIEW
 from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
-from taintwarden_cli.rehearsal.liveness import OUR_PODS
 
 RIGHTS = "taintwarden doctor --only rights-missing"
 """Remedy for a right that the operator lacks, by the check that names what grants it."""
@@ -47,6 +46,7 @@ class ProblemKind(StrEnum):
     DEVICES = "DevicesNotKnown"
     REPLACEMENTS = "NotReplacedFirst"
     SOURCES = "SourcesNotFound"
+    PUBLISHER = "PublisherFails"
     NO_NODE = "NoNode"
     WEBHOOK = "Webhook"
 
@@ -93,7 +93,7 @@ def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bo
     """Problems that keep pods of a policy in effect from leaving, and do not pass by themselves or have lasted long."""
     if blind := status.message_if("Progressing", "Blind"):
         effect, _, cause = blind.partition(": ")
-        yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"{OUR_PODS}; {_LIMITS[VIEW][1]}")
+        yield Problem(ProblemKind.BLIND, cause.partition(", so ")[0], effect, f"taintwarden doctor; {_LIMITS[VIEW][1]}")
     yield from _stuck_problem(status, now)
     for limit in status.limits:
         delay = DELAYS.get(limit.limit)

@@ -10,7 +10,7 @@ from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.checks.operation import POLICY
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
-from taintwarden_cli.status.lasting_problems import find_absence
+from taintwarden_cli.status.lasting_problems import find_absence, selected_keys
 
 STATIC_MARKERS = (
     "cloud.google.com/gke-spot",
@@ -29,7 +29,7 @@ STATIC_MARKERS = (
 @check(
     "policy-never-acts",
     Severity.WARNING,
-    "policies for a key that is on no node (a typo?), or for no node",
+    "policies for a key that none of their nodes has (a typo?), or for no node",
     "compare its key and nodeSelector with: kubectl get nodes -o 'custom-columns=NAME:.metadata.name,"
     "TAINTS:.spec.taints[*].key,LABELS:.metadata.labels'; or see what taintwarden init proposes",
     needs=(Source.POLICIES, Source.NODES),
@@ -43,9 +43,10 @@ def policy_never_acts(context: Context) -> Iterator[Finding]:
         if policy.node_selector.requirements and not any(policy in node.policies for node in context.nodes.values()):
             yield Finding(subject, f"its nodeSelector selects none of {several(len(context.nodes), 'node')}")
             continue
+        keys = selected_keys(policy, context.nodes.values())
         for selector in policy.taints:
             is_compared = _is_compared(context, selector.key)
-            text, similar = find_absence(selector, carried, context.policies, is_compared=is_compared)
+            text, similar = find_absence(selector, keys, carried, context.policies, is_compared=is_compared)
             if text:
                 remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
                 yield Finding(subject, text, remedy if similar else "")
