@@ -265,6 +265,7 @@ async def test_pods_that_missed_the_end_of_their_node_are_told_for_an_hour(clust
     result = await run("status", "sla")
     said = "1 pod not evicted before the node was removed, 1 pod with a grace that was cut, in the last hour"
     assert (result.exit_code, said in result.stdout) == (code, True)
+    assert ("such as shop/web" in result.stdout) is bool(code)
 
 
 # -- policies without effect, budgets that wait -----------------------------------------------------------------------
@@ -346,6 +347,18 @@ async def test_a_pending_replacement_for_which_its_workload_waits_is_named(clust
     result = await run("status", "sla")
     assert result.exit_code == code
     assert ("shop/new, for which limit workload waits, is Pending: Unschedulable" in result.stdout) is bool(code)
+
+
+@pytest.mark.parametrize(("ready", "age", "code"), [("False", 310, 10), ("False", 60, 0), ("True", 310, 0)])
+async def test_a_pod_that_has_not_been_ready_for_long_and_keeps_its_workload_is_named(cluster, run, ready, age, code):
+    held = {"namespace": "shop", "name": "web", "node": "a1", "taint": "sla=900", "deadline": "", "state": "Waiting"}
+    message = "1 of 4 pods of ReplicaSet web-1 is missing or being evicted (such as bad on b1: not Ready)"
+    set_status(cluster, "sla", conditions=FINE, nextPods=[held | {"limit": "workload", "message": message}])
+    condition = {"type": "Ready", "status": ready, "lastTransitionTime": at(time.time() - age)}
+    add_pod(cluster, "bad", node="b1", status={"phase": "Running", "conditions": [condition]})
+    result = await run("status", "sla")
+    told = "shop/bad, for which limit workload waits, is not Ready" in result.stdout
+    assert (result.exit_code, told) == (code, bool(code))
 
 
 async def test_the_service_of_a_webhook_that_fails_is_named(cluster, run):

@@ -97,9 +97,7 @@ def explain() -> None:
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
 @click.option("-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]")
-@click.option(
-    "-f", "--filename", "files", multiple=True, help="Read objects from this file, not a cluster; - is stdin."
-)
+@click.option("-f", "--filename", "files", multiple=True, help="Read this file instead of a cluster; - is stdin.")
 @operator_option
 @cluster_options
 @click.option("--at", type=_Moment(), help="Answer as of this time (RFC 3339). Default: now.")

@@ -61,10 +61,8 @@ def _explained(
 ) -> Explanation:
     is_injected = pod.metadata.labels.get(INJECT) != "false" and namespace_labels.get(INJECT) == "true"
     again, faults = _recreate(pod), "; ".join(unscheduled.wanted.warnings)
-    express = (
-        "use integers, and versions of ordinary length, for taint and toleration, or list the label under "
-        "versionLabels of a policy (docs/placement.md)"
-    )
+    express = "use integers, and versions of ordinary length, for taint and toleration, or list the label under "
+    express += "versionLabels of a policy (docs/placement.md)"
     match kind:
         case ObstacleKind.IMPOSSIBLE if faults:
             return f"its node affinity cannot be written: {faults}", f"{express}, then {again}"

@@ -26,7 +26,6 @@ class SweptTaint(msgspec.Struct, frozen=True):
     key: str
     effect: str
     values: tuple[str, ...]
-
     is_range: bool = False
     """True for a range of integers, of which only those at which something changes are shown."""
 

@@ -40,7 +40,7 @@ Exit codes:
       for never allows an eviction. For 10 minutes after it: pods were still there when their node was removed.
       After 15 seconds: no operator has observed the newest version of a policy. A minute: eviction calls fail.
       3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its node, an evicted
-      pod should have ended, a Pending pod keeps others, or a TaintPublisher does not publish. Half an hour: a
+      pod should have ended, a pod that is not Ready keeps others, a TaintPublisher does not publish. 30 minutes: a
       PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
 
 JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, inspectedAt, unread[], policies[] (

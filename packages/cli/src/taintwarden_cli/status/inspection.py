@@ -231,9 +231,11 @@ class _Inspector:
         reclaiming = {policy.name for policy in self._policies if policy.reclaim is not None}
         if not reclaiming:
             return
+        latest = dict[str, str]()
         for at, event in await read_events(self._session, "DeadlineMissed"):
             name = policy_of(event.note)
             if name in reclaiming:
+                latest[name] = f"{event.namespace}/{event.name}"
                 missed = self.found[name].missed
                 is_cut = event.note.startswith(wording.MISSED["grace-cut"])
                 recent = missed.recent or at >= self._snapshot.now - RECENT_SECONDS
@@ -241,7 +243,7 @@ class _Inspector:
                 self.found[name].missed = Missed(*counts, recent)
         for name in reclaiming:
             if (missed := self.found[name].missed).recent:
-                effect = "they had less time to stop than they ask for, or none"
+                effect = f"they had less time to stop than they ask for, or none, such as {latest[name]}"
                 remedy = "taintwarden history; docs/runbooks/deadline-missed.md"
                 self._add(name, ProblemKind.RECLAIM, describe_missed(missed), effect, remedy)
 
@@ -292,14 +294,15 @@ class _Inspector:
                 self._add(policy.name, ProblemKind.NEVER, cause, "pods that all of them select are not evicted", remedy)
 
     async def _inspect_workloads(self) -> None:
-        """Find Pending pods that fit no node, of workloads that may lose no other pod until these run."""
+        """Find pods that fit no node, or are not Ready, of workloads that may lose no other pod until these are."""
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE:
                 continue
             waiting = [pod for pod in self._statuses[policy.name].next_pods if pod.limit == WORKLOAD]
             for space, message in dict.fromkeys((pod.namespace, pod.message) for pod in waiting):
                 effect, is_wanted = "no Ready pod of its workload is evicted", partial(_is_missed, message)
-                for cause, remedy in await self._find_pending_pod(space, "limit workload", is_wanted):
+                found = await self._find_pending_pod(space, "limit workload", is_wanted)
+                for cause, remedy in found or await self._find_unready_pod(space, message):
                     self._add(policy.name, ProblemKind.WORKLOAD, cause, effect, remedy)
 
     async def _find_pending_pod(self, space: str, waiting: str, is_wanted: _Wanted) -> list[tuple[str, str]]:
@@ -311,6 +314,17 @@ class _Inspector:
                     name, why = f"{space}/{pod.metadata.name}", f": {pod.unschedulable}" if pod.unschedulable else ""
                     return [(f"{name}, for which {waiting} waits, is Pending{why}", f"taintwarden explain pod {name}")]
         return []
+
+    async def _find_unready_pod(self, space: str, message: str) -> list[tuple[str, str]]:
+        """Cause and remedy of the pod that the message of a limit names, if it has not been Ready for long."""
+        name, until = message.partition("(such as ")[2].partition(" on ")[0], self._snapshot.now - STUCK_SECONDS
+        path, chosen = PODS.path_in(space), f"metadata.name={name}"
+        listed = await self._session.items(path, FullPod, PODS.name, chosen) if name else []
+        told = [one for pod in listed for one in pod.status.conditions if (one.type, one.status) == ("Ready", "False")]
+        if not any((readable(one.last_transition_time) or until) < until for one in told):
+            return []
+        cause = f"{space}/{name}, for which limit workload waits, is not Ready"
+        return [(cause, f"kubectl -n {space} describe pod {name}")]
 
 
 def _is_selected(budget: FullBudget, pod: FullPod) -> bool:

@@ -185,10 +185,8 @@ def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
 
 def _device_findings(context: Context) -> Iterator[Finding]:
     fate = "deletes" if context.snapshot.built_in_for_devices is BuiltIn.RUNS else "deletes, if it is on,"
-    remedy = (
-        "tolerate it in the claim with Exists and NoExecute; or run kube-controller-manager with "
-        "--controllers=*,-device-taint-eviction-controller"
-    )
+    remedy = "tolerate it in the claim with Exists and NoExecute; or run kube-controller-manager with "
+    remedy += "--controllers=*,-device-taint-eviction-controller"
     inventory = devices_of(context)
     for obj in context.snapshot.device_claims:
         claim, subject = device_claim(obj), Subject("ResourceClaim", obj.metadata.name, obj.metadata.namespace)
@@ -200,10 +198,8 @@ def _device_findings(context: Context) -> Iterator[Finding]:
                 judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
                 if acting is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
-                    message = (
-                        f"has {taint}, on which policy {acting[0].name} acts, and does not tolerate it: the built-in "
-                        f"device taint eviction {fate} its pods without a budget"
-                    )
+                    message = f"has {taint}, on which policy {acting[0].name} acts, and does not tolerate it: the "
+                    message += f"built-in device taint eviction {fate} its pods without a budget"
                     yield Finding(subject, message, remedy, Severity.WARNING, pods=len(claim.consumers))
 
 

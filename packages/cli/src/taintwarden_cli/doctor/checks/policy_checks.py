@@ -72,11 +72,8 @@ def policy_too_wide(context: Context) -> Iterator[Finding]:
     cordon = Taint("node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
     for policy in context.policies:
         for marker in STATIC_MARKERS:
-            chosen = (
-                taint
-                for taint in policy.taints
-                if any(taint.specificity(Taint(marker, effect=effect)) for effect in taint.effects)
-            )
+            every = ((one, Taint(marker, effect=effect)) for one in policy.taints for effect in one.effects)
+            chosen = (one for one, taint in every if one.specificity(taint))
             if any(one.key != "*" or marker in carried for one in chosen):
                 yield Finding(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes carry all their life")
         selector = policy.selector_for(cordon)
