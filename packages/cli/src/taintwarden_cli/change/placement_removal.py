@@ -163,8 +163,7 @@ async def remove_labels(session: Session, keys: Sequence[LabelSubject], pause_se
 
     Raises ClusterError if some nodes still carry them.
     """
-    changed: set[str] = set()
-    problem = ""
+    changed, problem = set[str](), ""
     for _ in range(MAX_ROUNDS):
         nodes = await _labelled_nodes(session, keys)
         if not nodes:

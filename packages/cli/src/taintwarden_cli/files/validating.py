@@ -84,8 +84,7 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
                 report.unreadable.append(Unreadable(printable(file), str(error)))
     report.objects = len(documents)
     profiles = list(_profiles(documents))
-    ignored: Counter[str] = Counter()
-    first: dict[tuple[str, ...], Document] = {}
+    ignored, first = Counter[str](), dict[tuple[str, ...], Document]()
     for document in documents:
         for severity, fault in (*_check(document, profiles, report, ignored), *_check_duplicate(document, first)):
             report.findings.append(_finding(document, severity, fault))

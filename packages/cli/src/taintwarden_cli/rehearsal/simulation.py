@@ -260,9 +260,8 @@ class PlanSimulation:
             planned.replacement = Replacement.NOWHERE if node is None else Replacement.PLACED
             planned.replaced_on, planned.returns_to = node, self._scheduler.returns_to(pod)
             if node is not None:
-                self._create_replacement(
-                    pod, node, self._assumptions.replacement_seconds if ready_in is None else ready_in
-                )
+                seconds = self._assumptions.replacement_seconds if ready_in is None else ready_in
+                self._create_replacement(pod, node, seconds)
 
     def _create_replacement(self, pod: Pod, node: str, ready_in: float) -> None:
         shared = pod.shared

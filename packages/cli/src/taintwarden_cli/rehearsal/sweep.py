@@ -92,8 +92,7 @@ def sweep(
 ) -> Sweep:
     """Try the values on these nodes; without names, on all that carry the taint."""
     found = _SweptPods(view, wanted, names, gates)
-    steps: list[Step] = []
-    before = 0
+    steps, before = list[Step](), 0
     for value in wanted.values:
         by_policy, workloads = found.count(value)
         leaving = by_policy.total()

@@ -250,15 +250,15 @@ class _Inspector:
     async def _inspect_publishers(self) -> None:
         """Find TaintPublishers that do not publish, so that the taints of policies keep values that may be old."""
         found = await self._session.read(_PUBLISHERS, Page[dict[str, Any]], "taintpublishers")
-        for one in found.items if found else ():
-            spec, status, name = one["spec"], one.get("status", {}), one["metadata"]["name"]
-            failing = [each for each in status.get("conditions", ()) if each["status"] == "False"]
-            since = min((readable(each["lastTransitionTime"]) or 0.0 for each in failing), default=self._snapshot.now)
+        for publisher in found.items if found else ():
+            spec, status, name = publisher["spec"], publisher.get("status", {}), publisher["metadata"]["name"]
+            failing = (condition for condition in status.get("conditions", ()) if condition["status"] == "False")
+            since = min((readable(one.get("lastTransitionTime")) or 0.0 for one in failing), default=self._snapshot.now)
             if spec.get("mode") == "Publish" and self._snapshot.now - since >= STUCK_SECONDS:
-                cause, effect = f"TaintPublisher {name}: {status['summary']}", "its taints keep values that may be old"
-                for policy in (policy for policy in self._policies if named_taints(policy, [Taint(spec["key"])])):
-                    remedy = f"kubectl describe taintpublisher {name}"
-                    self._add(policy.name, ProblemKind.PUBLISHER, cause, effect, remedy)
+                told = f"TaintPublisher {name}: {status.get('summary')}", "its taints keep values that may be old"
+                for policy in self._policies:
+                    if named_taints(policy, [Taint(spec["key"])]):
+                        self._add(policy.name, ProblemKind.PUBLISHER, *told, f"kubectl describe taintpublisher {name}")
 
     # -- budgets ------------------------------------------------------------------------------------------------------
 
@@ -318,10 +318,10 @@ class _Inspector:
     async def _find_unready_pod(self, space: str, message: str) -> list[tuple[str, str]]:
         """Cause and remedy of the pod that the message of a limit names, if it has not been Ready for long."""
         name, until = message.partition("(such as ")[2].partition(" on ")[0], self._snapshot.now - STUCK_SECONDS
-        path, chosen = PODS.path_in(space), f"metadata.name={name}"
-        listed = await self._session.items(path, FullPod, PODS.name, chosen) if name else []
-        told = [one for pod in listed for one in pod.status.conditions if (one.type, one.status) == ("Ready", "False")]
-        if not any((readable(one.last_transition_time) or until) < until for one in told):
+        pages = self._session.pages(PODS.path_in(space), FullPod, PODS.name, f"metadata.name={name}")
+        conditions = [one async for page in pages for pod in page for one in pod.status.conditions] if name else []
+        unready = (one for one in conditions if (one.type, one.status) == ("Ready", "False"))
+        if not any((readable(one.last_transition_time) or until) < until for one in unready):
             return []
         cause = f"{space}/{name}, for which limit workload waits, is not Ready"
         return [(cause, f"kubectl -n {space} describe pod {name}")]

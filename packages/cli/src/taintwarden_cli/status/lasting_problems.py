@@ -40,8 +40,8 @@ def is_system_key(key: str) -> bool:
 
 def selected_keys(policy: Policy, nodes: Collection[NodeView]) -> set[str]:
     """The keys of taints of the nodes that a policy selects, or of all nodes if it selects none."""
-    selected = [one for one in nodes if policy.node_selector.selects(one.node.labels)]
-    return {taint.key for one in selected or nodes for taint, _ in one.taints}
+    selected = [node for node in nodes if policy.node_selector.selects(node.node.labels)]
+    return {taint.key for node in selected or nodes for taint, _ in node.taints}
 
 
 def find_absence(

@@ -43,8 +43,7 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
 )
 def nowhere_to_go(context: Context) -> Iterator[Finding]:
     """Resources, affinity to pods, topology spread, volumes, ports and future nodes are not considered."""
-    reported: set[Subject] = set()
-    nodes = _FittingNodes(context)
+    reported, nodes = set[Subject](), _FittingNodes(context)
     for group in context.groups:
         if group.pod_class.daemon_set or group.subject.kind == "Pod":
             continue  # they are not replaced on another node
