@@ -109,10 +109,10 @@ def test_a_resume_of_a_policy_that_is_shadowed_says_so(
     wait_until(lambda: rfc3339.at(time.time()) > made, WAIT_SECONDS, "another second")
     spec = {"taints": [{"key": "sla"}], "nodeSelector": {"matchLabels": {"test": namespace}}}
     newer = create_policy(spec, f"{namespace}-newer")["metadata"]["name"]
-    for command, said in (("pause", "all the same"), ("resume", f"{newer} does not")):
+    evicts = "evicts pods that both select"
+    for command, said in (("pause", f"it still {evicts}"), ("resume", f"it {evicts}, {newer} does not")):
         shown = as_user(command, newer).stdout
-        assert f"policy {older}, which is older, acts first on taint sla: it evicts pods that both select" in shown
-        assert said in shown
+        assert f"policy {older}, which is older, acts first on taint sla: {said}" in shown
     assert "acts first" not in as_user("pause", older).stdout
     assert f"To change that: taintwarden resume {older}" in as_user("resume", newer).stdout
 
