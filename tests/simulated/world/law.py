@@ -385,7 +385,7 @@ class Guard:
         """Count anew."""
         window, before = self.settings["windowSeconds"], self.allowed
         self.allowed = self.allowance(now, least=True)
-        self.trips = now if self.allowed < before and not self.held else self.trips
+        self.trips = now if (self.allowed < before or not well) and not self.held else self.trips
         wants = {one.pod.uid: one for one in wants if not self.released.get(one.pod.uid)}
         self.due = wants
         surely = {
@@ -412,7 +412,7 @@ class Guard:
                     self.grown[1][one.pod.namespace] = now
                     self.trips = self.trips if self.held else now
                 self.maybe[uid] = (now, one.pod.namespace, first)
-        if self.held or (self.above is not None and now - self.above >= SEEN):
+        if well and (self.held or (self.above is not None and now - self.above >= SEEN)):
             most, self.most = self.most, self.most | Counter(surely.values())
             self.held |= surely
             for name in self.most:
