@@ -50,19 +50,19 @@ def host(registry: kopf.OperatorRegistry, make_app: Callable[[], Awaitable[App]]
 
 @dataclasses.dataclass(frozen=True)
 class Login(kopf.ConnectionInfo):
-    """Our connection in kopf's format. At its start kopf requests the groups of the API server, even if it follows
-    nothing.
+    """The operator's connection in kopf's format. At its start kopf requests the groups of the API server, even if it
+    follows nothing.
     """
 
     tls: ssl.SSLContext | None = None
 
     def as_ssl_context(self) -> ssl.SSLContext:
-        """Return the context of our own requests. kopf's is stricter than the certificates of many API servers."""
+        """Return the context of the operator's requests: kopf's rejects the certificates of many API servers."""
         return self.tls or super().as_ssl_context()
 
 
 def connection_info(connection: Connection) -> kopf.ConnectionInfo:
-    """Return our credentials in kopf's format. kopf requests them again whenever the server rejects them."""
+    """Return the operator's credentials in kopf's format. kopf requests them again whenever the server rejects them."""
     scheme, _, token = (connection.renew().authorization or "").partition(" ")
     return Login(
         server=connection.server,

@@ -32,7 +32,7 @@ _FIELDS = {
 _EXAMPLE = "write for example 0 2 * * MON-FRI, which is 02:00 from Monday to Friday"
 
 # Schedules are checked from a fixed date, so that the result does not depend on the day.
-_START = datetime(2024, 1, 1)  # noqa: DTZ001 - a time on the wall, in no zone
+_START = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a zone
 
 
 class WindowFields(Protocol):

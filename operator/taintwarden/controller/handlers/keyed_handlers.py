@@ -26,7 +26,7 @@ class KeyedHandler(StreamHandler[Object], Generic[Object]):
     """Base of handlers that keep the keys of the objects passed on, and compare complete lists with them."""
 
     gone: Callable[[Any], Event]
-    """Maker of the event that withdraws the object with a key."""
+    """Returns the event that withdraws the object with a key."""
 
     def __init__(self, resource: str, feed: Feed, metrics: Metrics) -> None:
         super().__init__(resource, feed, metrics)
@@ -141,22 +141,22 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
         self.feed(events.DeploymentSeen(deployments.deployment(obj)))
 
     def gone(self, key: tuple[str, str]) -> Event:
-        """The Deployment is gone."""
+        """Return the event that withdraws a Deployment."""
         return events.DeploymentGone(*key)
 
     def live(self, *, live: bool) -> None:
-        """Only pods of policies that ask for replacements wait."""
+        """Pass on whether Deployments are up to date. Only pods of policies that ask for replacements wait."""
         self._is_known = live
         self.feed(events.DeploymentsKnown(live))
 
     def restarted(self, reason: str, detail: str) -> None:
-        """Report why Deployments cannot be read. One refusal of a watch is none: the next one resumes it."""
+        """Report why Deployments cannot be read. A refused watch alone is no reason: the next one resumes it."""
         super().restarted(reason, detail)
         if reason == "refused" and not self._is_known:
             self.feed(events.DeploymentsKnown(is_known=False, problem=detail))
 
     def undecodable(self, what: Identity, reason: str) -> None:
-        """An old version must not count."""
+        """Report the Deployment and withdraw it, since its known version is out of date."""
         self.withdraw(self.key_of(what))
         super().undecodable(what, reason)
 

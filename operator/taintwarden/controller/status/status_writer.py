@@ -62,7 +62,7 @@ class StatusWriter:
     """Writes the statuses that have changed, and sets the gauges.
 
     Args:
-        client: the session to use.
+        client: sends the writes.
         view: the state to report.
         metrics: contains the gauges to set.
         clock: gives transition times.
@@ -111,11 +111,11 @@ class StatusWriter:
 
     async def run(self) -> None:
         """Refresh the gauges and, while leading, the statuses, forever."""
-        ledgers = (self._of_policies, self._of_profiles)
+        patchers = (self._of_policies, self._of_profiles)
         latest: _Round | None = None
         while True:
             latest = await self._report(latest)
-            for status_patcher in ledgers:
+            for status_patcher in patchers:
                 status_patcher.prune()
             if self._may_write() and self._view.is_synced:
                 for name, observed in list(self._observed.items()):
@@ -124,7 +124,7 @@ class StatusWriter:
                     await self._write(name, observed, latest)
                 await self._write_profiles()
             else:
-                for status_patcher in ledgers:
+                for status_patcher in patchers:
                     status_patcher.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(latest.lasts_seconds):
@@ -144,12 +144,12 @@ class StatusWriter:
     async def _count_claims(self, at: Instant) -> _Round:
         """Report every policy, which counts all claims. Evictions continue meanwhile."""
         changes, wake_after = self._loop.changes, self._loop.machine.wake_after(at)
-        reports, cost = await self._made(self._view.report_in_slices(at))
+        reports, cost = await self._run_slices(self._view.report_in_slices(at))
         lasts_seconds = max(self._refresh_seconds, min(REST * cost, REPORT_SECONDS))
         holds_until = at.monotonic + holds_seconds(reports, at.wall, wake_after)
         return _Round({report.policy.name: report for report in reports}, at, lasts_seconds, changes, holds_until)
 
-    async def _made(self, slices: Generator[None, None, T]) -> tuple[T, float]:
+    async def _run_slices(self, slices: Generator[None, None, T]) -> tuple[T, float]:
         """Return the result of a generator that works in slices, and the CPU time of all slices in seconds."""
         cost = took = 0.0
         while True:
@@ -178,7 +178,7 @@ class StatusWriter:
         await self._of_policies.write_status(name, reported, observed, rows, more)
 
     async def _write_profiles(self) -> None:
-        matched, _ = await self._made(self._view.matched_pods())
+        matched, _ = await self._run_slices(self._view.matched_pods())
         written = 0
         for number, key in enumerate(in_turns(self._of_profiles.oldest_first())):
             if number % PROFILES_AT_ONCE == 0:

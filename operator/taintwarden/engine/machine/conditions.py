@@ -19,14 +19,14 @@ from taintwarden.engine.machine.drained import DrainedStates
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, MonotonicTime, Node, NodeCondition, StoredPod, later
 
-LOOKS_AT_ONCE = 20
+MAX_COMPARED = 20
 """Maximum nodes compared in one step. A node with 100 pods takes about 0.1 ms."""
 MAX_WRITES = 4
 """Maximum writes in progress at once."""
 SPACING_SECONDS = 0.1
 """Seconds between two writes to any nodes, so that there are at most ten a second."""
 UNSEEN_SECONDS = 10.0
-"""Seconds until a write counts as lost that the node stream has not delivered."""
+"""Seconds until a write that the node stream has not delivered counts as lost."""
 
 
 class DrainedConditions:
@@ -74,13 +74,13 @@ class DrainedConditions:
         now = self._world.now.monotonic
         for name in self._world.take_changed_nodes():
             self._schedule(name, self._rests_until.get(name, now))
-        for _ in range(LOOKS_AT_ONCE):
+        for _ in range(MAX_COMPARED):
             if now < self._next_at or len(self._writing) >= MAX_WRITES:
                 return
             due = self._first.pop_due(now) or self._others.pop_due(now)
             if due is None:
                 return
-            self._look(due, self._world.cluster.nodes.get(due))
+            self._compare_node(due, self._world.cluster.nodes.get(due))
 
     def _schedule(self, name: str, at: MonotonicTime) -> None:
         """Compare a node at this time."""
@@ -88,7 +88,7 @@ class DrainedConditions:
         is_first = state is not None and state.node is not None and state.node.is_drained
         (self._first if is_first else self._others).schedule(name, at)
 
-    def _look(self, name: str, state: NodeState | None) -> None:
+    def _compare_node(self, name: str, state: NodeState | None) -> None:
         now = self._world.now.monotonic
         if state is None or state.node is None:
             self._unseen.pop(name, None)
@@ -136,7 +136,7 @@ class DrainedConditions:
         state = self._world.cluster.nodes.get(order.node)
         return state is not None and self._states.is_certain(state) and self._states.of(state) == order.condition
 
-    def knows(self, order: SaveCondition, pods: Iterable[StoredPod]) -> bool:
+    def has_seen(self, order: SaveCondition, pods: Iterable[StoredPod]) -> bool:
         """True if the streams have delivered these pods of the order's node as they were read, and their namespaces."""
         state = self._world.cluster.nodes.get(order.node)
         leaving = {departure.pod.uid for departure in self._world.limiter.departures.of_node(order.node)}

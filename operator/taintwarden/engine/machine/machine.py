@@ -112,7 +112,7 @@ class Machine:
 
     def knows_pods(self, order: commands.SaveCondition, pods: Iterable[StoredPod]) -> bool:
         """True if the streams have delivered these pods of the order's node as they were read."""
-        return self._drained is not None and self._drained.knows(order, pods)
+        return self._drained is not None and self._drained.has_seen(order, pods)
 
     def _process(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
         limiter, intake = self._world.limiter, self._intake

@@ -1,4 +1,4 @@
-"""Calls for our custom resources: the check of their definitions, and writes of their status and annotations."""
+"""Calls for custom resources of Taintwarden: the check of definitions, and writes of status and annotations."""
 
 from functools import partial
 from typing import Any
@@ -59,7 +59,7 @@ class EarlierTermError(KubeError):
 
 
 async def check_definition(client: Client, resource: Resource[CustomObject]) -> None:
-    """Check with a list of one object that the API server serves one of our kinds.
+    """Check with a list of one object that the API server serves one of these kinds.
 
     Raises:
         MissingDefinitionError: there is no CustomResourceDefinition.

@@ -32,7 +32,7 @@ async def patch(
     """Change the object at ``path``. Return its new resourceVersion; empty if the answer has none.
 
     Args:
-        client: the session to use.
+        client: sends the patch.
         path: path of the object or its subresource.
         change: the fields. An apply becomes their owner, and takes them from other managers.
         fence: returns True if the change may still be made.

@@ -37,7 +37,7 @@ class CertificateKeeper:
     """Keeps the certificate of one replica valid.
 
     Args:
-        client: the session to use.
+        client: the session with the API server.
         namespace: where the Service and the Secret are.
         service: the name of both.
         makes_own: True if this process creates the certificates, False if another program writes the Secret.

@@ -27,7 +27,7 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.status.lasting_problems import is_system_key
 
 MIN_SHARE = 0.5
-"""Values of a key are of a type if more than this share of them is. The others are mistakes."""
+"""A key has a value type if more than this share of its values has it. The others are mistakes."""
 MAX_NAMED = 3
 """Maximum number of nodes that a comment names."""
 
@@ -75,11 +75,11 @@ def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Poli
     left_out = {key: "no node has it" for key in wanted if key not in taints}
     for key, seen in sorted(taints.items()):
         if not wanted or key in wanted:
-            one = _draft(key, seen, taken=[draft.name for draft in found])
-            if why := "" if wanted else _why_not(one, known):
+            drafted = _draft(key, seen, taken=[draft.name for draft in found])
+            if why := "" if wanted else _why_not(drafted, known):
                 left_out[key] = why
             else:
-                found.append(one)
+                found.append(drafted)
     return found, left_out
 
 
@@ -165,22 +165,23 @@ def _policy_lines(draft: PolicyDraft) -> Iterator[str]:
     if draft.has_zones and draft.value_type is ValueType.INTEGER:
         yield "  limits:"
         yield "    zoneHealth:"
-        yield "      # Nodes that are unhealthy: where most nodes of a zone are, pods leave it slowly. None is"
-        yield f"      # now, as the lowest has {printable(draft.lowest)}. Without it only the guard stops large waves."
+        yield "      # Nodes that are unhealthy: where most nodes of a zone are, pods leave it slowly. No node"
+        low = printable(draft.lowest)
+        yield f"      # is now: the lowest value is {low}. Without zoneHealth only the guard stops large waves."
         yield "      unhealthy:"
         yield f"        - {{key: {json.dumps(draft.key)}, operator: Lt, value: {json.dumps(draft.lowest)}}}"
 
 
-def _value_lines(one: PolicyDraft) -> Iterator[str]:
-    if one.value_type is None:
+def _value_lines(draft: PolicyDraft) -> Iterator[str]:
+    if draft.value_type is None:
         yield "      # Most values are neither integers nor versions: only Equal and Exists tolerate them."
         yield "      valueType: String"
         return
-    lowest, highest = map(printable, (one.lowest, one.highest))
-    sentence = f"all are {lowest}" if lowest == highest else f"from {lowest} to {highest}"
+    low, high = printable(draft.lowest), printable(draft.highest)
+    sentence = f"all are {low}" if low == high else f"from {low} to {high}"
     yield f"      # The type of the values: {sentence}. Any other value is a mistake, and pods are"
-    yield "      # judged by the last valid one."
-    if one.invalid:
-        named = [f"{printable(taint.value) or 'none'} on {name}" for name, taint in one.invalid]
+    yield "      # judged by the last valid draft."
+    if draft.invalid:
+        named = [f"{printable(taint.value) or 'none'} on {name}" for name, taint in draft.invalid]
         yield f"      # Not of this type: {listed(named, MAX_NAMED)}. Correct them first."
-    yield f"      valueType: {one.value_type.value}"
+    yield f"      valueType: {draft.value_type.value}"

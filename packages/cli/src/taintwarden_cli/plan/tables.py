@@ -53,15 +53,15 @@ def _head(plan: Plan) -> Lines:
     why = f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
     lines.add("Bounce", f"{why}: {REMEDY}" if plan.returning else None, "bold red")
     for guard in plan.guards:
-        opened, armed_after = max(0.0, guard.opened_after_seconds), guard.closed_after_seconds
-        when = "has tripped already" if guard.opened_after_seconds < 0 else f"trips after {duration(opened)}"
-        closed = "" if armed_after is None else f" and is armed after {duration(armed_after)}"
+        tripped, armed_after = max(0.0, guard.tripped_after_seconds), guard.armed_after_seconds
+        when = "has tripped already" if guard.tripped_after_seconds < 0 else f"trips after {duration(tripped)}"
+        armed = "" if armed_after is None else f" and is armed after {duration(armed_after)}"
         effect = "it holds the policy, or one namespace" if guard.halts else guard.pace or "it holds nothing"
         leave = f"{pods(guard.pods)} would leave"
         if guard.evicted:
             past = f"{guard.evicted} evicted in the last {duration(guard.window_seconds)}"
             leave = f"{past} + {leave} = {guard.evicted + guard.pods}"
-        text = f"of policy {guard.policy} {when}{closed}: {leave}, {guard.limit} may; {effect}"
+        text = f"of policy {guard.policy} {when}{armed}: {leave}, {guard.limit} may; {effect}"
         lines.add("Guard", text, "bold red")
         lines.add("", guard.cause)
     for invalid in plan.invalid:

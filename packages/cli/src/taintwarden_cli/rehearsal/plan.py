@@ -80,8 +80,8 @@ class PlannedGuard(msgspec.Struct, rename="camel", kw_only=True):
     halts: bool
     pace: str = ""
     """The pace of evictions with ``action: Pace``; empty for other actions."""
-    opened_after_seconds: float
-    closed_after_seconds: float | None = None
+    tripped_after_seconds: float
+    armed_after_seconds: float | None = None
 
 
 class Plan(msgspec.Struct, rename="camel", kw_only=True):

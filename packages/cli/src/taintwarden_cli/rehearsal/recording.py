@@ -66,7 +66,7 @@ class Recording:
             case commands.GuardArmed():
                 closed = self._guards.pop(command.policy.name, None)
                 if closed is not None:
-                    closed.closed_after_seconds = round(at, 3)
+                    closed.armed_after_seconds = round(at, 3)
                     self._past_guards.append(closed)
             case _:
                 pass
@@ -124,7 +124,7 @@ class Recording:
             cause=guard.record.cause,
             halts=guard.halts,
             pace=wording.paced(guard),
-            opened_after_seconds=round(opened, 3),
+            tripped_after_seconds=round(opened, 3),
         )
 
     def _planned_pod(self, pod: Pod, verdict: TaintVerdict, due_at: float) -> PlannedPod:

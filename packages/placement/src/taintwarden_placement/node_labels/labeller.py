@@ -98,7 +98,7 @@ class Labeller:
     """Writes the labels of nodes while this process is the leader.
 
     Args:
-        client: the session to use.
+        client: sends the writes.
         leads: returns True if this process holds the lease now.
         report: receives notices.
         spawn: starts the tasks.
