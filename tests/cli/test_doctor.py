@@ -194,7 +194,7 @@ async def test_many_objects_are_cut_unless_asked(cluster, run):
             },
         )
         cluster.store.create("pods", lone)
-    only = ("--only", "companion-missing")
+    only = ("--only", "native-missing")
     assert "... and 10 more: --all shows them" in (await run("doctor", *only)).stdout
     assert "more: --all" not in (await run("doctor", *only, "--all")).stdout
 

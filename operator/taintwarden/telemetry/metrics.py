@@ -136,7 +136,7 @@ class Metrics:
         )
         self.invalid_taints = policy_gauge(
             "taintwarden_invalid_taints",
-            "Taints of nodes whose values cannot be compared, whatever onInvalidValue says.",
+            "Taints of nodes whose values cannot be compared, whatever onInvalidValue is.",
         )
         self.all_nodes_unhealthy = policy_gauge(
             "taintwarden_all_nodes_unhealthy",
@@ -188,7 +188,7 @@ class Metrics:
             self.invalid_values.labels(side)
         self.events_dropped = counter(
             "taintwarden_events_dropped",
-            "Kubernetes Events that were not written: too many waited, or the API server did not take them.",
+            "Kubernetes Events that were not written: too many waited, or the API server rejected them.",
         )
 
     def _make_extender(self, registry: CollectorRegistry | None) -> None:
@@ -199,7 +199,7 @@ class Metrics:
         )
         self.extender_duration = histogram(
             "taintwarden_extender_duration_seconds",
-            "How long the extender took to compute an answer, without the network.",
+            "Time in which the extender computed an answer, without the network.",
             ["verb"],
             buckets=_ADMISSION,
         )
@@ -223,7 +223,7 @@ class Metrics:
         )
         self.admission_duration = histogram(
             "taintwarden_admission_duration_seconds",
-            "How long the webhooks took to compute an answer, without the network.",
+            "Time in which the webhooks computed an answer, without the network.",
             ["webhook"],
             buckets=_ADMISSION,
         )
@@ -246,7 +246,7 @@ class Metrics:
         """Create the metrics of the publisher."""
         gauge, _, _ = _constructors(registry)
         self.publisher_objects = gauge(
-            "taintwarden_publisher_objects", "TaintPublishers whose rounds the process plays; 0 without any."
+            "taintwarden_publisher_objects", "TaintPublishers that this process publishes; 0 without any."
         )
         self.publisher_stuck = gauge(
             "taintwarden_publisher_stuck",

@@ -87,9 +87,9 @@ def test_the_right_to_read_devices_is_missed_where_a_policy_selects_them():
 # -- checks of nodes ---------------------------------------------------------------------------------------------------
 
 
-def test_a_comparison_for_devices_needs_no_native_companion_in_the_pod():
+def test_comparison_for_devices_needs_no_native_toleration_in_the_pod():
     extended = [{"key": KEY, "operator": "In", "values": ["31"]}]
     pods = replicas(1, extended=extended)
-    missing = asking("companion-missing")
+    missing = asking("native-missing")
     assert missing(named("n1"), pods, for_devices()) == []
     assert len(missing(named("n1"), pods, policy(key=KEY))) == 1

@@ -8,7 +8,7 @@ from cli.doctor.scene import asking, controlled, named, replicas, subjects, work
 from cli.world import pod, taint, toleration
 from taintwarden_cli.rehearsal.sources import WORKLOADS
 
-alone = asking("companion-missing")
+alone = asking("native-missing")
 STRICT = toleration("Gt", "950")
 ANNOTATED = {
     "metadata": {"labels": {"app": "web"}, "annotations": {"taintwarden.io/tolerations": json.dumps([STRICT])}}

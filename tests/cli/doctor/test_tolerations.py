@@ -8,7 +8,7 @@ from cli.doctor.scene import asking, replicas, workload
 from cli.world import namespace, pod, profile, toleration
 
 invalid = asking("toleration-invalid")
-companion = asking("companion-missing")
+native = asking("native-missing")
 STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 INJECTS = {"kind": "MutatingWebhookConfiguration", "webhooks": [{"name": "pods.mutate.taintwarden.io"}]}
@@ -37,35 +37,35 @@ def test_annotation_on_the_workload_itself_has_no_effect():
     annotations = {"taintwarden.io/tolerations": json.dumps([STRICT])}
     (found,) = invalid(workload(metadata={"annotations": annotations}))
     assert (found.severity, found.remedy) == ("warning", "move it to spec.template.metadata.annotations")
-    assert companion(workload(metadata={"annotations": annotations})) == []
+    assert native(workload(metadata={"annotations": annotations})) == []
 
 
 @pytest.mark.parametrize("context", [(), (namespace(**{"taintwarden.io/inject": "true"}), INJECTS)])
 def test_valid_annotation_beside_a_native_toleration_is_left_in_peace(context):
     web = replicas(3, EXISTS, extended=[STRICT])
-    assert (invalid(*context, web), companion(*context, web)) == ([], [])
+    assert (invalid(*context, web), native(*context, web)) == ([], [])
 
 
 def test_extended_without_native():
-    (found,) = companion(replicas(2, extended=[STRICT]))
+    (found,) = native(replicas(2, extended=[STRICT]))
     assert (str(found.subject), found.pods, found.template) == ("Deployment shop/web", 2, True)
     assert "operator: Exists" in found.remedy
 
 
 def test_profile_without_native():
-    (found,) = companion(pod(), profile("strict", STRICT, app="web"))
+    (found,) = native(pod(), profile("strict", STRICT, app="web"))
     assert "TolerationProfile strict names this key" in found.message
 
 
 def test_template_that_a_webhook_completes_is_left_in_peace():
     asks = namespace(**{"taintwarden.io/inject": "true"})
     lacking = workload(template={"metadata": {"annotations": {"taintwarden.io/tolerations": json.dumps([STRICT])}}})
-    assert companion(lacking, asks, INJECTS) == []
-    assert len(companion(lacking, asks)) == len(companion(lacking, INJECTS)) == 1
+    assert native(lacking, asks, INJECTS) == []
+    assert len(native(lacking, asks)) == len(native(lacking, INJECTS)) == 1
 
 
 def test_pods_that_the_webhook_missed():
     asks = namespace(**{"taintwarden.io/inject": "true"})
-    (found,) = companion(asks, INJECTS, replicas(3, extended=[STRICT]))
+    (found,) = native(asks, INJECTS, replicas(3, extended=[STRICT]))
     assert (found.pods, found.template) == (3, False)
-    assert found.remedy.startswith("they are older than the webhook, or it was away: restart them")
+    assert found.remedy.startswith("they are older than the webhook, or it was down: restart them")

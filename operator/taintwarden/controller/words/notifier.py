@@ -59,7 +59,7 @@ class Notifier:
         """Return the reason of a verdict, in one clause."""
         return wording.why(verdict, self._gates)
 
-    def late(self, note: str, verdict: TaintVerdict, *values: str) -> Note:
+    def defer_note(self, note: str, verdict: TaintVerdict, *values: str) -> Note:
         """Return a function that formats a note. It holds the reason as text, not the verdict with its tolerations."""
         return partial(note.format, *values, shortened(self.why(verdict), MAX_NOTE_BYTES), _named(verdict.policy))
 
@@ -70,7 +70,7 @@ class Notifier:
         log.info("eviction-scheduled", pods=pods, node=node, taint=str(verdict.taint), policy=policy.name, due=due)
         fate = "Will" if policy.mode is Mode.ENFORCE else "Would"
         for notice in notices:
-            note = self.late("{} be evicted from {} at {}: {} ({})", notice.verdict, fate, node, due)
+            note = self.defer_note("{} be evicted from {} at {}: {} ({})", notice.verdict, fate, node, due)
             self.record(_pod(notice), NORMAL, "EvictionScheduled", "Schedule", note, policy.name)
 
     def _report(self, notice: object, row: "NoticeRow") -> None:
@@ -176,7 +176,7 @@ def _evicted(to: Notifier, n: commands.Evicted) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, outcome).inc()
     to.metrics.lateness.observe(n.lateness)
     done = f"Deleted {wording.in_spite_of(n.past_budgets)}" if n.past_budgets else "Evicted"
-    note = to.late("{} from {}: {} ({})", n.verdict, done, n.pod.node)
+    note = to.defer_note("{} from {}: {} ({})", n.verdict, done, n.pod.node)
     return Report({"outcome": outcome, "lateness": round(n.lateness, 3)}, note)
 
 
@@ -185,7 +185,7 @@ def _replacement_asked(to: Notifier, n: commands.ReplacementAsked) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, Outcome.ASKED).inc()
     until = rfc3339.until(n.until)
     text = f"Asked Deployment {n.deployment} for a replacement. If it still runs on {{}} at {until}, it is evicted: "
-    return Report({"deployment": n.deployment, "until": until}, to.late(text + "{} ({})", n.verdict, n.pod.node))
+    return Report({"deployment": n.deployment, "until": until}, to.defer_note(text + "{} ({})", n.verdict, n.pod.node))
 
 
 @row(

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from msgspec.structs import replace
 
 from taintwarden.engine.guard.latch import ALL, Latch
-from taintwarden.engine.guard.ledger import MAX_FAILING, MAX_RESERVED, RESTORED, Ledger, Past
+from taintwarden.engine.guard.ledger import MAX_FAILING, MAX_RESERVED, RESTORED, EvictionWindow, Ledger
 from taintwarden.engine.guard.wave import Due, GroupKey, Wave
 from taintwarden.engine.limit_settings import GuardAction, GuardSettings
 from taintwarden.engine.model import Instant, MonotonicTime, WallTime, WorkloadKey, later
@@ -363,7 +363,7 @@ class Guard:
 
     def restore(self, record: GuardRecord, now: Instant) -> None:
         """Apply the record that the previous leader stored."""
-        latest, past = self._slot(now), Past()
+        latest, past = self._slot(now), EvictionWindow()
         for at, pods in sorted(record.evicted):
             for namespace, number in pods:
                 past.note(min(now.monotonic_at(at), latest), namespace, RESTORED, number)

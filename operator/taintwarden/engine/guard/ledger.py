@@ -53,7 +53,7 @@ class Ledger:
     """Reservations and evictions of one policy."""
 
     def __init__(self) -> None:
-        self.past = Past()
+        self.past = EvictionWindow()
         self.rows: dict[str, Reservation] = {}
         """The reserved pods, by UID."""
         self.wanted: dict[str, None] = {}
@@ -79,7 +79,7 @@ class Ledger:
     # -- reservations ---------------------------------------------------------------------------------------------
 
     def may_call(self, uid: str, now: MonotonicTime, window_seconds: float, most_failing: int) -> bool:
-        """Return True if the stored record has the pod, and its namespace does not fail."""
+        """Return True if the stored record has the pod, unless too many called pods of its namespace stay."""
         row = self.rows.get(uid)
         if row is None or not row.is_stored:
             return False
@@ -192,7 +192,7 @@ class Ledger:
         self.past.replace(RESTORED, max(0, pods + self.past.missing - self._population))
         return pods + self.past.missing
 
-    def restore(self, past: "Past", reserved: dict[str, str], population: int, now: MonotonicTime) -> None:
+    def restore(self, past: "EvictionWindow", reserved: dict[str, str], population: int, now: MonotonicTime) -> None:
         """Apply the evictions, reservations and population that another process stored."""
         self.past, self.wanted, self.is_full, self._population = past, {}, False, population
         self.rows = {uid: Reservation(one, is_stored=True, since=now, last_at=now) for uid, one in reserved.items()}
@@ -218,7 +218,7 @@ class _Slot:
         self.missing: Tally[WorkloadKey | None] = Tally()
 
 
-class Past:
+class EvictionWindow:
     """Evictions of one window. The counts are never too low."""
 
     def __init__(self) -> None:

@@ -101,19 +101,18 @@ class Lease:
         """The lease as it was last read. Before the first read, one that does not exist."""
         self._observed: tuple[str, float] = ("", float("-inf"))
         self._expires: float | None = None
-        """Time at which the lease of another holder expires, by our clock."""
+        """Time at which the lease of another holder expires, by the local clock."""
         self._rival_at = float("-inf")
-        """Time of the last renewal by another candidate that we saw; before the first, the time at which ``run`` began.
-        """
+        """Time of the last known renewal by another candidate; before the first, the time at which ``run`` began."""
         self._announced = False
         self._may_be_stored = False
-        """True if the server may have stored us as the holder: the answer to a write may not have arrived."""
+        """True if the server may have stored this holder: the answer to a write may not have arrived."""
         self.term = 0
-        """``leaseTransitions`` of the Lease when we last got it."""
+        """``leaseTransitions`` of the Lease when this candidate last got it."""
 
     @property
     def is_held(self) -> bool:
-        """True if we may act now. Checked before each write."""
+        """True if this candidate may act now. Checked before each write."""
         return self._seconds_left() > 0
 
     @property
@@ -128,14 +127,14 @@ class Lease:
         return self._renewed_at + self._timings.renew_deadline - self._monotonic()
 
     async def is_confirmed(self) -> bool:
-        """Return True if the API server confirms that we have held the lease since the term in which we got it."""
+        """Return True if the API server confirms that this candidate has held the lease since it got it."""
         try:
             lease = await self._read()
         except KubeError:
             return False
         spec = LeaseSpec() if lease is None or lease.spec is None else lease.spec
-        is_ours = spec.holder_identity == self._identity and (spec.lease_transitions or 0) == self.term
-        return self.is_held and is_ours
+        is_own = spec.holder_identity == self._identity and (spec.lease_transitions or 0) == self.term
+        return self.is_held and is_own
 
     async def run(self) -> None:
         """Get the lease and renew it, without end."""
@@ -177,7 +176,7 @@ class Lease:
             self._on_error(str(error) or "not released in time")
 
     async def _clear_holder(self) -> bool:
-        """Clear the holder of the lease if it is us. Return False if another write was faster, perhaps a renewal."""
+        """Clear the holder if it is this candidate. Return False if another write was faster, perhaps a renewal."""
         lease = await self._read()
         if lease is None or lease.spec is None or lease.spec.holder_identity != self._identity:
             return True
@@ -186,7 +185,7 @@ class Lease:
         return await self._write("PUT", f"{self._path}/{self._name}", lease)
 
     async def _sleep(self) -> None:
-        """Wait until the next attempt, or until our lease or another's expires, whichever comes first."""
+        """Wait until the next attempt, or until the lease expires, whichever comes first."""
         seconds = self._timings.retry
         if self.is_held:
             seconds = min(seconds, self._seconds_left())
@@ -214,7 +213,7 @@ class Lease:
         seen = msgspec.json.encode(spec).decode()
         is_of_another = spec.holder_identity not in (None, "", self._identity)
         if seen != self._observed[0]:
-            # The clocks of replicas are not compared: what counts is how long *we* have seen no renewal.
+            # The clocks of replicas are not compared: what counts is how long *this one* has read no renewal.
             self._observed = (seen, self._monotonic())
             self._rival_at = self._monotonic() if is_of_another else self._rival_at
         # No replica stores a longer duration. Without a limit, one foreign write could keep all from leading.
@@ -260,12 +259,12 @@ class Lease:
         return True
 
     def _renewed(self, spec: LeaseSpec) -> LeaseSpec:
-        mine = spec.holder_identity == self._identity
+        is_own = spec.holder_identity == self._identity
         transitions = spec.lease_transitions or 0
         return LeaseSpec(
             holder_identity=self._identity,
             lease_duration_seconds=self._timings.duration,
-            acquire_time=spec.acquire_time if mine and self.is_held else exactly(time.time()),
+            acquire_time=spec.acquire_time if is_own and self.is_held else exactly(time.time()),
             renew_time=exactly(time.time()),
-            lease_transitions=transitions if mine else transitions + 1 if transitions < MAX_TRANSITIONS else 0,
+            lease_transitions=transitions if is_own else transitions + 1 if transitions < MAX_TRANSITIONS else 0,
         )

@@ -290,8 +290,8 @@ class Devices:
             for driver, pool in pools:
                 devices = self._nodes_with.get((driver, pool), {})
                 for device in devices if rule.device is None else (rule.device,):
-                    one = DeviceId(driver, pool, device)
-                    yield from ((node, one) for node in devices.get(device, ()))
+                    affected = DeviceId(driver, pool, device)
+                    yield from ((node, affected) for node in devices.get(device, ()))
 
     def _put_claim(self, key: str, found: DeviceClaim | None) -> None:
         """Apply a change of a claim to the pods that use it."""

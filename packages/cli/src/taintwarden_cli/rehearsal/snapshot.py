@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct):
     policies: Sequence[Mapping[str, Any]] = ()
     profiles: Sequence[Mapping[str, Any]] = ()
     undefined: Sequence[Source] = ()
-    """Kinds of our API group that the cluster does not serve."""
+    """Kinds of Taintwarden's API group that the cluster does not serve."""
     has_extender: bool = False
     """True if the scheduler extender is installed."""
     operator_problem: str = ""
@@ -68,7 +68,7 @@ class Snapshot(msgspec.Struct):
     deployments: Sequence[DeploymentObject] = ()
     """The Deployments, which are read only if a stored policy asks for replacements."""
     devices_unserved: str = ""
-    """Which objects about devices the cluster does not serve, although a policy needs them."""
+    """Kinds about devices that the cluster does not serve, although a policy needs them."""
 
     def has_read(self, source: Source) -> bool:
         """True if the source was read."""

@@ -22,7 +22,7 @@ def serve(target: str, load: Callable[..., OneOf], flags: Mapping[str, object]) 
     Args:
         target: ``module:function`` that serves with the settings, and returns the exception that ended it, if any. Only
             this module is imported: the operator runs without the code that makes certificates.
-        load: makes the settings of environment and flags.
+        load: makes the settings from environment and flags.
         flags: values of the command line.
 
     """

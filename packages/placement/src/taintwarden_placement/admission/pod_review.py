@@ -35,7 +35,7 @@ from taintwarden_placement.admission.checking import (
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
 RECORD_ANNOTATION = "taintwarden.io/completed-template"
 """Annotation of a DaemonSet's template, and so of its pods: a record of the webhook's additions."""
-_BESIDE = "write it in the annotation taintwarden.io/tolerations, beside a native Exists for the key"
+_BESIDE = "write it in the annotation taintwarden.io/tolerations, with a native Exists for the key"
 _NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
 
 

@@ -1,4 +1,4 @@
-"""Checks of tolerations: they can work, and Kubernetes sees a native one beside them."""
+"""Checks that tolerations can work, and that pods have the native ones that Kubernetes reads."""
 
 from collections.abc import Iterator
 
@@ -42,9 +42,9 @@ def toleration_invalid(context: Context) -> Iterator[Finding]:
 
 
 @check(
-    "companion-missing",
+    "native-missing",
     Severity.WARNING,
-    "extended tolerations without a native one beside them, which scheduler and built-in controller go by",
+    "extended tolerations without a native one, which scheduler and built-in controller read",
     "add a native Exists for the key to spec.tolerations; the extended ones still decide",
     needs=(Source.PODS, Source.PROFILES),
     uses=(*TEMPLATES, Source.POLICIES, Source.NAMESPACES, Source.MUTATING),
@@ -57,7 +57,7 @@ def native_missing(context: Context) -> Iterator[Finding]:
             if injected:
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 restart = "restart them, for example by kubectl rollout restart"
-                yield about(group, message, f"they are older than the webhook, or it was away: {restart}")
+                yield about(group, message, f"they are older than the webhook, or it was down: {restart}")
             else:
                 yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
