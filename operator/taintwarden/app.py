@@ -199,7 +199,7 @@ class App:
 
     @classmethod
     async def connect(cls, settings: Settings, timings: AppTimings = AppTimings()) -> Self:  # noqa: B008 - it is frozen
-        """Create the app, and check that the API server serves our custom resources.
+        """Create the app, and check that the API server serves the custom resources.
 
         Raises:
             KubeError: the API server cannot be used, or does not serve them.

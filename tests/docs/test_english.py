@@ -44,7 +44,7 @@ PHRASES = {
     "rests? (?:up)?on": "depends on",
     "(?:says?|said) of": "reports about; the status of",
     "(?:speaks?|spoken|spoke) of": "names",
-    "ours|(?:of|none) theirs": "of Taintwarden, of the owner",
+    "ours?|we|us|(?:of|none) theirs": "of Taintwarden, the operator, of the owner",
     "becomes? of": "happens to; the outcome of",
     "knows? nothing(?: of)?": "does not know",
     "in vain": "without effect",

@@ -27,7 +27,7 @@ class ConfigError(KubeError):
 
 
 class MissingDefinitionError(KubeError):
-    """The API server does not serve our custom resources: a CustomResourceDefinition is missing."""
+    """The API server does not serve Taintwarden's custom resources: a CustomResourceDefinition is missing."""
 
 
 class Unreachable(KubeError):  # noqa: N818 - clear without the suffix

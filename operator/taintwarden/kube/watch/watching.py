@@ -273,7 +273,7 @@ class Watch(Generic[Object]):
             goal = version_number(self._decoder.page(body).head.resource_version)
         except KubeError:
             return  # the next watch retries
-        # A store that was restored from a backup is behind us: a watch from our version delivers none of its changes.
+        # A store that was restored from a backup is behind: a watch from this version delivers none of its changes.
         self._goal = goal if goal >= known else OUT_OF_REACH
         self._check_goal()
 

@@ -1,4 +1,4 @@
-"""Encodings of lists and watches: protobuf or JSON, as the API server chooses among those that we accept.
+"""Encodings of lists and watches: protobuf or JSON, as the API server chooses among those that a client accepts.
 
 Protobuf is shorter and costs the server about half as much, so it is accepted for kinds with many objects. Servers that
 only resemble Kubernetes' own support only JSON.

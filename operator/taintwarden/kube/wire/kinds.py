@@ -1,4 +1,4 @@
-"""The fields that we use of the API server's objects. Fields that are not named here are never built."""
+"""The fields that are used of the API server's objects. Fields that are not named here are never built."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -421,7 +421,7 @@ class CustomAnnotations(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class CustomMeta(Metadata, rename="camel", omit_defaults=True):
-    """``metadata`` of our custom resources."""
+    """``metadata`` of Taintwarden's custom resources."""
 
     creation_timestamp: str | None = None
     annotations: CustomAnnotations | None = None
@@ -436,7 +436,7 @@ class CustomStatus(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class CustomObject(msgspec.Struct, rename="camel"):
-    """An object of our custom resources. The package ``api`` reads its ``spec`` and finds every fault in it."""
+    """A custom resource of Taintwarden. The package ``api`` reads its ``spec`` and finds every fault in it."""
 
     api_version: str = ""
     kind: str = ""
