@@ -136,7 +136,7 @@ def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded(monkeypat
     evaluator = Evaluator()
     for number in range(100):
         verdicts(evaluator, str(number), gt())
-    assert len(evaluator._dispatcher) == 1
+    assert len(evaluator._acting) == 1
     for number in range(100):
         acting = policy(name=f"p{number}")
         history = TaintHistory.begin("940", 0.0)

@@ -22,8 +22,8 @@ from taintwarden.engine.model import (
     Toleration,
     Tolerations,
     WallTime,
+    matching_key,
     names_key,
-    speaking_of,
 )
 from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies, match
 from taintwarden.engine.policy import AnySelector, OnInvalidValue, Policy, Timing, TolerationSecondsMode, ValueType
@@ -262,7 +262,7 @@ class Evaluator:
         """Judgements by tolerations, dropped with the last pod that has them, since tenants may create any number."""
         self._parts: WeakKeyDictionary[SharedTolerations, dict[Hashable, tuple[bool, _Part]]] = WeakKeyDictionary()
         self._number = 0
-        self._dispatcher: dict[
+        self._acting: dict[
             tuple[str, str, str, DeviceOrigin | None, tuple[Policy, ...]], tuple[Policy, AnySelector] | None
         ] = {}
         self.computed = 0
@@ -309,11 +309,11 @@ class Evaluator:
         """
         key = (taint.key, taint.effect, taint.source, taint.origin, policies)
         try:
-            return self._dispatcher[key]
+            return self._acting[key]
         except KeyError:
-            if len(self._dispatcher) >= MAX_ACTING:
-                self._dispatcher.clear()
-            found = self._dispatcher[key] = acting_on(taint, policies)
+            if len(self._acting) >= MAX_ACTING:
+                self._acting.clear()
+            found = self._acting[key] = acting_on(taint, policies)
             return found
 
     def _verdict(
@@ -368,7 +368,7 @@ class Evaluator:
     def _all(self, tolerations: Tolerations, taint: Taint, mode: TolerationSecondsMode) -> _Part:
         """Combine own and shared tolerations. The shared part is computed once for all pods that a profile selects."""
         shared_names, shared = self._shared(tolerations.shared, taint, mode)
-        own = speaking_of(taint.key, tolerations.annotated)
+        own = matching_key(taint.key, tolerations.annotated)
         if not shared_names and not names_key(taint.key, own):
             own = tolerations.native + own
         return _part(own, taint, mode, self.gates).then(shared)
@@ -380,7 +380,7 @@ class Evaluator:
         key = (taint, mode)
         found = self._parts.get(tolerations, _NO_PARTS).get(key)
         if found is None:
-            relevant = speaking_of(taint.key, tolerations.entries)
+            relevant = matching_key(taint.key, tolerations.entries)
             found = names_key(taint.key, relevant), _part(relevant, taint, mode, self.gates)
             self._keep(self._parts, tolerations, key, found)
         return found

@@ -203,11 +203,11 @@ class Tolerations(msgspec.Struct, frozen=True, cache_hash=True, weakref=True):
 
     def relevant_to(self, taint_key: str) -> tuple[Toleration, ...]:
         """Return the tolerations that count for a taint with this key, in order of evaluation."""
-        extended = speaking_of(taint_key, self.extended)
+        extended = matching_key(taint_key, self.extended)
         return extended if names_key(taint_key, extended) else self.native + extended
 
 
-def speaking_of(taint_key: str, entries: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
+def matching_key(taint_key: str, entries: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Return the tolerations for a taint with this key, and those for any key."""
     return tuple(entry for entry in entries if entry.key in ("", taint_key))
 

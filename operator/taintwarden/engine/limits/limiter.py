@@ -70,10 +70,10 @@ class Limiter:
             limit.configure(policies, now)
         # Skip these limits while no policy uses them. The others also count pods that they do not limit.
         optional = (self.guards, self.bounces, self.places, self.replacements)
-        unused = [one for one in optional if not any(map(one.concerns, policies))]
-        used = [one for one in self._limits if one not in unused]
-        self._settling, self._staying, self._losing = (_defining(one, used) for one in ("settle", "stay", "gone"))
-        concerned = {policy.name: [one for one in self._limits if one.concerns(policy)] for policy in policies}
+        unused = [limit for limit in optional if not any(map(limit.concerns, policies))]
+        used = [limit for limit in self._limits if limit not in unused]
+        self._settling, self._staying, self._losing = (_defining(name, used) for name in ("settle", "stay", "gone"))
+        concerned = {policy.name: [limit for limit in self._limits if limit.concerns(policy)] for policy in policies}
         self._admitting = {policy: _defining("admit", limits) for policy, limits in concerned.items()}
         self._reserving = {policy: _defining("reserve", limits) for policy, limits in concerned.items()}
 

@@ -41,7 +41,7 @@ class Evictions:
         self._open: dict[str, OpenCall] = {}
         """Last answered call for each pod, unless its answer shows that it did not evict the pod."""
         self._ends: DeadlineQueue[MonotonicTime] = DeadlineQueue()
-        """UIDs of the pods in ``_open``, by the time at which the call stops to count."""
+        """UIDs of the pods in ``_open``, by the time at which the call stops counting."""
         self._evicted: Counter[tuple[str, str]] = Counter()
         """Name and UID of a policy -> number of pods that it evicted."""
         self._past_budgets: Counter[tuple[str, str]] = Counter()
