@@ -7,7 +7,7 @@ import gc
 def release_unused() -> None:
     """Free the memory that the first lists needed, and exclude the objects read from garbage collection.
 
-    These objects stay for long, so collecting them again is wasted work. glibc would keep the memory of the pages of
+    These objects live long, so collecting them again is wasted work. glibc would keep the memory of the pages of
     lists, so it is asked to return that to the kernel. Other C libraries have no such call.
     """
     gc.collect()

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ObservedObject(msgspec.Struct, frozen=True):
-    """A stored object: its generation, and the problem for which it is not accepted; empty if it is."""
+    """A stored object: its generation, and why it is not accepted, empty if it is accepted."""
 
     generation: int
     problem: str = ""
@@ -23,7 +23,7 @@ class ObservedObject(msgspec.Struct, frozen=True):
 
 
 class KnownVersion(msgspec.Struct, frozen=True):
-    """UID of the object with a key, and generation of its last spec; 0 has the next version read."""
+    """UID of the object with a key, and generation of its last spec; 0 if the next version has to be read."""
 
     uid: str
     generation: int

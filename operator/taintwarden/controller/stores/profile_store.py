@@ -183,7 +183,7 @@ class ProfileStore(Store[Profile]):
         while space.bytes > self._max_waiting_bytes:
             key = space.unread[-1][1]
             space.drop(space.stored[key])
-            # Generation 0 has the next version read even if its spec is unchanged.
+            # Generation 0 makes the store read the next version even if its spec is unchanged.
             self._known[key] = KnownVersion(self._known[key].uid, 0)
             fault = "it was dropped while it did not count, and may count now: change its labels to have it read"
             space.stored[key].fault = fault

@@ -115,7 +115,7 @@ class Format(ABC, Generic[Object]):
         """Decode one frame of a watch.
 
         Raises:
-            ExpiredError: it is an ERROR frame, mostly 410. After any of them the watch is of no more use.
+            ExpiredError: it is an ERROR frame, mostly 410. After any of them the watch is useless.
             Unreachable: it is no frame.
 
         """

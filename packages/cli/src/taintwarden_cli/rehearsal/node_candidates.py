@@ -64,7 +64,7 @@ class UnscheduledPod:
         demand: its tolerations, and its node affinities of annotation and profiles.
         requirements: what the scheduler reads in its ``nodeSelector`` and node affinity.
         wanted: the restrictions that placement would write now.
-        unscheduled_pods: the maker of this pod, which knows the cluster.
+        unscheduled_pods: what made this pod, and knows the cluster.
 
     """
 
@@ -121,7 +121,7 @@ class UnscheduledPod:
         wanted = self._unscheduled_pods.wanted(node)
         if self._requirements.refusal((), wanted.applied_to(labels_of(node))) is None:
             differing = ", ".join(
-                f"{label} is {node.labels.get(label, 'not there')} and should be {value}"
+                f"{label} is {node.labels.get(label, 'absent')} and should be {value}"
                 for label, value in wanted.labels.items()
                 if label in self._labels and node.labels.get(label) != value
             )
@@ -131,7 +131,7 @@ class UnscheduledPod:
 
 
 class UnscheduledPods:
-    """Makes unscheduled pods by a rehearsal that was fed the cluster. ``gates`` says which operators are enabled."""
+    """Makes unscheduled pods from a rehearsal that has read the cluster. ``gates``: the enabled operators."""
 
     def __init__(self, rehearsal: Rehearsal, gates: Gates) -> None:
         self.gates = gates

@@ -10,8 +10,8 @@ from taintwarden_cli.output import output_forms, output_option
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
 It prints a table of all policies, and below it, of each, every problem with its cause, its effect and what to do, nodes
-that are removed, and how many pods stay on nodes with a taint of the policy, and why. Of a policy that you name, of an
-only one, and with -o wide of each, it also prints the limits that hold pods, zones, budgets, the next pods, and names
+that are removed, and how many pods stay on nodes with a taint of the policy, and why. Of policies that you name, of a
+sole policy, and with -o wide of all, it also prints the limits that hold pods, zones, budgets, the next pods, and names
 of pods that stay. The operator writes its data every 20 s, and when something changes. JSON has times in UTC.
 
 It needs the right to list taintevictionpolicies. Each of these rights adds something, and what cannot be read is
@@ -81,7 +81,7 @@ Exit codes:
 
 @click.command(help=_TOP_HELP, short_help="Show the status of policies live.")
 @click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
-@click.option("--interval", type=Seconds(0.5, 3600), default=2.0, show_default=True, help="Seconds between looks.")
+@click.option("--interval", type=Seconds(0.5, 3600), default=2.0, show_default=True, help="Seconds between refreshes.")
 @operator_option
 @cluster_options
 def top(**given: object) -> None:

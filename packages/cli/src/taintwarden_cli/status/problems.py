@@ -126,11 +126,11 @@ def _stuck_problem(status: PolicyStatus, now: float) -> Iterator[Problem]:
 
 
 def _remedy(limit: LimitStatus, status: PolicyStatus) -> str:
-    """The remedy for a limit whose message names the object to look at; else empty."""
+    """The remedy for a limit whose message names the object to check; else empty."""
     if limit.limit == FAILING and (found := _SERVICE.search(limit.message)):
         space, service = found["space"], found["service"]
         label = f"kubernetes.io/service-name={service}"
-        return f"see that Service {space}/{service} has ready pods: kubectl -n {space} get endpointslices -l {label}"
+        return f"check that Service {space}/{service} has ready pods: kubectl -n {space} get endpointslices -l {label}"
     if limit.limit == BUDGET and len(status.blocked_budgets) == 1:
         (budget,) = status.blocked_budgets
         return f"kubectl -n {budget.namespace} describe poddisruptionbudget {budget.name}"

@@ -46,7 +46,7 @@ def complete_template(
     record = {name: _Change(spec.get(name), _digest(value)) for name, value in found.fields.items()}
     text = msgspec.json.encode(record).decode()
     if len(text) > MAX_RECORD_BYTES:
-        words = f"the template is left as it is: what is added to it would take {len(text)} bytes of an annotation"
+        words = f"the template is left as it is: its additions take an annotation of {len(text)} bytes"
         return AdmissionResponse(warnings=(*found.warnings, words))
     annotations = mapping(metadata.get("annotations"))
     if record or RECORD_ANNOTATION in annotations:

@@ -13,7 +13,7 @@ from taintwarden.fields.names import is_placeable
 
 
 class Domain(StrEnum):
-    """Suffix of the prefix of a label's key. It says which property of a taint or label the label repeats."""
+    """Suffix of the prefix of a label's key. It names the property of a taint or label that the label repeats."""
 
     VALUE = "value.taintwarden.io"
     """The value of the taint. Absent without the taint."""

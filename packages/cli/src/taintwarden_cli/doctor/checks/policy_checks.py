@@ -61,7 +61,7 @@ def _is_compared(context: Context, key: str) -> bool:
 @check(
     "policy-too-wide",
     Severity.WARNING,
-    "policies that act on a taint which tells the class of a node, such as spot, or on cordoned nodes",
+    "policies that act on a taint which marks a class of nodes, such as spot, or on cordoned nodes",
     "list the keys that you mean: deploy/samples has the taints that clouds set before they remove a node",
     needs=(Source.POLICIES,),
     uses=(Source.NODES,),
@@ -75,7 +75,7 @@ def policy_too_wide(context: Context) -> Iterator[Finding]:
             every = ((one, Taint(marker, effect=effect)) for one in policy.taints for effect in one.effects)
             chosen = (one for one, taint in every if one.specificity(taint))
             if any(one.key != "*" or marker in carried for one in chosen):
-                yield Finding(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes carry all their life")
+                yield Finding(Subject(POLICY, policy.name), f"acts on {marker}, which such nodes always have")
         selector = policy.selector_for(cordon)
         if selector is not None and selector.key.endswith("*"):
             text = f"{selector.key} with NoSchedule also selects {cordon}: kubectl cordon evicts the pods of a node"
