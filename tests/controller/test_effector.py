@@ -253,7 +253,7 @@ SAVE_GUARD = commands.SaveGuard(policy(uid="uid-sla"), GuardRecord(evicted=((NOW
 SAVE_PLACES = commands.SavePlaces(policy(uid="uid-sla"), (Place("a1", NOW),), 3)
 CLEAR = commands.ClearGuardReset(policy(uid="uid-sla"))
 EMPTY = NodeCondition("False", "PodsLeave", "")
-SAY = commands.SaveCondition("n1", "uid-n1", EMPTY, 8, 0.0, is_other=True)
+SAY = commands.SaveCondition("n1", "uid-n1", EMPTY, 8, 0.0, changes_status=True)
 CONFLICT = refusal(409, "the object has been modified")
 NOT_SAVED = {
     commands.SaveHistory: "taint-history-not-saved",
@@ -409,7 +409,7 @@ async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
 
 # -- conditions -------------------------------------------------------------------------------------------------------
 
-DRAINED = commands.SaveCondition("n1", "uid-n1", NodeCondition("True", "Drained", ""), 8, 0.0, is_other=True)
+DRAINED = commands.SaveCondition("n1", "uid-n1", NodeCondition("True", "Drained", ""), 8, 0.0, changes_status=True)
 PODS = {"items": [{"metadata": {"uid": "uid-a", "resourceVersion": "5"}}]}
 
 

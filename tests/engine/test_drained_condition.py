@@ -354,7 +354,7 @@ def test_the_time_of_the_change_is_written_with_another_status_only():
     bench = in_use()
     bench.run("b", gt(violation_grace_seconds=3_600))
     bench.pass_time()
-    assert [(order.is_other, order.condition.reason) for _, order in bench.saved] == [
+    assert [(order.changes_status, order.condition.reason) for _, order in bench.saved] == [
         (True, "PodsLeave"),
         (False, "PodsLeave"),
     ]

@@ -78,15 +78,15 @@ async def test_a_history_is_applied_with_the_uid_and_by_one_owner():
 DRAINED = NodeCondition("True", "Drained", "no pod has to leave or leaves")
 
 
-def condition(said: NodeCondition | None = DRAINED, *, is_other: bool = True) -> SaveCondition:
-    return SaveCondition("n1", "uid-n1", said, 7, 1_700_000_000.5, is_other)
+def condition(said: NodeCondition | None = DRAINED, *, changes_status: bool = True) -> SaveCondition:
+    return SaveCondition("n1", "uid-n1", said, 7, 1_700_000_000.5, changes_status)
 
 
 @pytest.mark.parametrize(
     ("order", "times"),
     [
         (condition(), {"lastHeartbeatTime", "lastTransitionTime"}),
-        (condition(is_other=False), {"lastHeartbeatTime"}),
+        (condition(changes_status=False), {"lastHeartbeatTime"}),
     ],
 )
 async def test_a_condition_is_written_for_one_version_and_its_transition_with_another_status(order, times):

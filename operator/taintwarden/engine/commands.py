@@ -19,7 +19,7 @@ class Evict(msgspec.Struct, frozen=True, gc=False):
     ``delete``: use DELETE instead of the Eviction API, in spite of ``past_budgets``, the PodDisruptionBudgets
     (namespace/name) that do not allow it. ``grace_period_seconds``: None keeps the pod's own. ``as_seen``: only if the
     pod has not changed since it was seen not Ready, so that its workload loses nothing. ``deployment``: ask this
-    Deployment for a replacement instead, after which it removes the pod itself.
+    Deployment for a replacement instead; it removes the pod when the replacement is Ready.
     """
 
     pod: Pod
@@ -83,7 +83,8 @@ class SavePlaces(msgspec.Struct, frozen=True):
 class SaveCondition(msgspec.Struct, frozen=True, eq=False):
     """Write the condition ``taintwarden.io/Drained`` of a node; None: remove it. Answered by ``Written``.
 
-    ``version`` is the resourceVersion that the node must have, ``at`` the time. ``is_other``: the status changes.
+    ``version`` is the resourceVersion that the node must have, ``at`` the time. ``changes_status``: False
+    if only its reason or message changes.
     """
 
     node: str
@@ -91,7 +92,7 @@ class SaveCondition(msgspec.Struct, frozen=True, eq=False):
     condition: NodeCondition | None
     version: int
     at: float
-    is_other: bool
+    changes_status: bool
 
     @property
     def says_drained(self) -> bool:
@@ -156,7 +157,7 @@ class Evicted(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplacementAsked(msgspec.Struct, frozen=True, gc=False):
-    """Notice: a Deployment was asked to start the pod's replacement. If the pod runs at ``until``, it is evicted."""
+    """Notice: a Deployment was asked for a replacement. If the pod still runs at ``until``, it is evicted."""
 
     pod: Pod
     verdict: TaintVerdict

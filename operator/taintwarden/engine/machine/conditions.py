@@ -118,8 +118,8 @@ class DrainedConditions:
 
     def _write(self, node: Node, wanted: NodeCondition | None) -> None:
         now, before = self._world.now, node.drained
-        is_other = wanted is not None and (before is None or before.status != wanted.status)
-        order = SaveCondition(node.name, node.uid, wanted, node.resource_version, now.wall, is_other)
+        changes_status = wanted is not None and (before is None or before.status != wanted.status)
+        order = SaveCondition(node.name, node.uid, wanted, node.resource_version, now.wall, changes_status)
         self._writing[node.name] = order
         self._next_at = later(now.monotonic, SPACING_SECONDS)
         self._rests_until[node.name] = later(now.monotonic, self._timings.condition_rest)

@@ -145,7 +145,7 @@ async def save_condition(client: Client, order: SaveCondition, fence: Fence) -> 
     if order.condition is None:
         change = {"type": DRAINED_CONDITION, "$patch": "delete"}
     else:
-        change |= asdict(order.condition) | ({"lastTransitionTime": now} if order.is_other else {})
+        change |= asdict(order.condition) | ({"lastTransitionTime": now} if order.changes_status else {})
     saved = await patch(
         client,
         f"{PATH}/{order.node}/status",
