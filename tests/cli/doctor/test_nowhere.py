@@ -82,7 +82,7 @@ def test_workload_that_fits_no_node_for_other_reasons_is_left_in_peace():
 
 def test_terms_are_alternatives_and_an_empty_one_holds_nowhere():
     mine = NodeTerm(match_fields=(NodeRequirement(NAME_FIELD, NodeOperator.IN, ("a",)),))
-    judge = NodeRequirements((), (NodeTerm(), mine)).judge(ALL_GATES)
-    assert [judge.refusal((), {NAME_FIELD: name}) is None for name in "ab"] == [True, False]
-    nowhere = NodeRequirements((("disk", "ssd"),), (NodeTerm(),)).judge(ALL_GATES)
+    named = NodeRequirements((), (NodeTerm(), mine)).as_filter(ALL_GATES)
+    assert [named.refusal((), {NAME_FIELD: name}) is None for name in "ab"] == [True, False]
+    nowhere = NodeRequirements((("disk", "ssd"),), (NodeTerm(),)).as_filter(ALL_GATES)
     assert nowhere.refusal((), {"disk": "ssd"}) is not None

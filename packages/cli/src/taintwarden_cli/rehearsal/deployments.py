@@ -13,6 +13,7 @@ EXTENDER = "scheduler-extender"
 WEBHOOK = "webhook"
 """The command of the webhooks."""
 WEBHOOK_DEPLOYMENT = ", the webhook"
+"""The words of a problem after the Deployment that it concerns."""
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _SELECTOR = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
 
@@ -65,7 +66,7 @@ class Deployment(Named):
 
     def containers_running(self, command: str) -> Iterator[Container]:
         """The containers that run this command."""
-        return (one for one in self.spec.template.spec.containers if command in one.words)
+        return (container for container in self.spec.template.spec.containers if command in container.words)
 
 
 async def read_deployments(session: Session, namespace: str) -> list[Deployment]:
@@ -90,7 +91,7 @@ async def read_webhook_problem(session: Session, namespace: str) -> str:
 def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
     """Why the webhook completes no new pods, in one sentence: it has no ready replica, or no Deployment. Else empty."""
     found = [deployment for deployment in deployments if any(deployment.containers_running(WEBHOOK))]
-    unready = next((one.metadata.name for one in found if not one.status.get("readyReplicas")), None)
+    unready = next((item.metadata.name for item in found if not item.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
     if unready is not None:
         why = f"of Deployment {namespace}/{unready}{WEBHOOK_DEPLOYMENT}, no replica is ready"

@@ -77,17 +77,17 @@ class UnscheduledPod:
         self.is_impossible = bool(NO_NODE.items() & set(requirements.selector))
         """True if no node matches it, since its restrictions could not be written."""
         self._unscheduled_pods = unscheduled_pods
-        self._judge = NodeFilter(demand, gates)
+        self._filter = NodeFilter(demand, gates)
         self._native = NodeFilter(Demand(Tolerations(demand.tolerations.native)), gates)
         selector = tuple(pair for pair in requirements.selector if pair not in NO_NODE.items())
-        self._own = NodeRequirements(selector, requirements.terms).without(is_mirror_label).judge(gates)
+        self._own = NodeRequirements(selector, requirements.terms).without(is_mirror_label).as_filter(gates)
         """Judges by its own requirements only, without those that placement has written."""
-        self._requirements = requirements.judge(gates)
+        self._requirements = requirements.as_filter(gates)
         self._labels = requirements.labels
 
     def tolerates(self, taint: Taint) -> bool:
         """True if the pod tolerates the taint, by all its tolerations and by those that the scheduler reads."""
-        if taint.effect not in REPELLING or self._judge.untolerated(taint):
+        if taint.effect not in REPELLING or self._filter.untolerated(taint):
             return taint.effect not in REPELLING
         return bool(taint.source) or not self._native.untolerated(taint)
 
@@ -98,7 +98,7 @@ class UnscheduledPod:
     def obstacles(self, node: Node) -> Iterator[Obstacle]:
         """Reasons why the pod may not be scheduled on the node."""
         taints, labels = [taint for taint, _ in node.taints], labels_of(node)
-        refused = self._judge.refusal(taints, labels)
+        refused = self._filter.refusal(taints, labels)
         if refused is not None:
             yield Obstacle(_KINDS[refused.cause], refused.reason)
         else:
@@ -111,7 +111,7 @@ class UnscheduledPod:
 
     def preferences(self, node: Node) -> Preferences:
         """How well the node suits the pod."""
-        return self._judge.preferences([taint for taint, _ in node.taints], node.labels)
+        return self._filter.preferences([taint for taint, _ in node.taints], node.labels)
 
     def _placement_obstacle(self, node: Node, mismatch: str) -> Obstacle:
         """The obstacle on a node whose labels of placement do not match."""

@@ -51,8 +51,8 @@ class NodeRequirements(msgspec.Struct, frozen=True):
             return NodeAffinity((own,) if own else None)
         return NodeAffinity(tuple((*own, *found) for one in self.terms if (found := one.requirements)))
 
-    def judge(self, gates: Gates, source: str = "the pod, or its nodeSelector,") -> NodeFilter:
-        """Make a judge of the labels of nodes, in which ``NAME_FIELD`` is the name."""
+    def as_filter(self, gates: Gates, source: str = "the pod, or its nodeSelector,") -> NodeFilter:
+        """Return a filter of nodes by labels, in which ``NAME_FIELD`` is the name."""
         return NodeFilter(Demand(affinities=(SourcedAffinity(source, self.affinity),)), gates)
 
     @property

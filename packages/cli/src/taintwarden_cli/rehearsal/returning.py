@@ -41,7 +41,7 @@ class ReturnFinder:
 
     def nodes(self, pod_class: PodClass, requirements: NodeRequirements) -> Iterator[str]:
         """The names of the nodes that a pod has to leave and that the scheduler accepts for it."""
-        native, judge = self._native(pod_class), requirements.judge(self._gates)
+        native, node_filter = self._native(pod_class), requirements.as_filter(self._gates)
         for name in () if self._has_extender else sorted(self._view.nodes):
             node = self._view.node(name)
             verdicts = self._view.verdicts(name, pod_class)
@@ -51,7 +51,7 @@ class ReturnFinder:
             # The labels once the operator has written them.
             labels = wanted_labels(node.node, self._view.policies).applied_to(labels_of(node.node))
             taints = [taint for taint, _ in node.taints if not taint.source]
-            if native.refusal(taints, {}) is None and judge.refusal((), labels) is None:
+            if native.refusal(taints, {}) is None and node_filter.refusal((), labels) is None:
                 yield name
 
     def uncompared_keys(self, pod_class: PodClass, requirements: NodeRequirements) -> list[str]:

@@ -63,7 +63,7 @@ def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator
     for group in context.groups:
         if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.any_fits(group):
             continue
-        unscheduled, named = context.unscheduled_pod(group), group.shape.node_requirements.judge(context.gates)
+        unscheduled, named = context.unscheduled_pod(group), group.shape.node_requirements.as_filter(context.gates)
         there = [node for node in context.nodes.values() if named.refusal((), labels_of(node.node)) is None]
         blocking = [_blocking_taint(context, group, unscheduled, node) for node in there]
         if there and None not in blocking:
