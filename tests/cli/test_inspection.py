@@ -213,7 +213,7 @@ async def test_pods_with_less_time_to_stop_than_they_ask_for_call_for_a_person(c
     result = await run("status")
     assert ("Effect      the grace of 1 pod is cut" in result.stdout, result.exit_code) == (True, 10)
     (problem,) = (await told(run))["problems"]
-    assert problem["remedy"] == "set terminationGracePeriodSeconds of these pods below the notice"
+    assert problem["remedy"] == "set terminationGracePeriodSeconds of these pods below reclaim.deadlineSeconds"
 
 
 async def test_nodes_that_are_removed_are_told_the_first_one_first(cluster, run):

@@ -477,7 +477,7 @@ async def test_a_long_table_is_cut_unless_asked(cluster, run):
         (("--node", "a1", "--taint", "sla=900:Evict"), 2, "has effect 'Evict': write NoSchedule"),
         (("--node", "a1", "--taint", "s l a:NoExecute"), 2, "is no taint"),
         (DROP, 2, "name nodes by --node, --zone or --selector"),
-        (("--node", "a1"), 2, "say --taint or --remove"),
+        (("--node", "a1"), 2, "give --taint or --remove"),
         (("--horizon", "soon"), 2, "is no time up to 30 days"),
     ],
 )

@@ -540,7 +540,7 @@ def test_what_a_plugin_writes_to_its_stderr_is_not_shown(tmp_path):
     path = Path(plugin["exec"]["command"])
     path.write_text(path.read_text().replace("exit", "echo hidden-word >&2\nexit"))
     used = Connection.load(kubeconfig(tmp_path, plugin))
-    with pytest.raises(CredentialsError, match="it ended with 1; run it yourself to see why") as caught:
+    with pytest.raises(CredentialsError, match="it exited with 1; run it yourself to see why") as caught:
         shown(used)
     assert "hidden-word" not in str(caught.value)
 

@@ -27,7 +27,9 @@ def read_object(obj: Mapping[str, Any], wanted: type[T], kind: str) -> T:
 def label_selector(spec: LabelSelectorSpec) -> LabelSelector:
     """Join ``matchLabels`` and ``matchExpressions`` into one selector."""
     equal = [Requirement(key, SelectorOperator.IN, (value,)) for key, value in sorted(spec.match_labels.items())]
-    return LabelSelector((*equal, *(Requirement(one.key, one.operator, one.values) for one in spec.match_expressions)))
+    return LabelSelector(
+        (*equal, *(Requirement(part.key, part.operator, part.values) for part in spec.match_expressions))
+    )
 
 
 def _name(obj: object) -> str:

@@ -21,7 +21,7 @@ MIN_TEXT = 64
 MAX_CHARACTERS = MAX_POD_ENTRIES * MIN_TEXT
 """Maximum number of characters kept of one pod. Ordinary pods have far fewer."""
 TOLERATES_ALL: Final = Tolerations(annotated=(Toleration(operator="Exists"),))
-"""Tolerations of a too large pod. Only a quarantine ignores them, and no profile narrows extended tolerations."""
+"""Tolerations of a pod that is too large. Only quarantines ignore them. No profile narrows extended tolerations."""
 MAX_SELECTED = 1_000
 """Maximum number of labels, keys and values of one selector. Selectors written by hand have fewer."""
 
@@ -45,7 +45,7 @@ def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
         return None
     reason = (
         f"at most {MAX_CHARACTERS} characters of labels, tolerations, selectors and claims of a pod are kept, of which "
-        f"each text counts for {MIN_TEXT} or more: the pod counts as one without them that tolerates every taint"
+        f"each text counts as {MIN_TEXT} or more: the pod counts as one that has none and tolerates every taint"
     )
     largest = max(sizes, key=sizes.__getitem__)
     return FieldError(largest, sizes[largest], reason, "shorten this field")
@@ -82,4 +82,4 @@ def owner(kind: str, reference: OwnerReference) -> Owner:
 
 def size_of_selector(selector: SelectorObject) -> int:
     """Return the number of labels, keys and values of a selector."""
-    return len(selector.match_labels) + sum(max(1, len(one.values)) for one in selector.match_expressions)
+    return len(selector.match_labels) + sum(max(1, len(part.values)) for part in selector.match_expressions)

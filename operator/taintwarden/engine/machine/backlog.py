@@ -69,7 +69,7 @@ class Backlog:
         for namespace in list(self.shares):
             if not self._seconds_until_next(namespace, now):
                 yield namespace
-        for namespace in [one for one, until in self._next_at.items() if until <= now.monotonic]:
+        for namespace in [name for name, until in self._next_at.items() if until <= now.monotonic]:
             if namespace not in self.shares:
                 del self._next_at[namespace]
 

@@ -1,8 +1,8 @@
 """Check that the known state of a due pod's node is new enough to evict the pod.
 
-It is if the node stream has sent something lately, and has reached the pod's version. Otherwise the node is read: a pod
-that was bound just after a taint was removed must not be evicted because of it, an open connection may be dead, and a
-stream that resumes delivers delayed events, with old values, first.
+The state is new enough if the node stream has sent something lately and has reached the pod's version. Otherwise the
+node is read: a pod that was bound just after a taint was removed must not be evicted because of it, an open connection
+may be dead, and a stream that resumes delivers delayed events, with old values, first.
 
 A read does not change the known state. If it returns the version that the stream has delivered, the state is confirmed.
 If it returns a newer one, the claim waits until the stream has delivered it, since changes in between may matter.
@@ -19,7 +19,7 @@ NODE_CHECK = "the node is read again before the eviction"
 
 
 class Freshness:
-    """Records how far the node stream has progressed, when it last sent something, and which nodes are read."""
+    """Records how far the node stream has progressed, when it last sent something, and which nodes are being read."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -103,7 +103,7 @@ class Freshness:
             self._release(state.name)
 
     def forget_node(self, name: str) -> None:
-        """Drop the reads of a node that is gone or replaced by one of its name."""
+        """Drop the reads of a node that is gone or replaced by one with its name."""
         self._reading.pop(name, None)
         self._again_at.pop(name, None)
         self._release(name)

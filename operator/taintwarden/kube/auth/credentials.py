@@ -22,6 +22,7 @@ from taintwarden.kube.errors import NOT_JSON, Unreachable
 TOKEN_FILE_SECONDS = 10.0
 """Seconds for which a token from a file is used, as in client-go. A kubelet writes a new one well before it expires."""
 PLUGIN_SECONDS = 60.0
+"""Seconds after which an exec plugin that has not ended fails."""
 EXPIRY_SLACK_SECONDS = 10.0
 """Seconds before the expiry of its credentials at which a plugin runs again."""
 
@@ -102,7 +103,7 @@ def _run_plugin(plugin: Plugin, now: float, timeout_seconds: float) -> Credentia
     except OSError as error:
         raise _failed(plugin, str(error), plugin.hint) from error
     if done.returncode:
-        raise _failed(plugin, f"it ended with {done.returncode}; run it yourself to see why")
+        raise _failed(plugin, f"it exited with {done.returncode}; run it yourself to see why")
     try:
         status = msgspec.json.decode(done.stdout, type=_Answer).status
         until = status.expiration_timestamp
@@ -112,7 +113,7 @@ def _run_plugin(plugin: Plugin, now: float, timeout_seconds: float) -> Credentia
     except (*NOT_JSON, ValueError) as error:
         raise _failed(plugin, f"its answer is no ExecCredential: {error}") from error
     if not status.token and not (status.certificate and status.key):
-        raise _failed(plugin, "it gave neither a token nor a certificate")
+        raise _failed(plugin, "it returned neither a token nor a certificate")
     return Credentials(
         _bearer(status.token) if status.token else None,
         PemSource(content=status.certificate.encode()),

@@ -15,7 +15,7 @@ class EventHandler(Protocol[Received_contra]):
         """An object was added or modified."""
 
     def lost(self, what: Identity) -> bool:
-        """An object was deleted. Return False if too little of it is known to remove it: then list again."""
+        """An object was deleted. Return False if too little of it is known to remove it: the stream lists again."""
 
     def listed(self, objects: Sequence[Received_contra]) -> None:
         """One page of a list arrived."""

@@ -1,6 +1,6 @@
 """List and watch, without end: a stream of changes that survives every way in which a watch can end.
 
-kopf's is not used: a relist after 410 must report which objects vanished, and objects that are not built cost nothing.
+kopf's is not used: a relist after 410 must report which objects vanished, and unread fields must cost nothing.
 """
 
 import asyncio

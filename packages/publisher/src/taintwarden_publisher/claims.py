@@ -31,7 +31,7 @@ def source_keys(body: Mapping[str, Any]) -> list[str]:
 
 def conflict(own: Claim, others: Iterable[Claim], sources: Mapping[str, Iterable[str]]) -> str:
     """Return why ``own`` loses its key, as a sentence; empty if it does not. ``sources``: names of policies by key."""
-    first = min((one for one in others if one.key == own.key), default=own)
+    first = min((other for other in others if other.key == own.key), default=own)
     if first < own:
         return f"{KIND} {first.name} has the key {own.key} already: choose another key, or delete one of the two"
     if policies := sorted(sources.get(own.key, ())):

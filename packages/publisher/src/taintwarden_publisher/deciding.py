@@ -148,7 +148,7 @@ def withdrawals(name: str, key: str, nodes: Iterable[Node]) -> list[Change]:
 def _decide_node(view: DecisionInput, node: Node, *, is_selected: bool) -> Change | State | None:
     spec, value = view.spec, view.values.get(node.name)
     record = read_record(node.metadata.annotations, spec.key)
-    if not _is_ours(view.name, record, node.taints(spec.key)):
+    if not _is_own_taint(view.name, record, node.taints(spec.key)):
         return State.CONFLICTING if is_selected else None
     if record is None:
         if not is_selected:
@@ -195,7 +195,7 @@ def _removal(node: Node, key: str, record: Record) -> Change:
     return Change(node, Kind.REMOVED, record.value, "", None, left, None, counts=True)
 
 
-def _is_ours(name: str, record: Record | None, taints: Mapping[str, str]) -> bool:
+def _is_own_taint(name: str, record: Record | None, taints: Mapping[str, str]) -> bool:
     """True if this publisher wrote every taint of the key on a node, so that it may change them."""
     if record is None:
         return not taints

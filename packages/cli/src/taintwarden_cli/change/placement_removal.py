@@ -115,8 +115,8 @@ async def read_uses(session: Session, key: str) -> Uses:
 
     async def read(path: str, kind: type[_Object], what: str, add: Callable[[_Object], None], fields: str = "") -> None:
         async for page in session.pages(path, kind, what, fields):
-            for one in page:
-                add(one)
+            for obj in page:
+                add(obj)
 
     listings = ((one, source.value, partial(found.add_workload, one)) for source, one in WORKLOADS.items())
     stored, *_ = await asyncio.gather(
@@ -181,15 +181,15 @@ async def _labelled_nodes(session: Session, keys: Sequence[LabelSubject]) -> dic
     found: dict[str, list[str]] = {}
     async for page in session.pages(NODES.path, NodeObject, NODES.name):
         for node in page:
-            if ours := [label for label in node.metadata.labels if any(one in keys for one in subjects_of((label,)))]:
-                found[node.metadata.name] = ours
+            if labels := [label for label in node.metadata.labels if any(one in keys for one in subjects_of((label,)))]:
+                found[node.metadata.name] = labels
     return found
 
 
 async def _remove_from_nodes(session: Session, nodes: dict[str, list[str]]) -> str:
     """Remove labels from nodes. Returns why one of the nodes could not be changed; empty if all were."""
 
-    async def one(name: str, labels: list[str]) -> str:
+    async def change(name: str, labels: list[str]) -> str:
         try:
             path, body = f"{NODES.path}/{quote(name, safe='')}", {"metadata": {"labels": dict.fromkeys(labels)}}
             await session.patch(path, body, f"node {name}", FIELD_MANAGER)
@@ -197,7 +197,7 @@ async def _remove_from_nodes(session: Session, nodes: dict[str, list[str]]) -> s
             return str(error)
         return ""
 
-    return next(filter(None, await asyncio.gather(*(one(*pair) for pair in nodes.items()))), "")
+    return next(filter(None, await asyncio.gather(*(change(*pair) for pair in nodes.items()))), "")
 
 
 def _as_list(found: object) -> Iterator[Any]:

@@ -103,7 +103,7 @@ def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Sna
 def _changes(selection: NodeSelection, taints: tuple[str, ...], remove: tuple[str, ...]) -> list[Change]:
     is_named = selection != NodeSelection()
     if is_named != bool(taints or remove):
-        words = "say --taint or --remove" if is_named else "name nodes by --node, --zone or --selector"
+        words = "give --taint or --remove" if is_named else "name nodes by --node, --zone or --selector"
         raise click.UsageError(f"nodes and changes belong together: {words}")
     if not is_named:
         return []

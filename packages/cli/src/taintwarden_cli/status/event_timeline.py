@@ -105,10 +105,10 @@ async def read_events(session: Session, reason: str = "") -> list[tuple[float, H
     """
     selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
     pages = session.pages(EVENTS, _Event, "events", selector)
-    return [_happening(one) async for page in pages for one in page if _is_ours(one)]
+    return [_happening(event) async for page in pages for event in page if _may_be_operators(event)]
 
 
-def _is_ours(event: _Event) -> bool:
+def _may_be_operators(event: _Event) -> bool:
     """True if the operator may have written it. A tenant may write any Event about its own namespace, a kubelet any."""
     about = event.involved_object
     return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _CLUSTER_SCOPED)

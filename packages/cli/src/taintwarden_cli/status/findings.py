@@ -77,7 +77,7 @@ def describe_removals(policy: str, failing: Sequence[Removal], now: str) -> tupl
         f"{pods(missed)} not evicted by then{by}" if missed else "",
         f"the grace of {pods(cut)} is cut" if cut else "",
     )
-    remedy = "set terminationGracePeriodSeconds of these pods below the notice"
+    remedy = "set terminationGracePeriodSeconds of these pods below reclaim.deadlineSeconds"
     if held:
         space, _, budget = held[0].partition("/")
         remedy = f"let it allow more: kubectl -n {space} edit poddisruptionbudget {budget}; or set eviction.method "

@@ -182,14 +182,14 @@ class _Affinity:
     def _mismatch(self, labels: Mapping[str, str]) -> tuple[RefusalCause, str] | None:
         if self._required is None or any(_holds(term, labels) for term in self._required):
             return None
-        one = self._sourced
-        if one.fault:
-            reason = f"the node affinity of {one.source} is invalid, so no node matches: {one.fault}"
+        sourced = self._sourced
+        if sourced.fault:
+            reason = f"the node affinity of {sourced.source} is invalid, so no node matches: {sourced.fault}"
             return RefusalCause.INVALID, reason
         reasons = _listed([self._fault(term, labels) for term in self._required[:MAX_REASONS]], len(self._required))
         return (
             RefusalCause.AFFINITY,
-            f"the node affinity of {one.source} does not match ({reasons or 'it has no term'})",
+            f"the node affinity of {sourced.source} does not match ({reasons or 'it has no term'})",
         )
 
     def _fault(self, term: _CheckedTerm, labels: Mapping[str, str]) -> str:
