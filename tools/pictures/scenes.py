@@ -16,7 +16,7 @@ from pictures.slo import timeline
 from pictures.terminal import record
 from taintwarden_demo.play import set_stage
 from taintwarden_demo.scenario import POLICY, tell_story
-from taintwarden_demo.timeline import Nothing
+from taintwarden_demo.timeline import NoOutput
 from taintwarden_demo.world import set_value
 
 TAINTWARDEN = Path(sys.executable).with_name("taintwarden")
@@ -116,7 +116,7 @@ async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tup
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
         async with set_stage(tell_story(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
             while not stage.observer.is_enforcing:
-                await stage.tick(Nothing())
+                await stage.tick(NoOutput())
             yield str(stage.kubeconfig), stage.cluster
 
 

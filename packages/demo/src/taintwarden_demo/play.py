@@ -16,7 +16,7 @@ from taintwarden_demo.operator_process import OperatorProcess, run_operator
 from taintwarden_demo.replicas import Replicas
 from taintwarden_demo.scenario import POLICY, TAINT, Story
 from taintwarden_demo.summary import Report, report
-from taintwarden_demo.timeline import Show
+from taintwarden_demo.timeline import Output
 from taintwarden_demo.world import build_world, set_value
 
 START_SECONDS = 60.0
@@ -37,7 +37,7 @@ class Stage(msgspec.Struct):
     kubeconfig: Path
     story: Story
 
-    async def tick(self, show: Show) -> None:
+    async def tick(self, show: Output) -> None:
         """Wait for ``TICK_SECONDS``, and show the new lines.
 
         Raises:
@@ -75,7 +75,7 @@ async def set_stage(story: Story, folder: Path, port: int = 0, http_port: int = 
             observer.close()
 
 
-async def play(stage: Stage, show: Show) -> Report:
+async def play(stage: Stage, show: Output) -> Report:
     """Wait for the operator, run the scenario, and check the result.
 
     Raises:
@@ -100,7 +100,7 @@ async def play(stage: Stage, show: Show) -> Report:
             return report(checks, time.monotonic() - began)
 
 
-async def _wait_for_operator(stage: Stage, show: Show) -> None:
+async def _wait_for_operator(stage: Stage, show: Output) -> None:
     """Wait until the policy's status reports that it is enforced, as ``kubectl wait`` would."""
     story = stage.story
     pods = sum(len(one.nodes) for one in story.workloads)

@@ -14,7 +14,7 @@ from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
 from taintwarden_demo.scenario import Story, tell_story
 from taintwarden_demo.summary import Report, summary
-from taintwarden_demo.timeline import Nothing, Show, Timeline
+from taintwarden_demo.timeline import NoOutput, Output, Timeline
 
 
 def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
@@ -39,14 +39,14 @@ async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
                 report = await play(stage, show)
             write_answer(report, output, lambda: summary(report))
             if keep:
-                await _keep(stage, Timeline() if output == "table" else Nothing())
+                await _keep(stage, Timeline() if output == "table" else NoOutput())
             return report
 
 
-def _show(story: Story, output: str) -> Show:
+def _show(story: Story, output: str) -> Output:
     console = Console()
     if output != "table":
-        return Nothing()
+        return NoOutput()
     if not console.is_terminal or console.is_dumb_terminal:
         return Timeline()
     from taintwarden_demo.screen import Screen  # noqa: PLC0415 - not needed without a terminal
@@ -54,7 +54,7 @@ def _show(story: Story, output: str) -> Show:
     return Screen(console, story)
 
 
-async def _keep(stage: Stage, show: Show) -> None:
+async def _keep(stage: Stage, show: Output) -> None:
     """Continue until interrupted, and print new lines."""
     lines = (
         "\nThe cluster and the operator continue to run. Try in another terminal:\n",

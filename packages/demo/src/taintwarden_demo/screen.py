@@ -11,7 +11,7 @@ from rich.text import Text
 from taintwarden_cli.output import WIDTH
 from taintwarden_demo.observer import Observer
 from taintwarden_demo.scenario import POLICY, Story
-from taintwarden_demo.timeline import Nothing, sentence
+from taintwarden_demo.timeline import NoOutput, sentence
 from taintwarden_demo.views import PodView
 
 LINES_MAX = 14
@@ -28,7 +28,7 @@ LEGEND = (
 """Colour, shape, shape without Unicode, meaning. Shapes differ for users who cannot distinguish colours."""
 
 
-class Screen(Nothing):
+class Screen(NoOutput):
     """A view that is redrawn at each refresh. The last state stays visible."""
 
     def __init__(self, console: Console, story: Story) -> None:

@@ -30,7 +30,7 @@ def summary(report: Report) -> str:
     table = Table(header_style="bold", width=min(get_terminal_size((WIDTH, 0)).columns, WIDTH), padding=(0, 1))
     table.add_column("", no_wrap=True)
     table.add_column("What had to happen", ratio=6)
-    table.add_column("What happened, says the cluster", ratio=4)
+    table.add_column("What the cluster shows", ratio=4)
     for check in report.checks:
         mark = Text("ok", style="green") if check.ok else Text("WRONG", style="bold red")
         table.add_row(mark, Text(check.expected), Text(check.happened, style="" if check.ok else "red"))

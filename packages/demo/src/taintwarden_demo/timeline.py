@@ -19,10 +19,10 @@ STYLES = {
 }
 
 
-class Show(Protocol):
+class Output(Protocol):
     """An output of a run."""
 
-    def __enter__(self) -> "Show":
+    def __enter__(self) -> "Output":
         """Start the output."""
 
     def __exit__(self, *_: object) -> None:
@@ -35,10 +35,10 @@ class Show(Protocol):
         """Show the new lines. Called several times a second."""
 
 
-class Nothing:
+class NoOutput:
     """An output that shows nothing, for scripts that read the result."""
 
-    def __enter__(self) -> "Nothing":
+    def __enter__(self) -> "NoOutput":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,7 +52,7 @@ class Nothing:
         observer.take_lines()
 
 
-class Timeline(Nothing):
+class Timeline(NoOutput):
     """An output with one line for each change, with the seconds since the start."""
 
     def say(self, text: str) -> None:
