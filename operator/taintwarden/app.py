@@ -251,7 +251,7 @@ class App:
     async def _sync(self) -> None:
         """Wait until everything was listed once, then begin to decide."""
         began = self._clock().monotonic
-        await self.following.all_listed()
+        await self.following.list_all()
         self._feed(events.Synced())
         memory.release_unused()
         log.info("synced", seconds=round(self._clock().monotonic - began, 3), nodes=len(self.machine.view.nodes))
@@ -334,7 +334,7 @@ class App:
 
     async def _take_over(self) -> None:
         """Read the policies again, whose status contains the guard records of the previous leader."""
-        await self.following.policies_listed()
+        await self.following.relist_policies()
         self.guards.restore_records()
         self._lead(leading=True)
 

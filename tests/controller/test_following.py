@@ -80,7 +80,7 @@ async def stage() -> AsyncIterator[Stage]:
 async def test_nodes_are_listed_when_policies_say_what_is_read_of_them(stage):
     stage.held[POLICIES.path] = asyncio.Event()
     stage.following.start()
-    listed = asyncio.create_task(stage.following.all_listed())
+    listed = asyncio.create_task(stage.following.list_all())
     await asyncio.sleep(1)
     assert sorted(stage.lists()) == sorted([POLICIES.path, NAMESPACES.path])
     stage.held[POLICIES.path].set()
@@ -92,7 +92,7 @@ async def test_nodes_are_listed_when_policies_say_what_is_read_of_them(stage):
 async def test_all_are_listed_when_the_last_is(stage, late):
     stage.held[late.path] = asyncio.Event()
     stage.following.start()
-    listed = asyncio.create_task(stage.following.all_listed())
+    listed = asyncio.create_task(stage.following.list_all())
     await asyncio.sleep(1)
     assert not listed.done()
     stage.held[late.path].set()
@@ -113,9 +113,9 @@ async def test_handlers_do_what_they_do_later(stage, monkeypatch):
 
 async def test_policies_are_listed_by_a_request_made_after_the_call(stage):
     stage.following.start()
-    await stage.following.all_listed()
+    await stage.following.list_all()
     stage.held[POLICIES.path] = asyncio.Event()
-    again = asyncio.create_task(stage.following.policies_listed())
+    again = asyncio.create_task(stage.following.relist_policies())
     await stage.until(lambda: stage.lists().count(POLICIES.path) == 2)
     assert not again.done()
     stage.held[POLICIES.path].set()
@@ -126,7 +126,7 @@ async def test_a_list_of_policies_that_is_in_progress_does_not_count(stage):
     stage.held[POLICIES.path] = asyncio.Event()
     stage.following.start()
     await stage.until(lambda: stage.lists().count(POLICIES.path) == 1)
-    again = asyncio.create_task(stage.following.policies_listed())
+    again = asyncio.create_task(stage.following.relist_policies())
     await asyncio.sleep(1)
     stage.held[POLICIES.path].set()
     await again
@@ -135,7 +135,7 @@ async def test_a_list_of_policies_that_is_in_progress_does_not_count(stage):
 
 async def test_a_kind_is_listed_again_by_the_same_stream(stage):
     stage.following.start()
-    await stage.following.all_listed()
+    await stage.following.list_all()
     tasks = len(stage.tasks)
     stage.following.list_again(NODES)
     await stage.until(lambda: stage.lists().count(NODES.path) == 2)
@@ -151,7 +151,7 @@ async def test_a_kind_that_is_not_followed_yet_is_not_listed_again(stage):
 
 async def test_kinds_are_cut_off_whose_handlers_are_not_up_to_date(stage):
     stage.following.start()
-    await stage.following.all_listed()
+    await stage.following.list_all()
     assert stage.following.cut_off == []
     stage.handlers[NODES].live(live=False)
     assert stage.following.cut_off == ["nodes"]
@@ -159,7 +159,7 @@ async def test_kinds_are_cut_off_whose_handlers_are_not_up_to_date(stage):
 
 async def test_streams_have_the_timings_that_they_are_given(stage):
     stage.following.start()
-    await stage.following.all_listed()
+    await stage.following.list_all()
     await asyncio.sleep(0.1)
     watches = [call.params for call in stage.client.calls if "watch" in call.params]
     assert [one["timeoutSeconds"] for one in watches] == [str(WATCH_SECONDS)] * 3

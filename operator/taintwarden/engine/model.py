@@ -120,7 +120,7 @@ class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
 
     def __str__(self) -> str:
         subject = self.key or "*"
-        operator = self.operator or "Equal"  # as Kubernetes takes none
+        operator = self.operator or "Equal"  # the default of Kubernetes
         wanted = f"({', '.join(map(repr, self.values))})" if self.values else repr(self.value)
         comparison = f"{subject} {operator}" if operator == "Exists" else f"{subject} {operator} {wanted}"
         text = f"{comparison}:{self.effect}" if self.effect else comparison
@@ -368,7 +368,7 @@ class Budget(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def why_none(self) -> str:
+    def why_no_disruption(self) -> str:
         """Reason why the budget allows no disruption: a predicate, with the budget as its subject."""
         if self.selector is None:
             return "has a selector that cannot be parsed"

@@ -44,9 +44,9 @@ def test_a_pod_counts_when_the_window_reaches_it():
     bench = Bench()
     bench.expect("a", after=700)
     bench.look()
-    assert bench.guard.next_look(bench.now) == 100
+    assert bench.guard.next_check_in(bench.now) == 100
     bench.advance(99.5)
-    assert bench.guard.next_look(bench.now) == 0.5
+    assert bench.guard.next_check_in(bench.now) == 0.5
     assert bench.guard.expected() == 0
     bench.advance(0.5)
     assert bench.guard.expected() == 1
@@ -101,12 +101,12 @@ def test_evictions_leave_the_window_when_nothing_happens():
     bench.advance(TIDY_SECONDS)
     bench.store()
     bench.freed.clear()
-    wait = bench.guard.next_look(bench.now)
+    wait = bench.guard.next_check_in(bench.now)
     assert wait == WINDOW + SLOT - TIDY_SECONDS
     bench.advance(wait)
     assert bench.guard.evicted() == 0
     assert bench.freed == [ALL]
-    assert bench.guard.next_look(bench.now) is None
+    assert bench.guard.next_check_in(bench.now) is None
     assert bench.guard.record(bench.now).evicted == ()
 
 

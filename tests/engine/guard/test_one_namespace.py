@@ -13,12 +13,12 @@ def test_after_a_minute_it_holds_the_largest_namespace_if_the_others_are_half_of
     wave(bench, 20, bank)
     bench.advance(NARROW_SECONDS - 1)
     assert (bench.guard.holds("shop"), bench.guard.holds("bank")) == (True, True)
-    assert bench.guard.next_look(bench.now) == 1
+    assert bench.guard.next_check_in(bench.now) == 1
     bench.freed.clear()
     bench.advance(1)
     assert (bench.guard.holds("shop"), bench.guard.holds("bank")) == (True, held)
     assert bench.freed == ([] if held else [ALL])
-    assert bench.guard.next_look(bench.now) == (RECHECK_SECONDS if held else None)
+    assert bench.guard.next_check_in(bench.now) == (RECHECK_SECONDS if held else None)
 
 
 @pytest.mark.parametrize(("seconds", "scope"), [(NARROW_SECONDS + 5, "shop"), (NARROW_SECONDS - 5, ALL)])
@@ -125,7 +125,7 @@ def test_it_holds_less_only_when_what_counts_is_stored(stored):
         bench.store()
     bench.guard.check_wave(bench.now)
     assert bench.guard.latch.scope == ("shop" if stored else ALL)
-    assert bench.guard.next_look(bench.now) != 0.0
+    assert bench.guard.next_check_in(bench.now) != 0.0
 
 
 def test_while_those_that_have_to_leave_are_of_one_namespace_it_holds_only_that():
@@ -148,7 +148,7 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
     assert bench.guard.latch.scope == ALL
     bench.expect(*late, namespace="bank")
     bench.advance(1)
-    assert bench.guard.next_look(bench.now) == pytest.approx(1.0)
+    assert bench.guard.next_check_in(bench.now) == pytest.approx(1.0)
     assert bench.advance(1) is GuardTransition.TRIPPED
     assert bench.guard.latch.scope == scope
 
@@ -184,6 +184,6 @@ def test_a_record_that_is_stored_has_the_guard_checked_at_once():
     bench.expect(*pods(11))
     bench.guard.check_wave(bench.now)
     bench.guard.check_wave(bench.now)
-    assert bench.guard.next_look(bench.now) is None
+    assert bench.guard.next_check_in(bench.now) is None
     bench.store()
-    assert bench.guard.next_look(bench.now) == 0.0
+    assert bench.guard.next_check_in(bench.now) == 0.0

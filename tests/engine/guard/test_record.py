@@ -267,7 +267,7 @@ def seen(bench, uids):
         guard.latch.scope,
         held,
         of_pods,
-        guard.next_look(bench.now),
+        guard.next_check_in(bench.now),
         guard.record(bench.now),
         guard.ledger.wanted,
     )

@@ -41,10 +41,10 @@ def test_the_record_is_written_again_soon_after_a_reserved_pod_has_left(seconds,
     bench.call("a")
     bench.go("a")
     bench.look()
-    assert bench.guard.next_look(bench.now) == TIDY_SECONDS
+    assert bench.guard.next_check_in(bench.now) == TIDY_SECONDS
     bench.advance(seconds)
     assert bench.guard.has_to_save is has_to_save
-    assert bench.guard.next_look(bench.now) != 0, "also while another write is in progress"
+    assert bench.guard.next_check_in(bench.now) != 0, "also while another write is in progress"
 
 
 def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_for_another():
@@ -119,7 +119,7 @@ def test_it_is_checked_at_once_when_a_reservation_may_end_earlier():
     bench.fail("a")
     bench.look()
     bench.forget("a")
-    assert bench.guard.next_look(bench.now) == 0.0
+    assert bench.guard.next_check_in(bench.now) == 0.0
 
 
 @pytest.mark.parametrize("end", ["forget", "unreserve"])

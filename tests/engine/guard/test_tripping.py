@@ -85,7 +85,7 @@ def test_a_wave_is_reported_when_it_is_complete():
     assert bench.look() is None
     assert bench.guard.holds("shop"), "from the first moment on"
     assert bench.guard.record(bench.now).tripped_at == WALL
-    assert bench.guard.next_look(bench.now) == 2
+    assert bench.guard.next_check_in(bench.now) == 2
     assert bench.advance(1.75) is None
     assert bench.advance(0.25) is GuardTransition.TRIPPED
     assert bench.advance(1) is None
@@ -176,7 +176,7 @@ def test_a_policy_that_is_paused_trips_nothing_and_what_it_would_evict_counts_wh
     bench = Bench()
     bench.expect(*pods(11))
     assert bench.guard.check_wave(bench.now, may_trip=False) is None
-    assert (bench.guard.latch.is_tripped, bench.guard.next_look(bench.now)) == (False, None)
+    assert (bench.guard.latch.is_tripped, bench.guard.next_check_in(bench.now)) == (False, None)
     bench.change()
     assert bench.look() is GuardTransition.TRIPPED
 

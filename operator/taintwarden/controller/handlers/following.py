@@ -47,7 +47,7 @@ class Following:
                 self.follow(resource)
             self._spawn(handler.run())
 
-    async def all_listed(self) -> None:
+    async def list_all(self) -> None:
         """Follow nodes once policies are listed. Wait for all lists but that of Deployments, which may be forbidden."""
         await self._streams[POLICIES].listed.wait()
         self.follow(NODES)
@@ -60,7 +60,7 @@ class Following:
         if resource in self._streams:
             self._streams[resource].list_again(is_stale=is_stale)
 
-    async def policies_listed(self) -> None:
+    async def relist_policies(self) -> None:
         """Request a new list of the policies, and wait until it was delivered."""
         self.list_again(POLICIES)
         await self._streams[POLICIES].listed.wait()

@@ -250,7 +250,7 @@ class Guard:
         pods = self.evicted() + self.expected()
         return pods <= self.settings.at_least(0) or pods <= self.allowance()
 
-    def next_look(self, now: Instant, *, may_arm: bool = True) -> float | None:
+    def next_check_in(self, now: Instant, *, may_arm: bool = True) -> float | None:
         """Seconds until the guard has to be checked again even if nothing happens; None: not at all."""
         is_over = self.latch.is_tripped and may_arm and not self.latch.held
         if self._changed or (self.is_stored and (self._passing or is_over)):

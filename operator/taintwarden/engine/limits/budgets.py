@@ -203,7 +203,7 @@ class Budgets(Limit):
             if (not pod.ready and budget.healthy_enough) or account.left(budget) > 0:
                 return None
             until = min(account.unseen, default=None)
-        detail = f"PodDisruptionBudget {name} {budget.why_none}"
+        detail = f"PodDisruptionBudget {name} {budget.why_no_disruption}"
         return Refusal(BUDGET, until, RefusalScope.PODS, _key(name, ready=pod.ready), detail)
 
     def leave(self, pod: Pod) -> None:

@@ -85,7 +85,7 @@ class Guarding:
         self._profile_changes = recent | {namespace: (change, self._world.now.wall)}
 
     def leadership_changed(self) -> None:
-        """Drop granted resets: they apply only to the pods that the process held which led then.
+        """Drop granted resets: they apply only to the pods that the leader of that time held.
 
         Records in progress are saved again, since they may never be stored.
         """
@@ -100,9 +100,9 @@ class Guarding:
         """Seconds until a guard has to be checked even without an event; None if none has to."""
         if self.resets or any(self._has_to_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
-        guarded = ((policy, self._guard(policy)) for policy in self._world.verdicts.policies)
+        pairs = ((policy, self._guard(policy)) for policy in self._world.verdicts.policies)
         checks = (
-            guard.next_look(now, may_arm=self._knows_causes(policy)) for policy, guard in guarded if guard is not None
+            guard.next_check_in(now, may_arm=self._knows_causes(policy)) for policy, guard in pairs if guard is not None
         )
         return min((check for check in checks if check is not None), default=None)
 
@@ -170,7 +170,7 @@ class Guarding:
                 self._outbox.put(commands.ClearGuardReset(policy))
 
     def reset_cleared(self, order: commands.ClearGuardReset, outcome: WriteOutcome) -> None:
-        """Grant a reset whose request was removed. Pods are released when all that it would release are known."""
+        """Grant a reset whose request was removed. Its pods are released once all of them are known."""
         if outcome is WriteOutcome.DONE and self._guard(order.policy) is not None:
             self.resets.add(order.policy.name)
 
@@ -206,13 +206,13 @@ class Guarding:
                 pods[history_name(verdict.taint)] += guard.wave.nodes[node]
         if not pods:
             return "evictions of the last window", None
-        name = min(pods, key=lambda one: (-pods[one], one))
-        places = [node for node in guard.wave.nodes if nodes[node].history(name) is not None]
-        state = nodes[min(places)]
-        taint, history = next(one for one in state.taints() if history_name(one[0]) == name)
+        name = min(pods, key=lambda key: (-pods[key], key))
+        affected = [node for node in guard.wave.nodes if nodes[node].history(name) is not None]
+        state = nodes[min(affected)]
+        taint, history = next(known for known in state.taints() if history_name(known[0]) == name)
         values = history.values
         before = f", {values[1] or 'no value'} before" if len(values) > 1 else ""
-        where = f"{len(places)} nodes, such as" if len(places) > 1 else "1 node:"
+        where = f"{len(affected)} nodes, such as" if len(affected) > 1 else "1 node:"
         sentence = f"taint {name} on {where} {taint} on {state.name}{before}"
         change = self._newest_change(policy, guard)
         if change is not None and history.held_since < change[1]:

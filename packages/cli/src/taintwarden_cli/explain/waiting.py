@@ -109,7 +109,7 @@ def explain_budgets(
     for budget, refusal in found:
         status, why = statuses[budget.namespace, budget.name], "allows a disruption"
         if refusal is not None:
-            why = budget.why_none
+            why = budget.why_no_disruption
             if status is not None and budget.observed and not budget.problem:
                 healthy, desired = status.current_healthy, status.desired_healthy
                 counted = f"1 pod is healthy, {desired}" if healthy == 1 else f"{healthy} pods are healthy, {desired}"
