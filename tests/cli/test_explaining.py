@@ -194,7 +194,7 @@ def test_policy_that_leaves_the_pod_alone_says_why(spec, reason):
 @pytest.mark.parametrize(
     ("others", "acting", "told"),
     [
-        ((policy("all", "*"), policy()), "sla", {"all": "policy sla selects the key more closely"}),
+        ((policy("all", "*"), policy()), "sla", {"all": "policy sla selects the key more specifically"}),
         (
             (policy("a"), policy("b", created="2025-01-01T00:00:00Z")),
             "b",

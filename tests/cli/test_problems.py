@@ -120,7 +120,7 @@ def test_of_one_cause_only_the_worst_problem_is_told():
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 ONLY_A, NOT_A = {"matchLabels": {"pool": "a"}}, {"matchLabels": {"pool": "b"}}
 OLDER = "policy z, which is older, acts first on taint sla"
-CLOSER = "policy z, which selects the key more closely, acts first on taint sla"
+CLOSER = "policy z, which selects the key more specifically, acts first on taint sla"
 NO_A = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["a"]}]}
 
 

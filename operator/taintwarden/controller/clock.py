@@ -67,20 +67,20 @@ class CheckedClock:
         """Return the current time."""
         now = self._clock()
         offset = now.wall - now.monotonic
-        counts = offset if self._offset is None else self._offset
+        used = offset if self._offset is None else self._offset
         server = offset if self._server_offset is None else self._server_offset
-        if abs(offset - counts) <= STEP_SECONDS or abs(offset - server) <= abs(counts - server):
+        if abs(offset - used) <= STEP_SECONDS or abs(offset - server) <= abs(used - server):
             self._offset, self._ignored_at = offset, None
             return now
         if self._ignored_at is None or abs(offset - self._ignored_at) > STEP_SECONDS:
             self._ignored_at = offset
             log.warning(
                 "clock-step-ignored",
-                seconds=round(offset - counts, 1),
+                seconds=round(offset - used, 1),
                 reason="it leads away from the clock of the API server",
                 remedy="check NTP on the node",
             )
-        return Instant(WallTime(now.monotonic + counts), now.monotonic)
+        return Instant(WallTime(now.monotonic + used), now.monotonic)
 
     def synchronize(self, date: str) -> None:
         """Compare the clock with a time of the API server, from the HTTP header ``Date`` of an answer."""
@@ -100,7 +100,7 @@ class CheckedClock:
             log.warning(
                 "clock-replaced",
                 seconds=round(self._offset - self._server_offset, 1),
-                reason="it is not the time of the API server, which counts from now on",
+                reason="it differs from the clock of the API server, which is used from now on",
                 remedy="check NTP on the node",
             )
             # Date lacks fractions of a second. Add one: a clock that is behind makes graces begin too early, and they

@@ -1,6 +1,6 @@
 """Integers as Kubernetes parses them for ``Gt`` and ``Lt`` (KEP-5471).
 
-Canonical means ASCII ``0`` or ``-?[1-9][0-9]*`` within signed 64 bit, as apimachinery's ``IsDecimalInteger`` and
+Canonical means ASCII ``0`` or ``-?[1-9][0-9]*`` within signed 64 bits, as apimachinery's ``IsDecimalInteger`` and
 Go's ``strconv.ParseInt`` both accept. ``int()`` alone would accept ``+5``, `` 5``, ``1_000`` and non-ASCII digits.
 """
 
@@ -41,7 +41,7 @@ def explain_integer(text: str) -> str | None:
         return f"decimals{also} are not allowed: scale the value{example}"
     if re.fullmatch(r"\s*[-+]?[0-9]+\s*", text):
         return f"must be between {MIN_INT64} and {MAX_INT64}, inclusive"
-    if any(one in "0123456789" for one in text) and (found := re.search(r"[^0-9]", text.removeprefix("-"))):
+    if any(letter in "0123456789" for letter in text) and (found := re.search(r"[^0-9]", text.removeprefix("-"))):
         position = found.start() + 1 + text.startswith("-")
         return f"{found[0]!r} at position {position} is not a digit"
     return "must be a whole number of ASCII digits with an optional leading minus, for example 950"

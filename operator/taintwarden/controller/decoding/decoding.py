@@ -156,7 +156,9 @@ class Decoder:
         is_too_large = bounds.fault(obj, extended) is not None
         labels = {} if is_too_large else meta.labels
         # Its kind is not interned: Python 3.12 never frees interned strings, and a tenant may write any kind.
-        owner = next((bounds.owner(_kind_of(one), one) for one in meta.owner_references if one.controller), None)
+        owner = next(
+            (bounds.owner(_kind_of(given), given) for given in meta.owner_references if given.controller), None
+        )
         opting = _opting_out(annotations)
         opted = opt_outs(opting.__getitem__) if opting else NONE
         return self._interner.pod_class(
@@ -216,7 +218,9 @@ class Decoder:
     def follow(self, policies: Iterable[Policy]) -> bool:
         """Read the sources of these policies from nodes. Returns True if nodes have to be read again for a new one."""
         before = self.sources
-        self.sources = frozenset(one.source for policy in policies for one in policy.taints if one.source is not None)
+        self.sources = frozenset(
+            taint.source for policy in policies for taint in policy.taints if taint.source is not None
+        )
         return not self.sources <= before
 
     def node(self, obj: NodeObject) -> Node:

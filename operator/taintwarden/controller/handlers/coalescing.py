@@ -5,17 +5,18 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn, TypeVar
 
 AT_ONCE = 50
+"""Maximum number of objects passed on in one step of the event loop."""
 
 Change = TypeVar("Change")
 
 
 class Coalescer(Generic[Change]):
-    """Passes on a change of a namespace at once, and at the end of the pause after it the newest one of each object.
+    """Passes on the first change in a namespace at once, then after each pause the newest change of each object.
 
     Args:
         pass_on: receives changes in the order in which they came.
         seconds: duration of the pause after changes of one namespace.
-        at_once: maximum number of objects passed on in one step of the event loop.
+        at_once: see ``AT_ONCE``.
 
     """
 

@@ -300,7 +300,7 @@ class Claims:
     def remove(self, claim: Claim) -> None:
         """Remove a claim that has ended."""
         evictee = self.evictees[claim.uid]
-        evictee.claims = tuple([one for one in evictee.claims if one is not claim])
+        evictee.claims = tuple([other for other in evictee.claims if other is not claim])
         if not evictee.claims and evictee.missing_until is not None:
             evictee.missing_until = evictee.kept_until  # a webhook may move even a pod that no policy evicts
         self.drop(claim.uid)

@@ -171,12 +171,12 @@ class Reports:
             tally.add(claim, pod, now, is_released=is_released)
             if phase in (Phase.WAITING, Phase.PAUSED):
                 continue  # nothing refuses it yet
-            holding = self._views.current_refusal(claim)
-            if holding is not None and holding.limit:
-                since = claim.waits_since(holding.limit, now.monotonic)
+            refusal = self._views.current_refusal(claim)
+            if refusal is not None and refusal.limit:
+                since = claim.waits_since(refusal.limit, now.monotonic)
                 if claim.ready_since is None:  # its wave is not complete
                     since = now.monotonic_at(min(claim.due_at, now.wall))
-                tally.limits.setdefault(holding.limit, _LimitTally(since)).add(since, holding.until, holding.detail)
+                tally.limits.setdefault(refusal.limit, _LimitTally(since)).add(since, refusal.until, refusal.detail)
             if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
@@ -189,7 +189,7 @@ class Reports:
         invalid = (InvalidTaint(node, taint, pods) for (node, taint), pods in tally.invalid.items())
         is_retained = policy.timing.on_invalid_value is OnInvalidValue.HOLD
         limits = tally.limits_at(now)
-        worst = nlargest(MAX_ZONES, zones.table(name) if zones else (), key=lambda one: ZONE_STATES[one[1]])
+        worst = nlargest(MAX_ZONES, zones.table(name) if zones else (), key=lambda zone: ZONE_STATES[zone[1]])
         return PolicyReport(
             policy,
             ReportedStatus(
@@ -352,7 +352,8 @@ class _Tally:
     def longest_stuck(self) -> tuple[StuckPod, ...]:
         """The pods that have been stuck for longest."""
         longest = nsmallest(MAX_STUCK, self.stuck, key=lambda departure: (departure.until, departure.pod.uid))
-        return tuple(StuckPod(one.pod.namespace, one.pod.name, one.pod.node, at(one.until)) for one in longest)
+        pods = ((departure.pod, departure.until) for departure in longest)
+        return tuple(StuckPod(pod.namespace, pod.name, pod.node, at(until)) for pod, until in pods)
 
     def most_staying(self) -> tuple[StayingPods, ...]:
         """The reasons for which the most pods stay."""

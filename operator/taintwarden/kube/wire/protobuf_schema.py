@@ -1,4 +1,4 @@
-"""The fields that are used of Kubernetes' own kinds, by their numbers in ``generated.proto`` of ``k8s.io/api``.
+"""The used fields of Kubernetes' own kinds, with their numbers in ``generated.proto`` of ``k8s.io/api``.
 
 The parser skips fields that are not named here. ``bytes`` have the same encoding as messages and text. A message that
 is ``bytes`` here stays encoded, so that equal ones are recognized without decoding them. Text is ``bytes`` where the

@@ -101,7 +101,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
         owner, weight, most = self.weigh(key, found)
         kept = self._weights[owner] + step * weight
         if kept > most:
-            self.report_fault(owner, f"has more than {most} of what is kept, and the rest counts as absent")
+            self.report_fault(owner, f"exceeds the maximum of {most} entries: the rest counts as absent")
             return False
         self._weights[owner] = kept
         if not kept:
@@ -203,25 +203,25 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule | None:
 def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = EVERY) -> DeviceClaim | None:
     """Return the used parts of a claim; None if it has no devices of these drivers, or is reserved for no pod."""
     allocation = obj.status.allocation
-    consumers = frozenset(filter(None, (_consumer(one, obj.metadata.namespace) for one in obj.status.reserved_for)))
+    consumers = frozenset(filter(None, (_consumer(entry, obj.metadata.namespace) for entry in obj.status.reserved_for)))
     if allocation is None or not consumers:
         return None
     requested, uses = _requested_tolerations(obj), []
     alike: dict[tuple[Toleration, ...], tuple[Toleration, ...]] = {}
-    for one in allocation.devices.results:
-        if _includes(drivers, one.driver):
-            tolerations = _tolerations([*one.tolerations, *requested.get(one.request, ())])
-            uses.append(
-                DeviceUse(DeviceId(one.driver, one.pool, one.device), alike.setdefault(tolerations, tolerations))
-            )
+    for result in allocation.devices.results:
+        if _includes(drivers, result.driver):
+            tolerations = _tolerations([*result.tolerations, *requested.get(result.request, ())])
+            device = DeviceId(result.driver, result.pool, result.device)
+            uses.append(DeviceUse(device, alike.setdefault(tolerations, tolerations)))
     return DeviceClaim(tuple(dict.fromkeys(uses)), consumers) if uses else None
 
 
 def _requested_tolerations(obj: DeviceClaimObject) -> dict[str, list[Toleration]]:
     """Return the tolerations of a claim by request. A scheduler older than the feature allocates without them."""
-    found = {one.name: one.exactly.tolerations for one in obj.spec.devices.requests if one.exactly is not None}
-    for one in obj.spec.devices.requests:
-        found |= {f"{one.name}/{alternative.name}": alternative.tolerations for alternative in one.first_available}
+    requests = obj.spec.devices.requests
+    found = {request.name: request.exactly.tolerations for request in requests if request.exactly is not None}
+    for request in requests:
+        found |= {f"{request.name}/{option.name}": option.tolerations for option in request.first_available}
     return found
 
 
@@ -238,7 +238,7 @@ def _consumer(given: Consumer, namespace: str) -> str | None:
 def _tolerations(given: Iterable[Toleration]) -> tuple[Toleration, ...]:
     """Return tolerations in the order in which Kubernetes tries them: without a time first, then the shortest time."""
     found = dict.fromkeys(given)
-    return tuple(sorted(found, key=lambda one: (one.toleration_seconds is not None, one.toleration_seconds or 0)))
+    return tuple(sorted(found, key=lambda entry: (entry.toleration_seconds is not None, entry.toleration_seconds or 0)))
 
 
 def _taint(obj: TaintObject) -> DeviceTaint:

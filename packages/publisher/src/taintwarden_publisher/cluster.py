@@ -202,7 +202,7 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
                 config_file=path, context=context, client_configuration=found
             )
             if (await asyncio.to_thread(Connection.load, kubeconfig, context)).impersonation:
-                msg = "the publisher acts as no other user: remove the field as, and use credentials of that user"
+                msg = "the publisher cannot act as another user: remove the field as, and use credentials of that user"
                 raise ValueError(msg)
     except (config.ConfigException, OSError, ValueError) as error:
         msg = f"cannot use {path or 'the default kubeconfig'}: {printable(str(error), MAX_REASON)}"

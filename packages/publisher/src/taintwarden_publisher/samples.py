@@ -59,8 +59,8 @@ def samples(series: Iterable[Series], label: str, nodes: Sequence[Node]) -> Samp
     found: dict[str, list[float]] = defaultdict(list)
     faults: Counter[Fault] = Counter()
     shared: dict[str, tuple[str, ...]] = {}
-    for one in series:
-        given = one.labels.get(label)
+    for item in series:
+        given = item.labels.get(label)
         if given is None:
             faults[Fault.NO_LABEL] += 1
             continue
@@ -68,7 +68,7 @@ def samples(series: Iterable[Series], label: str, nodes: Sequence[Node]) -> Samp
         address = _address(host)
         owning = (host,) if host in names else tuple(sorted(owners.get(address, ())))
         if len(owning) == 1:
-            found[owning[0]].append(one.value)
+            found[owning[0]].append(item.value)
         elif owning:
             faults[Fault.SHARED_ADDRESS] += 1
             shared[address] = owning
@@ -96,8 +96,8 @@ def _owners(nodes: Sequence[Node]) -> dict[str, set[str]]:
     """Return the names of the nodes with each IP address."""
     owners: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
-        for one in node.status.addresses:
-            if address := _address(one.address):
+        for listed in node.status.addresses:
+            if address := _address(listed.address):
                 owners[address].add(node.name)
     return owners
 

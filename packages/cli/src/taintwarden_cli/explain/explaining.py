@@ -239,7 +239,7 @@ def _other_policies(evaluation: Evaluation, taint: Taint, acting: Policy | None)
         elif acting is not None:
             mine, other = selector.specificity(taint), acting.selector_for(taint)
             is_closer = other is not None and other.specificity(taint) > mine
-            better = "selects the key more closely" if is_closer else "is older, or comes first by its name"
+            better = "selects the key more specifically" if is_closer else "is older, or comes first by its name"
             yield InactivePolicy(policy.name, f"policy {acting.name} {better}")
 
 

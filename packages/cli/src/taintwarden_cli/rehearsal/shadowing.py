@@ -15,9 +15,9 @@ from taintwarden.fields.field_errors import InvalidObject
 def valid_policies(stored: Iterable[Mapping[str, Any]]) -> list[Policy]:
     """The policies that are valid."""
     found = list[Policy]()
-    for one in stored:
+    for obj in stored:
         with contextlib.suppress(InvalidObject):
-            found.append(parse_policy(one))
+            found.append(parse_policy(obj))
     return found
 
 
@@ -55,15 +55,15 @@ def _are_disjoint(policy: Policy, other: Policy) -> bool:
     )
 
 
-def _exclude_each_other(one: LabelSelector, other: LabelSelector) -> bool:
-    wanted = {want.key: set(want.values) for want in one.requirements if want.operator is SelectorOperator.IN}
+def _exclude_each_other(own: LabelSelector, other: LabelSelector) -> bool:
+    wanted = {want.key: set(want.values) for want in own.requirements if want.operator is SelectorOperator.IN}
     others = (want for want in other.requirements if want.operator is SelectorOperator.IN and want.key in wanted)
     return any(not wanted[want.key] & set(want.values) for want in others)
 
 
 def why_first(policy: Policy, other: Policy, key: str) -> str:
-    """A clause that the other policy acts first on taints with a key, and why."""
+    """A clause: the other policy acts first on taints with the key, and why."""
     closer = all(selector.key != key for selector in policy.taints)
     by_age = "is older" if other.created_at < policy.created_at else "comes first by its name"
-    why = "selects the key more closely" if closer else by_age
+    why = "selects the key more specifically" if closer else by_age
     return f"policy {other.name}, which {why}, acts first on taint {key}"

@@ -46,7 +46,7 @@ def value_at(value: object, *names: str) -> object:
 
 def mapping(value: object) -> dict[str, object]:
     """Return ``value`` if it is a JSON object, else an empty one."""
-    return {str(key): one for key, one in value.items()} if isinstance(value, Mapping) else {}
+    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else {}
 
 
 def sequence(value: object) -> Sequence[object]:
