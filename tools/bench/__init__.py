@@ -1,6 +1,6 @@
 """Benchmarks of Taintwarden beside the built-in controller on a real API server, and of the engine alone.
 
-    python -m bench [wave] [start] [engine] [step] [--quick] [--repeat N] [--json FILE] [--data FOLDER]
+    python -m bench [wave] [latency] [start] [engine] [step] [--quick] [--repeat N] [--json FILE] [--data FOLDER]
 
 =============  ======================================================================================
 population     the nodes and pods of the cluster, the same in every run
@@ -8,6 +8,7 @@ cluster        a control plane that is populated once, and opened again for ever
 bulk           a client for thousands of requests
 subjects       starts Taintwarden, kube-controller-manager and the bare client
 waves          taints 300 nodes at once, and measures until the last pod is gone
+latency        taints one node after the other, and measures until its only pod is evicted; with `heartbeats`
 start          measures a start with 50,000 pods, until the subject could evict
 engine         measures without a cluster: verdicts, steps, deadlines, memory per pod, the longest step
 usage, table   CPU and memory of a process; medians, ratios and tables

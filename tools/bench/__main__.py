@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import engine, machine, reports, start, waves
+from bench import engine, latency, machine, reports, start, waves
 from bench.cluster import Store
 from bench.population import Shape
 from bench.subjects import FAST_CLIENT, Subject, built_in, floor, taintwarden
@@ -19,6 +19,7 @@ from bench.table import medians
 WAVE, QUICK_WAVE = Shape(300, 9_000), Shape(30, 900)
 START, QUICK_START = Shape(1_500, 50_000), Shape(150, 5_000)
 PODS_PER_NODE = 30
+LATENCY, QUICK_LATENCY = Shape(5_000, 5_000), Shape(1_500, 1_500)
 DEFAULT_CLIENT = Shape(30, 900)
 """Smaller cluster for the built-in controller with its default client, which would take half an hour for a wave."""
 QUICK_SCALE = 0.05
@@ -36,6 +37,14 @@ def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
     if store.shape.pods > DEFAULT_CLIENT.pods:
         work.append((Store(folder, DEFAULT_CLIENT), Subject(reports.DEFAULTS, built_in())))
     return collect(work, lambda each: each[1].name, lambda each: waves.measure(*each))
+
+
+def run_latency(options: argparse.Namespace, folder: Path) -> Rows:
+    """Measure each subject alone, and while heartbeats of all nodes arrive."""
+    store = Store(folder, QUICK_LATENCY if options.quick else LATENCY)
+    subjects = [Subject(reports.OURS, taintwarden), Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))]
+    work = [(subject, beating) for beating in (0, store.shape.nodes) for subject in subjects] * options.repeat
+    return collect(work, "{0[0].name}, heartbeats of {0[1]:,} nodes".format, lambda each: latency.measure(store, *each))
 
 
 def run_start(options: argparse.Namespace, folder: Path) -> Rows:
@@ -70,6 +79,7 @@ def collect(work: Iterable[Any], name: Callable[[Any], str], measure: Callable[[
 
 BENCHES = {
     "wave": (run_wave, reports.wave),
+    "latency": (run_latency, reports.engine),
     "start": (run_start, reports.start),
     "engine": (run_cases(engine.CASES), reports.engine),
     "step": (run_cases(engine.STEPS), reports.engine),

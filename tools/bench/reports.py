@@ -12,7 +12,7 @@ OURS, BUILT_IN, DEFAULTS = "taintwarden", "built-in, 1000 qps", "built-in, defau
 def wave(found: Medians) -> str:
     """Return the report of waves. Subjects whose name begins with "bare" are one client with different concurrency."""
     headings = [
-        "subject", "seconds", "gone", "lost", "10%", "50%", "90%", "CPU s", "API server CPU s", "etcd CPU s",
+        "subject", "seconds", "gone", "lost", "50%", "99%", "CPU s", "API server CPU s", "etcd CPU s",
         "others CPU s", "peak MiB",
     ]  # fmt: skip
     rows = [
@@ -21,7 +21,7 @@ def wave(found: Medians) -> str:
             row["seconds"],
             f"{row['gone']:,.0f} of {row['pods']:,}",
             row["lost"],
-            *(row["curve"].get(share) for share in ("10%", "50%", "90%")),
+            *(row["curve"].get(share) for share in ("50%", "99%")),
             *(row[f"{who}_cpu_seconds"] for who in ("subject", "api_server", "etcd", "others")),
             row["peak_mib"],
         ]

@@ -18,7 +18,7 @@ STALLED_SECONDS = 60
 """Seconds without an eviction after which the remaining pods count as lost."""
 FLUSH_SECONDS = 1.0
 """Seconds until the audit log contains the last answers."""
-SHARES = (0.1, 0.5, 0.9, 1.0)
+SHARES = (0.5, 0.99, 1.0)
 
 
 @dataclass(frozen=True)
