@@ -524,6 +524,7 @@ class Judge:
         self._unread: dict[str, tuple[float, float]] = {}
         """Node -> since when a later leader does not know its taints, and when it learned them at the earliest."""
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
+        self._scaled: dict[str, tuple[float, int | None]] = {}  # when a workload was scaled last, and from how many
         self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
         self._allowed: dict[str, float] = {}  # until when a budget allowed a disruption last
         self._unseen: dict[str, float] = {}  # until when a budget may count a pod that left already
@@ -606,9 +607,11 @@ class Judge:
         elif kind == "policies":
             self._policy(name, found)
         else:
-            self._objects[kind].pop(name, None)
+            before = self._objects[kind].pop(name, None)
             if found is not None:
                 self._objects[kind][name] = found
+            if kind == "workloads" and found != before:
+                self._scaled[name] = self.now, before
             if kind == "budgets" and self._answers.get(name, ("",))[0] != (answer := found and answer_of(found)):
                 if any((self._answers.get(name, (None,))[0] or ())[1:2]):  # it allowed a pod that is Ready
                     self._allowed[name] = self.now
@@ -1140,7 +1143,10 @@ class Judge:
             return False
         if owner["uid"] not in self._objects["workloads"]:
             return None
+        scaled, before = self._scaled[owner["uid"]]
         wanted = self._objects["workloads"][owner["uid"]]
+        if before is not None and self.now - scaled <= self._stale:  # pods and controllers are in different streams
+            wanted = min(before, wanted) if surely else max(before, wanted)
         gone = self._leaving(surely=surely) | self._done.keys() | hands
         ready = 0
         for uid, states in self._pods.items():
