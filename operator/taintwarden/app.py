@@ -260,7 +260,7 @@ class App:
         self._task(self.lease.run())
 
     def _policies_changed(self, policies: tuple[Policy, ...]) -> None:
-        """Feed changed policies to the machine, and list again nodes or controllers of which they need other fields.
+        """Feed changed policies to the machine. List nodes or controllers again if more of their fields are needed.
 
         Until the controllers are listed, no pod is evicted, because it is unknown which pods count together.
         """

@@ -126,6 +126,6 @@ def load(kind: type[AnySettings], environment: Mapping[str, str], **flags: Any) 
         raise SettingsError(msg) from error
     for field, value in msgspec.structs.asdict(settings).items():
         if isinstance(value, float) and math.isnan(value):  # NaN passes every range check
-            msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is no number"
+            msg = f"--{field.replace('_', '-')} (or {PREFIX}{field.upper()}) is not a number"
             raise SettingsError(msg)
     return settings

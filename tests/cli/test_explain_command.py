@@ -116,7 +116,7 @@ def test_operators_switched_off_are_honoured(cli, samples):
         (["a/b/c"], "write NAMESPACE/NAME"),
         (["shop/"], "write NAMESPACE/NAME"),
         (["shop/web-0", "-n", "bank"], "name two namespaces"),
-        (["shop/web-0", "--at", "noon"], "'noon' is no RFC 3339 time: write for example 2026-01-31T12:00:00Z"),
+        (["shop/web-0", "--at", "noon"], "'noon' is not an RFC 3339 time: write for example 2026-01-31T12:00:00Z"),
         (["shop/web-0", "--at", "2026-01-31T12:00:00"], "has no time zone: append Z for UTC"),
         (["shop/web-0", "-f", "x", "--context", "y"], "-f reads files and no cluster"),
         (["shop/web-0", "-o", "xml"], "'xml' is not one of"),

@@ -22,7 +22,7 @@ from cli.placed import (
 from cli.world import Json, explained, namespace, policy, profile, taint
 from taintwarden_cli.explain.explanation import Fate, PodExplanation
 from taintwarden_cli.explain.explanation_table import parts
-from taintwarden_cli.rehearsal.liveness import OUR_PODS
+from taintwarden_cli.rehearsal.liveness import LIST_PODS
 from taintwarden_cli.rehearsal.node_candidates import NATIVE, NOT_LABELLED
 from taintwarden_cli.rendering import render
 
@@ -163,7 +163,7 @@ LACKING = "the only node does not fit: it has no native toleration for its exten
             GOOD,
             INJECTED,
             f"{LACKING}: the webhook was down, or no policy places it",
-            f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy, then {AGAIN}",
+            f"see that the webhook runs ({LIST_PODS}), and set placement for the key in a policy, then {AGAIN}",
         ),
         (
             WEB,

@@ -478,7 +478,7 @@ async def test_a_long_table_is_cut_unless_asked(cluster, run):
         (("--node", "a1", "--taint", "s l a:NoExecute"), 2, "is no taint"),
         (DROP, 2, "name nodes by --node, --zone or --selector"),
         (("--node", "a1"), 2, "give --taint or --remove"),
-        (("--horizon", "soon"), 2, "is no time up to 30 days"),
+        (("--horizon", "soon"), 2, "is not a time up to 30 days"),
     ],
 )
 async def test_bad_input_is_one_clear_line(run, args, code, words):

@@ -259,19 +259,22 @@ def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
 
 
 def test_taint_that_labels_cannot_repeat(told):
-    told.notice(NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is no integer"))
-    assert (told.log["event"], told.log["reason"]) == ("taint-not-mirrored", "0950 is no integer")
+    told.notice(NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is not an integer"))
+    assert (told.log["event"], told.log["reason"]) == ("taint-not-mirrored", "0950 is not an integer")
     assert (told.event.subject, told.event.reason) == (NODE, "TaintNotMirrored")
     assert (
-        "sla=0950:NoExecute cannot be repeated in labels of placement: 0950 is no integer. New pods" in told.event.note
+        "sla=0950:NoExecute cannot be repeated in labels of placement: 0950 is not an integer. New pods"
+        in told.event.note
     )
 
 
 def test_a_label_that_is_no_version_is_told(told):
-    told.notice(NotMirrored("n1", "uid-n1", Label("driver", "latest"), "it is no version"))
+    told.notice(NotMirrored("n1", "uid-n1", Label("driver", "latest"), "it is not a version"))
     assert (told.log["event"], told.log["label"]) == ("label-not-mirrored", "driver=latest")
     assert (told.event.subject, told.event.reason) == (NODE, "LabelNotMirrored")
-    assert told.event.note.startswith("Label driver=latest cannot be repeated in labels of placement: it is no version")
+    assert told.event.note.startswith(
+        "Label driver=latest cannot be repeated in labels of placement: it is not a version"
+    )
 
 
 def test_labels_that_another_client_keeps_changing(told):

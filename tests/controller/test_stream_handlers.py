@@ -361,7 +361,7 @@ def test_a_workload_that_comes_back_is_told_again(fed):
 
 def test_the_old_number_of_an_undecodable_workload_does_not_count(fed):
     deliver(fed.workloads, workload_object("a", replicas=3))
-    fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is no number")
+    fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is not a number")
     assert fed.events[1:] == [events.WorkloadSeen(("shop", "a"))]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="replicasets") == 1
 
@@ -511,7 +511,7 @@ def test_objects_that_cannot_be_read_are_logged_by_name(fed):
 def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
     with capture_logs() as logs:
         for _ in range(3):
-            fed.nodes.undecodable(Identity("n1"), "labels are no map")
+            fed.nodes.undecodable(Identity("n1"), "labels are not a map")
     assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 3
     assert logs == [
         {
@@ -519,7 +519,7 @@ def test_an_undecodable_object_is_always_counted_and_logged_once(fed):
             "log_level": "warning",
             "resource": "nodes",
             "name": "n1",
-            "reason": "labels are no map",
+            "reason": "labels are not a map",
         }
     ]
 

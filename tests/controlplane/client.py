@@ -80,7 +80,7 @@ class Client:
     def request(
         self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None, patch: str = ""
     ) -> Any:
-        """Send one request and return the decoded answer (text if it is no JSON). Raises ApiError, urllib3's errors."""
+        """Send one request. Return the decoded answer (text if it is not JSON). Raises ApiError, urllib3's errors."""
         headers = {**self._headers, "Content-Type": PATCHES[patch] if patch else "application/json"}
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         response = self._pool.request(method, url, body=None if body is None else json.dumps(body), headers=headers)

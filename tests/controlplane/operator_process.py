@@ -111,7 +111,7 @@ class Operator:
         return sum(value for found, value in samples if labels.items() <= found.items())
 
     def logs(self) -> list[dict[str, Any]]:
-        """The log lines as structlog wrote them; what is no JSON (a traceback) comes as {"text": line}."""
+        """The log lines as structlog wrote them; what is not JSON (a traceback) comes as {"text": line}."""
         lines = self.process.log.read_text().splitlines() if self.process.log.exists() else []
         return [parse_line(line) for line in lines if line]
 

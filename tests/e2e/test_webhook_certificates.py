@@ -171,7 +171,7 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
 
 
 def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
-    """A certificate of 63 days ago: a third of its life is left."""
+    """A certificate of 63 days ago: a third of its lifetime is left."""
     content = stored(cluster)
     authority = read_key_pair(content["authority.crt"], content["authority.key"], is_authority=True)
     aged = make_key_pair(NAMES, time.time() - LIFETIME_SECONDS * 0.7, authority)

@@ -30,7 +30,7 @@ LONG = 200
 
 
 def mutate(data: bytes, max_size: int, seed: int, other: Callable[[bytes, int], bytes]) -> bytes:
-    """``data`` with one to three parts changed; where it is no JSON, what ``other`` makes of it."""
+    """``data`` with one to three parts changed; where it is not JSON, what ``other`` makes of it."""
     chance = random.Random(seed)
     try:
         found = json.loads(data)

@@ -151,7 +151,7 @@ async def test_a_redirection_is_not_followed() -> None:
 async def test_a_page_of_a_load_balancer_is_no_answer(page: bytes) -> None:
     """For one of 200 pods would be taken for evicted."""
     async with answered(answer(200, page)) as (client, _):
-        with pytest.raises(Unreachable, match=f"the answer is no JSON: {page[:20].decode()}"):
+        with pytest.raises(Unreachable, match=f"the answer is not JSON: {page[:20].decode()}"):
             await client.request("POST", "/a")
 
 

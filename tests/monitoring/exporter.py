@@ -27,7 +27,7 @@ class Exporter:
                 try:
                     value = float(said)
                 except ValueError:
-                    self._answer(400, f"{said!r} is no number\n")
+                    self._answer(400, f"{said!r} is not a number\n")
                     return
                 exporter.values = exporter.values | dict.fromkeys(names, value)
                 self._answer(200, "")

@@ -583,7 +583,7 @@ VERSIONS = {
     "a version is repeated as a number": ({DRIVER: "v3.27.2"}, {NUMBER: "30027000000021"}),
     "the number follows the version": ({DRIVER: "v3.28.0", NUMBER: "30027000000021"}, {NUMBER: "30028000000001"}),
     "it goes with the label": ({NUMBER: "30027000000021"}, {NUMBER: None}),
-    "it goes when the label is no version": ({DRIVER: "latest", NUMBER: "30027000000021"}, {NUMBER: None}),
+    "it goes when the label is not a version": ({DRIVER: "latest", NUMBER: "30027000000021"}, {NUMBER: None}),
 }
 
 

@@ -80,7 +80,7 @@ def test_leading_zeros_are_left_out_and_told():
     assert found.labels == {VALUE: "", HIGH: "", VERSION: number, LOW_VERSION: number} | ordered("950")
     [(taint, reason)] = found.faults
     assert taint == Taint("k", "0950")
-    assert reason == "0950 is no canonical integer, but the scheduler would compare it as 950"
+    assert reason == "0950 is not a canonical integer, but the scheduler would compare it as 950"
 
 
 def test_leading_zeros_of_a_version_only_cost_the_value():

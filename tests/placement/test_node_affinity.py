@@ -31,8 +31,8 @@ def needs(operator: str, *values: str, key: str = "a") -> NodeRequirement:
         ("Gt", ["950"], "950", "does not hold"),
         ("Gt", ["949"], "0950", ""),  # strconv.ParseInt takes leading zeros
         ("Lt", ["-1"], "-2", ""),
-        ("Lt", ["950"], "high", "the label is no integer"),
-        ("Lt", ["950"], str(-(2**63) - 1), "the label is no integer"),
+        ("Lt", ["950"], "high", "the label is not an integer"),
+        ("Lt", ["950"], str(-(2**63) - 1), "the label is not an integer"),
         ("Gt", ["950"], None, "the node has no such label"),
         ("Gt", ["x"], "1", "has a value that cannot be compared"),
         ("Gt", [], "1", "has a value that cannot be compared"),
@@ -42,7 +42,7 @@ def needs(operator: str, *values: str, key: str = "a") -> NodeRequirement:
         ("SemverLt", ["2"], "1.7.24", ""),
         ("SemverEq", ["v2.0"], "2.0.0", ""),
         ("SemverEq", ["2.0.0"], "2.0.1", "does not hold"),
-        ("SemverEq", ["2.0.0"], "containerd-2.0.0", "the label is no version"),
+        ("SemverEq", ["2.0.0"], "containerd-2.0.0", "the label is not a version"),
         ("SemverLt", ["2.0.0"], None, "the node has no such label"),
         ("SemverLt", ["newest"], "1.0.0", "has a value that cannot be compared"),
     ],
@@ -83,7 +83,7 @@ def test_weights_of_what_is_met_add_up():
 def test_a_reason_names_the_label_and_its_value():
     assert describe(needs("SemverGt", "2.0.0"), {"a": "1.6.1"}) == "a SemverGt '2.0.0' does not hold for '1.6.1'"
     assert describe(needs("SemverGt", "2.0.0"), {"a": "new"}) == (
-        "a SemverGt '2.0.0' cannot compare the label's value 'new': the label is no version"
+        "a SemverGt '2.0.0' cannot compare the label's value 'new': the label is not a version"
     )
     assert describe(needs("In", "b", "c"), {}) == "a In ('b', 'c'): the node has no such label"
 

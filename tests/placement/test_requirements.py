@@ -89,7 +89,7 @@ def test_one_toleration(operator, value, terms):
         ("SemverEq", "1.0.0--", [ABSENT], "only nodes that spell it"),
         ("SemverEq", "1.10000.0", ["high In 1.10000.0,v1.10000.0,MAX"], "only nodes that spell it"),
         ("SemverGt", "1.10000.0", [ABSENT], "too many digits"),
-        ("Equal", "0950", [ABSENT], "is no canonical integer"),
+        ("Equal", "0950", [ABSENT], "is not a canonical integer"),
     ],
 )
 def test_what_labels_cannot_express_is_left_out_and_told(operator, value, terms, fault):

@@ -81,7 +81,7 @@ async def test_what_a_load_balancer_says_of_a_write_fails_it(cluster, prometheus
     prometheus.says("<html>back soon", status)
     outcome, words = await cluster.patch_node("a1", {})
     assert outcome is WriteOutcome.FAILED
-    assert words == f"{status}, which is no answer of an API server"
+    assert words == f"{status}, which is not an answer of an API server"
 
 
 async def test_an_error_that_is_nested_deeply_has_no_words(cluster, prometheus):

@@ -223,5 +223,5 @@ def test_a_secret_without_use_is_told_and_its_content_is_not(data):
 
 
 def test_an_authority_that_is_none():
-    with pytest.raises(NoAnswerError, match="is no certificate"):
+    with pytest.raises(NoAnswerError, match="is not a certificate"):
         Access(ca="x").tls()

@@ -8,7 +8,7 @@ Row = Mapping[str, Any]
 
 
 def medians(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the median of each field, also in nested mappings. A field that is no number has its first value."""
+    """Return the median of each field, also in nested mappings. A field that is not a number has its first value."""
     first = rows[0]
     found: dict[str, Any] = {}
     for name, value in first.items():

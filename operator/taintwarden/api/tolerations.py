@@ -56,7 +56,7 @@ def check_toleration(read: ExtendedToleration) -> Iterator[FieldError]:
 def parse_tolerations(text: str) -> tuple[tuple[Toleration, ...], tuple[FieldError, ...]]:
     """Return the valid entries of the annotation, in order, and the faults of the others.
 
-    An invalid entry counts as absent and invalidates no other. Two equal entries are no fault: the first match decides.
+    An invalid entry counts as absent and invalidates no other. Equal entries are not a fault: the first match decides.
     """
     entries, number, fault = _read(text)
     if fault is not None:

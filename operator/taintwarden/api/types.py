@@ -73,12 +73,12 @@ def check_source(source: SourceSpec) -> Iterator[FieldError]:
         )
     for name in ("label", "annotation"):
         key = getattr(source, name)
-        if key is not None and is_ours(key):
+        if key is not None and is_own_key(key):
             reason = "must not be a key that Taintwarden writes itself"
             yield FieldError(name, key, reason, "name one that another client writes")
 
 
-def is_ours(key: str) -> bool:
+def is_own_key(key: str) -> bool:
     """Return True if the domain of the key is ``taintwarden.io`` or below it. Taintwarden writes such keys itself."""
     domain = key.partition("/")[0]
     return domain == GROUP or domain.endswith(f".{GROUP}")

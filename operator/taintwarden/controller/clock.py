@@ -14,7 +14,7 @@ Clock = Callable[[], Instant]
 STEP_SECONDS: Final = 1.0
 """Maximum seconds by which two times may differ and still agree: NTP slews a clock, and ``Date`` has whole seconds."""
 SKEW_SECONDS: Final = 10.0
-"""Maximum difference in seconds between the clocks of this machine and the API server that is no fault."""
+"""Maximum difference in seconds between the clocks of this machine and the API server that is not a fault."""
 DOUBT_SECONDS: Final = 60.0
 """Seconds without an answer that agrees until the API server's clock replaces that of the machine.
 

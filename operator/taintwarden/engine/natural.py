@@ -1,6 +1,6 @@
 """Versions as nodes report them, in the order that users expect: kernels, node images, builds of vendors.
 
-Most of these values are no semantic versions, or semver takes their vendor's suffix for a pre-release. No library sorts
+Most of these values are not semantic versions, or semver takes a vendor's suffix for a pre-release. No library sorts
 all of ``tests/vectors/natural.json``: not ``univers``, ``packaging``, ``looseversion``, ``natsort``, nor Debian's
 algorithm. Maven's order in ``univers`` comes nearest, with 3 errors in 180 pairs; the package takes half a second to
 import and has three dependencies.
@@ -46,7 +46,7 @@ def parse_natural(text: str) -> Natural | None:
 
 
 def explain_natural(text: str) -> str | None:
-    """Explain why ``text`` is no version and what to write instead; None if it is one."""
+    """Explain why ``text`` is not a version and what to write instead; None if it is one."""
     return _fault(text) or None
 
 

@@ -111,7 +111,7 @@ class Group:
         self._push(pod.node)
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is no candidate any more. Other pods are ignored."""
+        """Remove a pod that is not a candidate any more. Other pods are ignored."""
         known = self._pods.pop(pod.uid, None)
         if known is not None:
             self._leave(known)

@@ -53,7 +53,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def semver_sort_key(text: str) -> tuple[object, ...] | None:
-    """Return a sort key for semver precedence, which compares fast; None if ``text`` is no version."""
+    """Return a sort key for semver precedence, which compares fast; None if ``text`` is not a version."""
     version = parse_version(text)
     if version is None:
         return None
@@ -63,7 +63,7 @@ def semver_sort_key(text: str) -> tuple[object, ...] | None:
 
 
 def explain_version(text: str) -> str | None:
-    """Explain why ``text`` is no version and what to write instead; None if it is one."""
+    """Explain why ``text`` is not a version and what to write instead; None if it is one."""
     if parse_version(text) is not None:
         return None
     if not text:

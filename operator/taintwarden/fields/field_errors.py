@@ -46,7 +46,7 @@ class FieldError(msgspec.Struct, frozen=True):
     """One fault of one field. A ``value`` of ``UNSET`` means that the field is missing, and makes it ``REQUIRED``.
 
     ``reason`` says what is wrong, ``remedy`` what to write instead (empty where the reason says it all). All of it is
-    printable and bounded in length, whatever the object held: faults are kept, queued, logged and shown.
+    printable and bounded in length, whatever the object contains: faults are kept, queued, logged and shown.
     """
 
     path: str
@@ -103,7 +103,7 @@ def too_many(path: str, number: int, most: int, remedy: str = "") -> FieldError:
 
 
 def as_written(fault: FieldError, text: str) -> FieldError:
-    """Return the fault of a scalar that is no string with its text in the file: ``1.30``, not 1.3."""
+    """Return the fault of a scalar that is not a string with its text in the file: ``1.30``, not 1.3."""
     remedy = f'write "{text}", in quotes' if fault.remedy == QUOTE else fault.remedy
     return msgspec.structs.replace(fault, value=_Cut(printable(text, MAX_SHOWN_CHARACTERS)), remedy=remedy)
 

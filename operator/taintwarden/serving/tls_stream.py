@@ -217,7 +217,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
         except ssl.SSLWantReadError:
             self._flush()
-        except ssl.SSLError:  # the data are no TLS, or the certificate is not accepted
+        except ssl.SSLError:  # the data are not TLS, or the certificate is not accepted
             self.close()
 
     def _begin(self) -> None:

@@ -150,7 +150,7 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
         self.feed(events.DeploymentsKnown(live))
 
     def restarted(self, reason: str, detail: str) -> None:
-        """Report why Deployments cannot be read. A refused watch alone is no reason: the next one resumes it."""
+        """Report why Deployments cannot be read. A refused watch alone is not a reason: the next one resumes it."""
         super().restarted(reason, detail)
         if reason == "refused" and not self._is_known:
             self.feed(events.DeploymentsKnown(is_known=False, problem=detail))

@@ -19,7 +19,7 @@ class ObservedObject(msgspec.Struct, frozen=True):
     generation: int
     problem: str = ""
     conditions: dict[str, tuple[str, str]] = {}
-    """Conditions in the stored status: type -> (status, lastTransitionTime). A restart is no transition."""
+    """Conditions in the stored status: type -> (status, lastTransitionTime). A restart is not a transition."""
 
 
 class KnownVersion(msgspec.Struct, frozen=True):
@@ -179,7 +179,7 @@ def _decoded(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the object with its spec decoded.
 
     Raises:
-        InvalidObject: the spec is no JSON.
+        InvalidObject: the spec is not JSON.
 
     """
     spec = obj.get("spec")

@@ -61,7 +61,7 @@ class Issues:
         self._report_or_keep("policy-invalid", policy_subject(name, uid), reason, policy=name, reason=reason)
 
     def report_policy_change(self, name: str, uid: str, kind: ChangeKind, note: str) -> None:
-        """Report that a policy was paused, resumed or edited. That is no issue, so it is not kept for later."""
+        """Report that a policy was paused, resumed or edited. That is not an issue, so it is not kept for later."""
         if self._leading:
             log.info("policy-changed", policy=name, kind=kind.value, change=note)
             self._notifier.record(policy_subject(name, uid), NORMAL, CHANGES[kind], "Change", printable(note))

@@ -33,7 +33,7 @@ class Delay(NamedTuple):
     may_last_seconds: float = math.inf
     """Seconds until the delay is reported as a problem; infinity if it ends by itself, or is reported otherwise."""
     needs_evictions: bool = False
-    """True if the delay is no problem while the policy does not enforce."""
+    """True if the delay is not a problem while the policy does not enforce."""
 
 
 DELAYS = {

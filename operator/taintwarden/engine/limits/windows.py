@@ -6,7 +6,7 @@ A window opens at the times that Debian's cron would run a job:
   skips in spring opens right after the skip; a time that occurs twice in autumn opens at its first occurrence.
 * A schedule with a star at the start of minute or hour (``*/15 2 * * *``) opens whenever the local time matches: never
   at skipped times, twice at times that occur twice. Where clocks change at midnight, or by other than an hour, the
-  library may err on that day by the change.
+  library may be wrong by that change on that day.
 
 It stays open for a duration of real time, regardless of changes of the local time.
 """
@@ -59,7 +59,7 @@ class Windows:
     """
 
     def __init__(self, windows: tuple[Window, ...]) -> None:
-        self._windows = tuple((_Schedule(one.schedule, one.time_zone), one.duration_seconds) for one in windows)
+        self._windows = tuple((_Schedule(spec.schedule, spec.time_zone), spec.duration_seconds) for spec in windows)
         # Result of closed_until, and the half-open interval in which it holds.
         self._opens_at: float | None = None
         self._since = self._until = math.inf
@@ -77,7 +77,8 @@ class Windows:
 
     def _recompute(self, now: int) -> None:
         # A window that opened at most its duration ago is open. Otherwise, its next opening is in the future.
-        times = [(opens, opens + duration) for one, duration in self._windows for opens in [one.after(now - duration)]]
+        openings = ((schedule.after(now - duration), duration) for schedule, duration in self._windows)
+        times = [(opens, opens + duration) for opens, duration in openings]
         open_now = [(opens, closes) for opens, closes in times if opens <= now]
         if open_now:
             self._opens_at = None

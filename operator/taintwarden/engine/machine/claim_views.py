@@ -79,15 +79,15 @@ class ClaimViews:
         pod = self._world.cluster.pod(claim.node, claim.uid)
         if pod is None:
             return None
-        holding = self.current_refusal(claim)
+        refusal = self.current_refusal(claim)
         return ClaimView(
             pod,
             claim.verdict,
             claim.due_at,
             claim.phase,
-            limit=holding.limit if holding else "",
-            until=holding.until if holding else None,
-            detail=holding.detail if holding else "",
+            limit=refusal.limit if refusal else "",
+            until=refusal.until if refusal else None,
+            detail=refusal.detail if refusal else "",
             budgets=tuple(self.budgets(claim, pod)),
             outcome=claim.outcome,
             attempts=claim.attempts,

@@ -107,7 +107,8 @@ class Judging:
             return
         for departure in departures.of_node(node):
             grounds = world.verdicts.compute(state, departure.pod.shared)[1]
-            departures.leave_by(departure, [one.policy.name for one in grounds if one.policy.mode is Mode.ENFORCE])
+            policies = (ground.policy for ground in grounds)
+            departures.leave_by(departure, [policy.name for policy in policies if policy.mode is Mode.ENFORCE])
 
     def _finish_node(self, state: NodeState) -> None:
         self._report_invalid(state)
@@ -143,8 +144,8 @@ class Judging:
         if state.node is None or not self._world.leading:
             return
         text, key = state.history_text(), history_key(state.name)
-        believed = self._outbox.assumed_stored(key, state.node.resource_version)
-        stored = believed.text if isinstance(believed, commands.SaveHistory) else state.node.history
+        assumed = self._outbox.assumed_stored(key, state.node.resource_version)
+        stored = assumed.text if isinstance(assumed, commands.SaveHistory) else state.node.history
         if text != stored:
             self._outbox.put(commands.SaveHistory(state.name, state.node.uid, text))
         else:
@@ -294,7 +295,7 @@ class Judging:
 
     def _report_cancelled(self, claim: Claim, pod: Pod, *, node_gone: bool = False) -> None:
         """Report a cancelled eviction, unless the pod still has to leave because of another policy's claim."""
-        if not any(one.is_enforced for one in self._world.claims.of(claim.uid)):
+        if not any(other.is_enforced for other in self._world.claims.of(claim.uid)):
             self._world.report(commands.Cancelled(pod, claim.verdict, node_gone))
 
     def node_gone(self, pods: Iterable[Pod]) -> None:

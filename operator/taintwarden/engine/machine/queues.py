@@ -63,7 +63,7 @@ def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None)
     ``hard_at``: time at which its node is removed; None if none is announced.
     """
     minute = (due_at if hard_at is None else hard_at) // SAME_URGENCY_SECONDS
-    # TopologySpread is no rank: it compares pods of one workload revision with each other, see ``_Line``.
+    # TopologySpread is not a rank: it compares pods of one workload revision with each other, see ``_Line``.
     by_priority = OrderBy.PRIORITY in policy.eviction.order
     return _interned((minute, float(pod.priority)) if by_priority else (minute,))
 

@@ -142,7 +142,7 @@ class Connection:
         """Load the authority, the certificate and the key if they have changed."""
         if not self._is_tls:
             return
-        pem = [one.read() for one in (self._source.authority, credentials.certificate, credentials.key)]
+        pem = [source.read() for source in (self._source.authority, credentials.certificate, credentials.key)]
         if pem != self._pem:
             self.ssl, self._pem = self._context(*pem), pem
 

@@ -111,7 +111,7 @@ def _run_plugin(plugin: Plugin, now: float, timeout_seconds: float) -> Credentia
         if until is not None:
             left = datetime.fromisoformat(until.replace("Z", "+00:00")).timestamp() - time.time() - EXPIRY_SLACK_SECONDS
     except (*NOT_JSON, ValueError) as error:
-        raise _failed(plugin, f"its answer is no ExecCredential: {error}") from error
+        raise _failed(plugin, f"its answer is not an ExecCredential: {error}") from error
     if not status.token and not (status.certificate and status.key):
         raise _failed(plugin, "it returned neither a token nor a certificate")
     return Credentials(

@@ -115,7 +115,7 @@ def from_files(paths: Sequence[Path], context: str | None, environment: Mapping[
 
 def default_paths(environment: Mapping[str, str]) -> list[Path]:
     """Return the files that kubectl would read; none if the user has no home, such as user 65532 of the image."""
-    listed = [Path(one) for one in environment.get("KUBECONFIG", "").split(os.pathsep) if one]
+    listed = [Path(path) for path in environment.get("KUBECONFIG", "").split(os.pathsep) if path]
     try:
         return listed or [DEFAULT.expanduser()]
     except RuntimeError:
@@ -132,7 +132,7 @@ def _read(path: Path) -> dict[str, Any]:
         except yaml.YAMLError as error:
             raise ValueError(str(error)) from error
     if not isinstance(content, dict):
-        msg = "it is no kubeconfig"
+        msg = "it is not a kubeconfig"
         raise ValueError(msg)
     for kind, inner in (("clusters", "cluster"), ("users", "user")):
         for entry in _list(content, kind):
@@ -160,7 +160,7 @@ def _merge(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _list(content: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     entries = content.get(kind) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        msg = f"{kind} is no list of objects"
+        msg = f"{kind} is not a list of objects"
         raise ValueError(msg)
     return entries
 
@@ -213,10 +213,11 @@ def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         or not isinstance(extra, dict)
         or not all(isinstance(v, list) for v in extra.values())
     ):
-        msg = "as-groups is no list, or as-user-extra no map of lists"
+        msg = "as-groups is not a list, or as-user-extra is not a map of lists"
         raise ValueError(msg)
-    found = [("User", name), ("Uid", uid), *(("Group", str(one)) for one in groups)]
-    found += [(f"Extra-{quote(str(key), _HEADER_CHARACTERS)}", str(one)) for key, ones in extra.items() for one in ones]
+    found = [("User", name), ("Uid", uid), *(("Group", str(group)) for group in groups)]
+    for key, values in extra.items():
+        found += [(f"Extra-{quote(str(key), _HEADER_CHARACTERS)}", str(value)) for value in values]
     for header, value in found:
         if not (value.isascii() and value.isprintable()):
             msg = f"a value for Impersonate-{header} has a control character, or one outside ASCII"
@@ -237,7 +238,7 @@ def _pem_source(entry: Mapping[str, Any], name: str) -> PemSource:
     try:
         return PemSource(content=base64.b64decode(str(data), validate=True))
     except binascii.Error as error:
-        msg = f"{name}-data is no base64"
+        msg = f"{name}-data is not base64"
         raise ValueError(msg) from error
 
 
@@ -247,7 +248,7 @@ def _plugin(given: Any, user: Mapping[str, Any], cluster: Mapping[str, Any], ser
         raise ValueError(msg)
     arguments, variables = given.get("args") or [], _list(given, "env")
     if not isinstance(arguments, list) or not all(variable.get("name") for variable in variables):
-        msg = "exec has args that are no list, or an env without names"
+        msg = "exec has args that are not a list, or an env without names"
         raise ValueError(msg)
     command = str(given["command"])
     if os.sep in command:  # as in client-go, a path is relative to the kubeconfig; a name is found by PATH

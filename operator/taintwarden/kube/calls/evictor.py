@@ -66,7 +66,7 @@ async def delete_pod(
     except KubeError as error:
         return _failed(error)
     if as_seen and not newest:  # the pod may become Ready between the two calls
-        return Result(Outcome.FAILED, "the answer is no pod: it has no resourceVersion")
+        return Result(Outcome.FAILED, "the answer is not a pod: it has no resourceVersion")
     options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
     return await _result(client.request("DELETE", _path(pod), body=options, fence=fence))
 

@@ -98,7 +98,7 @@ class Client:
         if not answer.is_success:
             raise read_refusal(answer.status, answer.body, answer.retry_after)
         if accept == JSON and not answer.body.lstrip().startswith(b"{"):  # a page of a load balancer, perhaps
-            msg = f"the answer is no JSON: {quoted(answer.body)}"
+            msg = f"the answer is not JSON: {quoted(answer.body)}"
             raise Unreachable(msg)
         return answer.body
 

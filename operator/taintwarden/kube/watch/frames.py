@@ -38,7 +38,7 @@ class FrameDecoder(Generic[Object]):
         """
         found = (self._protobuf if body.startswith(MAGIC) else self._json).page(body)
         if not found.head.resource_version:
-            msg = "the answer is no list: it has no resourceVersion"
+            msg = "the answer is not a list: it has no resourceVersion"
             raise Unreachable(msg)
         return found
 

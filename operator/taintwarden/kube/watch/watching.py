@@ -176,7 +176,7 @@ class Watch(Generic[Object]):
         elif self._goal is None:
             self._back_off.restarted("unconfirmed", "the resourceVersion that the watch has to reach is not known")
         else:
-            msg = f"the watch did not come to {self._goal}"
+            msg = f"the watch did not reach {self._goal}"
             raise BehindError(msg)
 
     @asynccontextmanager
@@ -249,7 +249,7 @@ class Watch(Generic[Object]):
         finally:  # also after an error, for the changes before it
             self._handler.reached(self._version)
 
-    # -- how far a watch has to come ------------------------------------------------------------------------------
+    # -- the version to be reached --------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _requesting_goal(self) -> AsyncIterator[None]:

@@ -34,7 +34,7 @@ def decoded_flat(decode: Callable[[bytes], T], body: bytes) -> T:
 
 
 def read_refusal(code: int, body: bytes, retry_after: str = "") -> ApiError:
-    """Read a refusal, in JSON or protobuf. A body that is no ``Status``, such as a proxy's HTML, is quoted in part.
+    """Read a refusal, in JSON or protobuf. A body that is not a ``Status``, such as a proxy's HTML, is quoted in part.
 
     Args:
         code: the HTTP status.

@@ -75,7 +75,7 @@ class Format(ABC, Generic[Object]):
         """Decode one page of a list.
 
         Raises:
-            Unreachable: it is no list.
+            Unreachable: it is not a list.
 
         """
 
@@ -88,7 +88,7 @@ class Format(ABC, Generic[Object]):
         """Return the type of one frame, and its encoded object.
 
         Raises:
-            Unreachable: it is no frame.
+            Unreachable: it is not a frame.
 
         """
 
@@ -116,7 +116,7 @@ class Format(ABC, Generic[Object]):
 
         Raises:
             ExpiredError: it is an ERROR frame, mostly 410. After any of them the watch is useless.
-            Unreachable: it is no frame.
+            Unreachable: it is not a frame.
 
         """
         kind, raw = self.parse_frame(frame)

@@ -1,4 +1,4 @@
-"""The fields that are used of the API server's objects. Fields that are not named here are never built."""
+"""The used fields of the API server's objects. Fields that are not named here are skipped."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Generic, Protocol, TypeVar
@@ -401,8 +401,10 @@ class BudgetStatus(msgspec.Struct, rename="camel"):
 
         The other fields are then those of its last success, and ``observedGeneration`` may be unset.
         """
-        failed = (one for one in self.conditions if (one.type, one.reason) == ("DisruptionAllowed", "SyncFailed"))
-        return next((condition.message or condition.reason for condition in failed), "")
+        for condition in self.conditions:
+            if (condition.type, condition.reason) == ("DisruptionAllowed", "SyncFailed"):
+                return condition.message or condition.reason
+        return ""
 
 
 class BudgetObject(msgspec.Struct):

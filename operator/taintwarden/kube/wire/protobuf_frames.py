@@ -15,7 +15,7 @@ MAGIC = b"k8s\x00"
 LENGTH_BYTES = 4
 """Size of the length before each frame of a watch, big-endian."""
 FAULTS = (DecodeError, ValueError, LookupError, OSError)
-"""Errors raised for bytes that are no valid message, text or time, or lack an element."""
+"""Errors raised for bytes that are not a valid message, text or time, or lack an element."""
 
 _ENVELOPE = MESSAGES["runtime.Unknown"]
 _LIST = MESSAGES["meta.v1.List"]
@@ -35,7 +35,7 @@ class ProtobufFrames(Format[Object]):
         self._list = MESSAGES[f"runtime.Unknown.{kind}List"]
 
     def page(self, body: bytes) -> Page[Object]:
-        """Parse all items in one call. If one of them is no message, each is parsed by itself."""
+        """Parse all items in one call. If one of them is not a message, each is parsed by itself."""
         try:
             found = self._parse_list(body)
             head = ListMeta(found.metadata.resourceVersion, getattr(found.metadata, "continue"))

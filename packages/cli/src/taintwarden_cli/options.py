@@ -23,7 +23,7 @@ class Duration(click.ParamType[float]):
         parts = [int(part or 0) for part in found.groups()] if found and value else []
         seconds = sum(part * size for part, size in zip(parts, (86_400, 3_600, 60, 1), strict=False))
         if not 0 < seconds <= 30 * 86_400:
-            self.fail(f"{value!r} is no time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
+            self.fail(f"{value!r} is not a time up to 30 days: write for example 90s, 30m or 1h", param, ctx)
         return float(seconds)
 
 
@@ -34,7 +34,7 @@ class Seconds(click.FloatRange):
         """A finite number in the range."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value!r} is no number of seconds", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return number
 
 

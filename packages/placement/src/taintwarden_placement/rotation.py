@@ -54,10 +54,10 @@ def plan(stored: Content, names: Sequence[str], now: float) -> RotationPlan:
     if current is None:
         return RotationPlan(published | _new_certificate(authority, names, now), problem, is_repair=True)
     if published:
-        return RotationPlan(published, f"{TRUSTED} lacks what has to be trusted", is_repair=True)
+        return RotationPlan(published, f"{TRUSTED} lacks the authority", is_repair=True)
     is_old = current.ends_at - now <= current.lifetime * RENEWAL_SHARE
     if is_old and authority.ends_at > current.ends_at:
-        return RotationPlan(_new_certificate(authority, names, now), "a third of its life is left")
+        return RotationPlan(_new_certificate(authority, names, now), "a third of its lifetime is left")
     return RotationPlan()
 
 

@@ -127,7 +127,7 @@ class Cluster:
         if answer.status == 200 and parsed.kind == "Node":
             return WriteOutcome.DONE, ""
         if parsed.kind != "Status":  # a load balancer may answer 200, 403 or 404 itself
-            return WriteOutcome.FAILED, f"{answer.status}, which is no answer of an API server"
+            return WriteOutcome.FAILED, f"{answer.status}, which is not an answer of an API server"
         words = printable(parsed.message, MAX_REASON)
         return _OUTCOMES.get(answer.status, WriteOutcome.FAILED), f"{answer.status} {words}".strip()
 

@@ -69,7 +69,7 @@ class Decision(msgspec.Struct, frozen=True):
     counted: int
     """Number of nodes that count for ``maxChangedNodes``: those of this round and of the last ten minutes."""
     concerned: int
-    """Number of nodes that are selected, lose their taint, or count. A percentage is of these, so 100% is no limit."""
+    """Number of nodes that are selected, lose the taint, or count. A percentage is of these, so 100% is not a limit."""
     limit: int
 
     @property

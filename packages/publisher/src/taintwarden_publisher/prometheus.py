@@ -68,7 +68,7 @@ class Access(msgspec.Struct, frozen=True):
         try:
             return ssl.create_default_context(cadata=self.ca)
         except (ssl.SSLError, ValueError) as error:
-            raise NoAnswerError(Trouble.SECRET_UNUSABLE, "ca.crt of the Secret is no certificate") from error
+            raise NoAnswerError(Trouble.SECRET_UNUSABLE, "ca.crt of the Secret is not a certificate") from error
 
 
 _Number = Annotated[

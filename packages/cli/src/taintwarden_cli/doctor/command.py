@@ -12,7 +12,7 @@ SHOWN_OBJECTS = 20
 _HELP = """Look for what you have to act on: conflicts, misconfigurations, what cannot work, what others undo.
 
 The cluster is read once, page by page, with your rights; verdicts are those of the operator's own engine. Nothing is
-changed. What you may not read is listed as not checked, and costs no other check. Pods are listed by their topmost
+changed. What you may not read is listed as not checked, and stops no other check. Pods are listed by their topmost
 owner: ten thousand of one Deployment are one line.
 
 docs/doctor.md lists what can be found. Free resources, affinity between pods, topology spread and volumes are not
@@ -30,7 +30,7 @@ Exit codes:
   1   the cluster cannot be reached
   2   wrong flags or kubeconfig
   10  you have to act: there are errors or warnings
-  11  most checks could not be made, and the others found nothing: see what is listed as not checked
+  11  most checks could not run, and the others found nothing: see what is listed as not checked
 
 JSON has: at, server, checks, errors, warnings, findings[] (check, severity, kind, namespace, name, message, remedy,
 pods, template), notChecked[] (reason, checks[], partly).
@@ -43,7 +43,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 @click.command(help=_HELP, short_help="Find what is wrong or surprising in a cluster.")
-@click.option("--only", multiple=True, metavar="ID", shell_complete=_complete, help="Make only this check; repeatable.")
+@click.option("--only", multiple=True, metavar="ID", shell_complete=_complete, help="Run only this check; repeatable.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_OBJECTS} objects for each check.")
 @operator_option
 @cluster_options

@@ -61,7 +61,7 @@ class _Moment(click.ParamType[float]):
         try:
             moment = datetime.fromisoformat(str(value))
         except ValueError:
-            self.fail(f"{value!r} is no RFC 3339 time: write for example 2026-01-31T12:00:00Z", param, ctx)
+            self.fail(f"{value!r} is not an RFC 3339 time: write for example 2026-01-31T12:00:00Z", param, ctx)
         if moment.tzinfo is None:
             self.fail(f"{value!r} has no time zone: append Z for UTC", param, ctx)
         return moment.timestamp()

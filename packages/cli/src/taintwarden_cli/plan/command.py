@@ -89,7 +89,7 @@ nodes, pods, policies[], would[], steps[] (value, leaving, more, workloads, trip
 @click.option(
     "--max-evictions-per-second",
     type=float,
-    help="The operator's maximum over all policies; 0 is no maximum. [default: 50]",
+    help="The operator's maximum over all policies; 0: no maximum. [default: 50]",
 )
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_PODS} pods.")
 @operator_option

@@ -134,7 +134,7 @@ def parse_removal(text: str) -> tuple[str, str]:
 def _taint(key: str, value: str, effect: str, text: str) -> Taint:
     faults = [*check_key(key), *check_label_value(value)]
     if faults:
-        raise BadInput(f"{text!r} is no taint: {faults[0]}")
+        raise BadInput(f"{text!r} is not a taint: {faults[0]}")
     if effect not in list(Effect):
         raise BadInput(f"{text!r} has effect {effect!r}: write {', '.join(Effect)}")
     return Taint(key, value, effect)

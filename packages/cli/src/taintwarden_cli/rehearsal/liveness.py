@@ -12,7 +12,7 @@ from taintwarden.engine.rfc3339 import read_time
 from taintwarden.kube.calls.lease import LEASE_NAME, LEASE_SECONDS, RETRY_SECONDS, LeaseObject
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
-OUR_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
+LIST_PODS = "kubectl get pods -A -l 'app.kubernetes.io/name in (taintwarden, taintwarden-webhook)'"
 """Command that shows the pods of operator and webhook, in every namespace."""
 CLOCK_SKEW_SECONDS = 30.0
 """Maximum seconds that the local clock may be ahead of the operator's, before a live Lease looks expired."""
@@ -64,7 +64,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
 async def read_liveness(
     session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
 ) -> Liveness:
-    """Read the Lease and judge if the operator is running. If it may not be read, the statuses decide, later."""
+    """Read the Lease and judge if the operator is running. Without the right to read it, only the statuses decide."""
     began = monotonic()
     try:
         lease, is_late = await watch_lease(session, namespace, now)

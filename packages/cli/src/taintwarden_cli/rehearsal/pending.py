@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from taintwarden.engine.model import Node
-from taintwarden_cli.rehearsal.liveness import OUR_PODS
+from taintwarden_cli.rehearsal.liveness import LIST_PODS
 from taintwarden_cli.rehearsal.node_candidates import Obstacle, ObstacleKind, UnscheduledPod
 from taintwarden_cli.rehearsal.node_requirements import NAME_FIELD, FullPod
 from taintwarden_placement.admission.own_objects import INJECT
@@ -76,11 +76,11 @@ def _explained(
             return "it has no native toleration for its extended ones", step
         case ObstacleKind.NATIVE:
             why = "it has no native toleration for its extended ones: the webhook was down, or no policy places it"
-            step = f"see that the webhook runs ({OUR_PODS}), and set placement for the key in a policy"
+            step = f"see that the webhook runs ({LIST_PODS}), and set placement for the key in a policy"
             return why, f"{step}, then {again}"
         case ObstacleKind.LABELS:
             why = "labels of placement differ from the taints of the node"
-            return why, f"check the operator, which writes them: {OUR_PODS}"
+            return why, f"check the operator, which writes them: {LIST_PODS}"
     kinds = [{obstacle.kind for obstacle in found} for found in obstacles.values()]
     if all(ObstacleKind.AFFINITY in one for one in kinds) or not any(ObstacleKind.TAINT in one for one in kinds):
         return "", "label a node so that it matches, add one, or correct nodeSelector and affinity in the template"

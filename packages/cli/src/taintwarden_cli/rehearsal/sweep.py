@@ -77,7 +77,7 @@ def parse_sweep(text: str) -> SweptTaint:
         pair, effect = text, Effect.NO_EXECUTE.value
     key, _, values = pair.partition("=")
     if effect not in tuple(Effect) or not key or not values:
-        raise BadInput(f"{text!r} is no sweep: {_FORM}")
+        raise BadInput(f"{text!r} is not a sweep: {_FORM}")
     if found := _RANGE.fullmatch(values):
         first, last = int(found[1]), int(found[2])
         if abs(first - last) >= MAX_VALUES:

@@ -19,7 +19,7 @@ _SEGMENT = re.compile(r"\[([^\[\]]*)\]|([^.\[\]]+)")
 
 
 class Position(NamedTuple):
-    """The position of a field. ``text`` is a scalar that is no string, as it is written; else empty."""
+    """The position of a field. ``text`` is a scalar that is not a string, as it is written; else empty."""
 
     line: int
     text: str = ""

@@ -95,7 +95,7 @@ log_options = _options(
 @click.option(
     "--max-evictions-per-second",
     type=float,
-    help=f"Maximum over all policies; 0 is no maximum. [default: {_DEFAULTS.max_evictions_per_second:g}]",
+    help=f"Maximum over all policies; 0: no maximum. [default: {_DEFAULTS.max_evictions_per_second:g}]",
 )
 @click.option(
     "--events-per-second",

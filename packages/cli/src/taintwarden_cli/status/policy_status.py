@@ -14,7 +14,7 @@ from taintwarden.controller.words.policy_changes import PAUSED_BY_ANNOTATION
 from taintwarden.engine import rfc3339
 from taintwarden.engine.policy import Mode, OnInvalidValue
 from taintwarden.engine.rfc3339 import read_time
-from taintwarden_cli.rehearsal.liveness import OUR_PODS, Liveness
+from taintwarden_cli.rehearsal.liveness import LIST_PODS, Liveness
 from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
 from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.status.findings import PolicyFindings
@@ -149,7 +149,7 @@ def summarize(
     answer = StatusSummary(rfc3339.at(now), [policy for policy in found if not names or policy.name in names])
     if known is not None:
         if known.problem:
-            answer.problems = [split_problem(ProblemKind.OPERATOR, known.problem, OUR_PODS)]
+            answer.problems = [split_problem(ProblemKind.OPERATOR, known.problem, LIST_PODS)]
         answer.reported_at = None if known.reported_at is None else rfc3339.at(known.reported_at)
         answer.leading_since = None if known.leading_since is None else rfc3339.at(known.leading_since)
     return answer
@@ -167,7 +167,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     try:
         status = answer.status = msgspec.convert(stored.get("status") or {}, PolicyStatus)
     except msgspec.ValidationError as error:
-        answer.add(Problem(ProblemKind.NOT_READABLE, f"its status cannot be read: {error}", "", OUR_PODS))
+        answer.add(Problem(ProblemKind.NOT_READABLE, f"its status cannot be read: {error}", "", LIST_PODS))
         return answer
     late = NOT_OBSERVED if status.observed_generation is None else ""
     late = OUTDATED if not late and status.observed_generation < meta.get("generation", 0) else late
@@ -175,7 +175,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
         answer.waits_for_operator = late
         if now - changed_at(meta) >= SOON_SECONDS:
             effect = "it evicts no pod" if late == NOT_OBSERVED else "the version before stays in force"
-            answer.add(Problem(ProblemKind.NOT_OBSERVED, late, effect, OUR_PODS))
+            answer.add(Problem(ProblemKind.NOT_OBSERVED, late, effect, LIST_PODS))
     elif (accepted := status.condition("Accepted")) is not None:
         answer.accepted = accepted.status
         if accepted.status is not ConditionStatus.TRUE:

@@ -16,7 +16,7 @@ from taintwarden_cli.cluster_session import ACTION_NEEDED, FINE, REFUSED, ask, s
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, printable, write
 from taintwarden_cli.rehearsal.deployments import read_webhook_problem
-from taintwarden_cli.rehearsal.liveness import OUR_PODS, read_liveness
+from taintwarden_cli.rehearsal.liveness import LIST_PODS, read_liveness
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 from taintwarden_cli.rendering import render
 from taintwarden_cli.status.inspection import Inspection, inspect_cluster
@@ -76,7 +76,7 @@ async def read_status(session: Session, namespace: str, names: tuple[str, ...], 
     policies, now = await session.policies(dict[str, Any]), time.time()
     found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
     if why := await read_webhook_problem(session, namespace):
-        found.problems.append(split_problem(ProblemKind.WEBHOOK, why, OUR_PODS))
+        found.problems.append(split_problem(ProblemKind.WEBHOOK, why, LIST_PODS))
     inspection = last.inspection
     if inspection is None or not 0 <= now - inspection.at < last.lasts_seconds:
         inspection = last.inspection = await inspect_cluster(session, policies, last.gates, now, show_all=last.show_all)

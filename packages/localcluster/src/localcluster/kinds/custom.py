@@ -96,7 +96,7 @@ def resource_of(definition: Object) -> Resource:
     """Return the resource of a definition's storage version."""
     spec = definition["spec"]
     names = spec["names"]
-    version: dict[str, Any] = next(one for one in spec["versions"] if one.get("storage"))
+    version: dict[str, Any] = next(item for item in spec["versions"] if item.get("storage"))
     declared = version["schema"]["openAPIV3Schema"]
     properties = {**declared.get("properties", {}), "metadata": METADATA, "kind": TEXT, "apiVersion": TEXT}
     whole = {**declared, "properties": properties}

@@ -42,25 +42,25 @@ def _too_long(limit: int) -> str:
 
 
 def subdomain_problems(name: str) -> list[str]:
-    """Return why a name is no RFC 1123 subdomain; empty if it is one."""
+    """Return why a name is not an RFC 1123 subdomain; empty if it is one."""
     problems = [_too_long(253)] if len(name) > 253 else []
     return problems if re.fullmatch(_SUBDOMAIN, name) else [*problems, _SUBDOMAIN_TEXT]
 
 
 def label_problems(name: str) -> list[str]:
-    """Return why a name is no RFC 1123 label; empty if it is one."""
+    """Return why a name is not an RFC 1123 label; empty if it is one."""
     problems = [_too_long(63)] if len(name) > 63 else []
     return problems if re.fullmatch(_LABEL, name) else [*problems, _LABEL_TEXT]
 
 
 def value_problems(value: str) -> list[str]:
-    """Return why a text is no label value; empty if it is one."""
+    """Return why a text is not a label value; empty if it is one."""
     problems = [_too_long(63)] if len(value) > 63 else []
     return problems if re.fullmatch(_VALUE, value) else [*problems, _VALUE_TEXT]
 
 
 def key_problems(key: str) -> list[str]:
-    """Return why a key of a label or annotation is no qualified name; empty if it is one."""
+    """Return why a key of a label or annotation is not a qualified name; empty if it is one."""
     prefix, slash, name = key.rpartition("/")
     problems = []
     if "/" in prefix:

@@ -29,7 +29,7 @@ def unknown_fields(value: Any, schema: Schema, path: str = "") -> list[str]:
     """Return the paths of fields that the schema does not define."""
     if isinstance(value, list):
         items = schema.get("items", {})
-        return [one for index, item in enumerate(value) for one in unknown_fields(item, items, f"{path}[{index}]")]
+        return [field for index, item in enumerate(value) for field in unknown_fields(item, items, f"{path}[{index}]")]
     if not isinstance(value, dict) or not schema or schema.get("x-kubernetes-preserve-unknown-fields"):
         return []
     properties, additional = schema.get("properties", {}), schema.get("additionalProperties")

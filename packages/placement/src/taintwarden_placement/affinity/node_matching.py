@@ -71,8 +71,8 @@ def describe(requirement: NodeRequirement, labels: Mapping[str, str], gates: Gat
         elif _operand(requirement) is None:
             answer = "has a value that cannot be compared"
         elif _reader(requirement)(label) is None:
-            kind = "version" if requirement.operator in SEMVER_NODE_OPERATORS else "integer"
-            return f"{requirement} cannot compare the label's value {label!r}: the label is no {kind}"
+            kind = "a version" if requirement.operator in SEMVER_NODE_OPERATORS else "an integer"
+            return f"{requirement} cannot compare the label's value {label!r}: the label is not {kind}"
     return f"{requirement} {answer} for {label!r}"
 
 

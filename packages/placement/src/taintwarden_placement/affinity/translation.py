@@ -100,7 +100,7 @@ class Translation:
         if not value:
             self._matches_empty = True
         elif is_misread(value):
-            self.faults.append(f"{toleration}: nodes with {value} are left out, since it is no canonical integer")
+            self.faults.append(f"{toleration}: nodes with {value} are left out, since it is not a canonical integer")
         else:
             self._values[value] = None
 

@@ -21,7 +21,7 @@ from taintwarden_placement.node_labels.names import (
 )
 
 INEXPRESSIBLE = ""
-"""Label value instead of a taint value that cannot be expressed. It is no integer, so no comparison holds for it."""
+"""Label value instead of a taint value that cannot be expressed. It is not an integer, so no comparison holds."""
 
 
 _IS_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?").fullmatch
@@ -134,7 +134,7 @@ def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels
         if number is not None:
             found[repeated] = str(number)
         else:
-            faults.append((Label(key, value), "it is no version" if version is None else _TOO_LONG.format(value)))
+            faults.append((Label(key, value), "it is not a version" if version is None else _TOO_LONG.format(value)))
     return NodeLabels(found, tuple(faults))
 
 
@@ -175,7 +175,7 @@ def _label_values(taints: Sequence[Taint], types: Sequence[ValueType | None]) ->
         return INEXPRESSIBLE, INEXPRESSIBLE, fault
     number, fault = _version_number(value, types)
     if is_misread(value):
-        fault = f"{value} is no canonical integer, but the scheduler would compare it as {int(value)}"
+        fault = f"{value} is not a canonical integer, but the scheduler would compare it as {int(value)}"
         return INEXPRESSIBLE, number or INEXPRESSIBLE, fault
     if _IS_LABEL_VALUE(value) is None:
         words = fault or f"{value} cannot be the value of a label"

@@ -26,7 +26,7 @@ _MAX_NAMED = 3
 """Maximum number of taints or owners named."""
 _KINDS = tuple(listing.kind for listing in WORKLOADS.values())
 APP_LABELS = ("app.kubernetes.io/name", "app")
-"""Labels that select the pods of one workload, the better first."""
+"""Labels that select the pods of one workload, the preferred one first."""
 _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
 
 
@@ -36,7 +36,7 @@ _PART_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/component")
 @check(
     "nowhere-to-go",
     Severity.ERROR,
-    "pods that must leave, and workloads, that no node would take by taints, nodeSelector and nodeAffinity",
+    "pods that must leave, and workloads, that fit no node by taints, nodeSelector and nodeAffinity",
     "add nodes, loosen the tolerations, or pause the policy until there are; resources were not considered",
     needs=EVALUATION,
     uses=(*TEMPLATES, Source.MUTATING),
@@ -78,7 +78,7 @@ def _evicting_verdicts(context: Context, group: PodGroup) -> list[tuple[TaintVer
     """The verdicts that evict pods of a group, one for each taint, with the number of pods."""
     found: dict[str, tuple[TaintVerdict, int]] = {}
     for _, count, verdicts in context.evaluated(group):
-        verdict = next((one for one in verdicts if one.evicts), None)
+        verdict = next((judged for judged in verdicts if judged.evicts), None)
         if verdict is not None:
             first, pods = found.setdefault(str(verdict.taint), (verdict, 0))
             found[str(verdict.taint)] = (first, pods + count)
@@ -229,7 +229,7 @@ def budget_never_allows(context: Context) -> Iterator[Finding]:
     for group in context.running_groups:
         budgets = context.budgets(group)
         if len(budgets) > 1:
-            message = several_budgets(one.metadata.name for one in budgets)
+            message = several_budgets(budget.metadata.name for budget in budgets)
             remedy = "leave one budget for each pod: narrow the selectors, or remove one"
             yield Finding(group.subject, message, remedy, pods=group.count)
         for budget in budgets if _respecting_budgets(context, group) else ():

@@ -7,7 +7,7 @@ from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.context import Context, is_of_taintwarden
 from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_CONDITION, OF_DEVICES, REPLACING, Right
-from taintwarden_cli.rehearsal.liveness import OUR_PODS, liveness
+from taintwarden_cli.rehearsal.liveness import LIST_PODS, liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
 from taintwarden_cli.status.problems import ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
@@ -20,7 +20,7 @@ _MUTATING, _VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfi
     "operator-not-running",
     Severity.ERROR,
     "policies without an operator: no definitions, no replicas, or no renewal of its lease or of statuses",
-    f"{OUR_PODS}; name its namespace by --operator-namespace",
+    f"{LIST_PODS}; name its namespace by --operator-namespace",
     uses=(Source.POLICIES, Source.PROFILES, Source.LEASE, Source.OPERATOR),
 )
 def not_running(context: Context) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def _granting_command(right: Right, namespace: str, account: str) -> str:
     Severity.ERROR,
     "webhooks that are missing, not trusted or without a ready replica, so that pods get no placement and no native "
     "tolerations; or whose failurePolicy is Fail, so that no pod starts while they are away",
-    OUR_PODS,
+    LIST_PODS,
     needs=(Source.NAMESPACES, Source.MUTATING, Source.VALIDATING),
     uses=(Source.OPERATOR,),
 )
