@@ -475,7 +475,7 @@ async def test_a_long_table_is_cut_unless_asked(cluster, run):
         (("--selector", "pool=x", *DROP), 1, "no node has the labels pool=x"),
         (("--node", "a1", "--taint", "sla=900"), 2, "'sla=900' has no effect"),
         (("--node", "a1", "--taint", "sla=900:Evict"), 2, "has effect 'Evict': write NoSchedule"),
-        (("--node", "a1", "--taint", "s l a:NoExecute"), 2, "is no taint"),
+        (("--node", "a1", "--taint", "s l a:NoExecute"), 2, "is not a taint"),
         (DROP, 2, "name nodes by --node, --zone or --selector"),
         (("--node", "a1"), 2, "give --taint or --remove"),
         (("--horizon", "soon"), 2, "is not a time up to 30 days"),
