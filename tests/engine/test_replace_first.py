@@ -81,12 +81,13 @@ def test_a_pod_waits_for_its_replacement_until_the_timeout_and_is_evicted_then()
     assert not asked(made)
 
 
-def test_a_waiting_pod_says_which_deployment_was_asked_and_when():
+def test_a_waiting_pod_says_which_deployment_was_asked_and_until_when():
     made = due()
     made.settle("a", Outcome.ASKED)
     claim = made.claim("a")
     assert (claim.phase, claim.limit) == (Phase.BLOCKED, "workload")
-    assert claim.detail == f"asked Deployment web for a replacement at {at(START)}, which is not Ready yet"
+    expected = f"asked Deployment web for a replacement at {at(START)}, waits for it until {at(START + 300)}"
+    assert claim.detail == expected
 
 
 def test_the_request_is_announced_with_its_end():

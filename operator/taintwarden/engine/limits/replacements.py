@@ -175,8 +175,8 @@ class Replacements(Limit):
         found = request.replacement
         if found is None or found.asked_at is None or found.until is None:
             return None
-        asked_at = at(request.now.wall_at(found.asked_at))
-        detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, which is not Ready yet"
+        asked_at, until = (at(request.now.wall_at(moment)) for moment in (found.asked_at, found.until))
+        detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, waits for it until {until}"
         key = f"replacement/{request.policy.name}/{request.pod.uid}"
         return Refusal(WORKLOAD, found.until, RefusalScope.PODS, key, detail)
 
