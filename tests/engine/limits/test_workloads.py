@@ -287,3 +287,15 @@ def test_a_refusal_names_a_pod_that_is_not_ready_for_as_long_as_it_is_there():
     assert "(such as d on n1: not Ready)" in refused()
     bench.gone("d")
     assert refused().startswith("1 of 4 pods of ReplicaSet web is missing or being evicted, and")
+
+
+def test_a_pod_that_is_not_ready_is_still_named_after_its_labels_changed():
+    bench = Bench()
+    bench.run(*"ab")
+    bench.turn("b", ready=False)
+    before, shared = bench.pods["b"], bench.interner.pod_class("shop", {"new": "1"}, Tolerations(), owner=bench.of)
+    bench.pods["b"] = msgspec.structs.replace(before, shared=shared)
+    bench.workloads.seen(bench.pods["b"], before)
+    assert "(such as b on n1: not Ready)" in bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail
+    bench.gone("b")
+    assert "(such as" not in bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail

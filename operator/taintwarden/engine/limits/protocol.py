@@ -6,7 +6,7 @@
 ``settle``      the call of :meth:`~Limit.reserve` ended: return what was not used
 ``stay``        no call for the pod is in progress, and it is not terminating
 ``gone``        the pod is gone or terminating
-``FreedKeys``       keys of refusals that may no longer hold; limits add them, the machine takes them
+``FreedKeys``   keys of refusals that may no longer hold; limits add them, the machine takes them
 =============== =====================================================================================================
 """
 

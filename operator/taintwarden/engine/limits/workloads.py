@@ -196,7 +196,7 @@ class Workloads(Limit):
                 del workload.missing_until[:1]
         elif by > 0:
             workload.unready[pod.uid] = pod
-        elif workload.unready[pod.uid].shared is pod.shared:
+        elif workload.unready[pod.uid].shared is pod.shared:  # else a newer version of the pod took its place
             del workload.unready[pod.uid]
         if not workload.total:
             del self._workloads[key]
