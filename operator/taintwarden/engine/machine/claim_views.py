@@ -33,7 +33,7 @@ class ClaimView(msgspec.Struct, frozen=True):
     budgets: tuple[str, ...] = ()
     """``namespace/name`` of the PodDisruptionBudgets that block it."""
     outcome: Outcome | None = None
-    """Outcome of the last call, if that did not evict the pod."""
+    """Outcome of the last call that did not evict the pod; None if there was none."""
     attempts: int = 0
     """Number of calls that did not evict the pod."""
     grounds: Grounds | None = None
@@ -47,7 +47,7 @@ class ClaimView(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> Outcome | None:
-        """Outcome of the last call, while the pod waits for the next one or for its answer; otherwise None."""
+        """Outcome of the last failed call while the claim is RETRYING, READY or IN_FLIGHT; otherwise None."""
         return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
 
@@ -63,13 +63,13 @@ class ClaimViews:
         self._world = world
 
     def of(self, evictee: Evictee) -> tuple[ClaimView, ...]:
-        """Views of all claims on a pod: enforced ones first, then the earliest deadline."""
+        """Views of the claims by which a pod still has to leave: enforced ones first, then by deadline."""
         standing = [claim for claim in evictee.claims if self.has_to_leave(claim)]
         ordered = sorted(standing, key=lambda claim: (not claim.is_enforced, claim.due_at, claim.key))
         return tuple(view for claim in ordered if (view := self.view(claim)) is not None)
 
     def has_to_leave(self, claim: Claim) -> bool:
-        """True if the pod still has to leave. A call may have lost its reason since it was issued."""
+        """True if the pod of a claim still has to leave. A call may have lost its reason since it was issued."""
         if claim.phase in (Phase.IN_FLIGHT, Phase.ACCEPTED):
             return self._world.grounds_of(claim) is not None
         return claim.phase is not Phase.ENDED
@@ -102,7 +102,7 @@ class ClaimViews:
         return "" if found is None else found.deployment.name
 
     def current_refusal(self, claim: Claim) -> Refusal | None:
-        """Refusal of a due claim; None if nothing refuses it. A call in its first second has an empty limit."""
+        """Why a due claim waits; None if nothing delays it. ``limit`` is empty for calls accepted, or not yet slow."""
         phase = claim.phase
         if phase is Phase.IN_FLIGHT:
             return self._unanswered(claim)
@@ -138,5 +138,5 @@ class ClaimViews:
         """Budgets that block a due pod, by their status or in an answer of the API server."""
         limit = claim.refusal.limit if claim.refusal is not None else ""
         blocked = claim.phase is Phase.BLOCKED and limit == BUDGET
-        asked = claim.failed is not None and claim.failed.row.by_budget
-        return [str(budget) for budget in self._world.limiter.budgets.of(pod.shared)] if blocked or asked else []
+        answered = claim.failed is not None and claim.failed.row.by_budget
+        return [str(budget) for budget in self._world.limiter.budgets.of(pod.shared)] if blocked or answered else []

@@ -12,7 +12,7 @@ RETRYING     its last call did not evict the pod               the back-off of t
 READY        due                                               limits admit it and a slot is free
 BLOCKED      a limit refused it, but not other pods            that limit may admit it
 IN_FLIGHT    ``Evict`` was issued                              ``Settled``
-ACCEPTED     the call was accepted                             the pod is seen to leave, or a read shows that it runs
+ACCEPTED     the call was accepted, or found the pod gone      the pod is seen to leave, or a read shows that it runs
 REHEARSED    due under a DryRun policy                         the verdict changes
 PAUSED       a verdict of a paused policy                      the policy is resumed
 ENDED        the pod is gone, or no longer has to leave
@@ -54,7 +54,7 @@ class Phase(IntEnum):
 _INITIAL = (Phase.WAITING, Phase.PAUSED)
 """Phases in which a claim begins or restarts: PAUSED if its policy is paused, otherwise WAITING."""
 QUEUED = (Phase.WAITING, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.BLOCKED)
-"""Phases without a call in progress. A claim in them may restart or end at any moment."""
+"""Phases in which a claim waits for its next call. It may restart or end in them at any moment."""
 TRANSITIONS: dict[Phase, tuple[Phase, ...]] = {
     Phase.WAITING: (*_INITIAL, Phase.SETTLING, Phase.RETRYING, Phase.READY, Phase.ENDED),
     Phase.SETTLING: (*_INITIAL, Phase.READY, Phase.ENDED),
@@ -96,15 +96,15 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     outcome: Outcome | None = None
     """Outcome of the last call that did not evict the pod."""
     ready_since: MonotonicTime | None = None
-    """Time at which it became due. Retries, and waits for a read of its node, do not change it."""
+    """Time at which it became READY for its present deadline; None if it has not. Later waits and retries keep it."""
     failing_since: MonotonicTime | None = None
     """Time at which calls for it began to fail, other than by a budget."""
     refusal: Refusal | None = None
-    """Why it waits, if its whole policy or lane does not: the refusal of a limit, or the answer to its last call."""
+    """Last refusal by a limit, or the answer to its last call. In force only while it is BLOCKED or RETRYING."""
     budget_refused_at: MonotonicTime | None = None
     """Time at which a budget first refused it, by its status or in an answer of the API server."""
     waited_for: str = ""
-    """Limit that the eviction is reported to have waited for: the last one whose refusal was not brief."""
+    """Limit to report as the cause of the wait: the last whose refusal was not brief, or else the first."""
 
     @classmethod
     def of(cls, pod: Pod, grounds: Grounds, settles_at: MonotonicTime) -> "Claim":
@@ -140,11 +140,11 @@ class Claim(msgspec.Struct, eq=False, gc=False):
 
     @property
     def failed(self) -> Outcome | None:
-        """Outcome of the last call, while the pod waits for the next one or for its answer; otherwise None."""
+        """Outcome of the last failed call while the claim is RETRYING, READY or IN_FLIGHT; otherwise None."""
         return self.outcome if self.phase in (Phase.RETRYING, Phase.READY, Phase.IN_FLIGHT) else None
 
     def waits_since(self, limit: str, now: MonotonicTime) -> MonotonicTime:
-        """Time at which ``limit`` began to delay it: when it became due, or for FAILING when calls began to fail."""
+        """Time since which ``limit`` delays it: ``ready_since``, or ``failing_since`` for FAILING; else ``now``."""
         failing = self.failing_since if limit == FAILING else None
         since = self.ready_since if failing is None else failing
         return now if since is None else since
@@ -199,15 +199,15 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.budget_refused_at = now
 
     def pod_changed(self, refused_since: MonotonicTime | None, now: MonotonicTime) -> None:
-        """Record a change of the pod. ``refused_since``: when budgets began to refuse the old version; None: never."""
+        """Count how long budgets refuse a changed pod from ``refused_since`` at the earliest; None: from ``now``."""
         if self.budget_refused_at is not None:
             self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
 
     def note_refusal(self, refusal: Refusal, *, is_reported: bool) -> None:
-        """Record that a limit refuses it."""
+        """Record that a limit refuses it. ``is_reported``: True if users are told of this."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
-        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # most node reads are brief
+        if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # reads of nodes are not named
             self.waited_for = refusal.limit
 
     def retry(self, outcome: Outcome, message: str, retry_at: MonotonicTime) -> None:
@@ -240,7 +240,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
 
 class Evictee(msgspec.Struct, eq=False, gc=False):
-    """A pod that has to leave: the claims on it, and the call for one of them."""
+    """A pod that has to leave, or still may after a call: its claims, and the call in progress or accepted."""
 
     uid: str
     node: str
@@ -303,9 +303,9 @@ class Claims:
         evictee.claims = tuple([other for other in evictee.claims if other is not claim])
         if not evictee.claims and evictee.missing_until is not None:
             evictee.missing_until = evictee.kept_until  # a webhook may move even a pod that no policy evicts
-        self.drop(claim.uid)
+        self.drop_if_idle(claim.uid)
 
-    def drop(self, uid: str) -> None:
+    def drop_if_idle(self, uid: str) -> None:
         """Drop the evictee if it has no claim and no call, and does not count as missing."""
         evictee = self.evictees.get(uid)
         if evictee is not None and not evictee.claims and evictee.call is None and evictee.missing_until is None:
@@ -324,9 +324,9 @@ def limit_of(outcome: Outcome) -> str:
 
 
 def retry_delay(bounds: tuple[float, float], attempts: int, name: str) -> float:
-    """Seconds until the next retry, doubling from the first to the longest, with up to 20% jitter each way.
+    """Seconds until the next retry, doubling within ``bounds`` (first, longest), with up to 20% jitter each way.
 
-    The jitter is derived from the name, so that a replay gives the same result.
+    The jitter is derived from ``name``, so that a replay gives the same result.
     """
     first, longest = bounds
     delay = min(longest, first * 2.0 ** min(attempts - 1, 16))

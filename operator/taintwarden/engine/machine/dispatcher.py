@@ -24,7 +24,7 @@ from taintwarden.engine.policy import Mode
 NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"
 LONG_SECONDS = 10.0
-"""Duration of a refusal above which the pod gives up its reservation. While it waits for a token, it keeps it."""
+"""Maximum seconds of a refusal during which a pod keeps its reservation, such as while it waits for a token."""
 NO_DEVICES = "a stream about devices is disconnected"
 
 
@@ -50,7 +50,7 @@ class Dispatcher:
     # -- time -----------------------------------------------------------------------------------------------------
 
     def next_in(self, now: Instant) -> Iterator[float]:
-        """Yield seconds until a claim of each policy may be admitted, unless something else has to change first."""
+        """Yield seconds until a policy may be admitted, a call becomes slow, or a pod no longer counts as missing."""
         slow_at = self._world.limiter.calls.next_slow_at()
         for at in (slow_at, self._missing.next_at()):
             if at is not None:
@@ -63,14 +63,14 @@ class Dispatcher:
                 yield refusal.until - now.monotonic
 
     def queue_due_claims(self, most: int) -> None:
-        """Queue the claims that are due; those that the other clock still delays continue to wait."""
+        """Move claims whose wait is over into lanes, or into another wait. Read pods whose evictions were accepted."""
         now, queues, claims = self._world.now, self._world.queues, self._world.claims
         for _ in range(most):
             key = queues.pop_due(now)
             if key is None:
                 return
             claim = claims.get(key)
-            assert claim is not None  # noqa: S101 - queues have only such
+            assert claim is not None  # noqa: S101 - an ended claim is in no queue
             if claim.phase is Phase.ACCEPTED:
                 self._read_pod(claim)
             elif claim.due_at > now.wall:
@@ -99,16 +99,16 @@ class Dispatcher:
         self._missing.schedule(evictee.uid, until)
 
     def _stop_missing(self, uid: str) -> None:
-        """Stop counting a pod as missing that is still there although its call may have had an effect.
+        """Stop counting a pod as missing whose call has had no effect in time.
 
-        There may have been no later call that shows this: the policy may be paused, or a limit may hold the pod.
+        A later call, whose end would do so, may never be made: the policy may be paused, or a limit may hold the pod.
         """
         evictee = self._world.claims.evictees.get(uid)
         if evictee is not None and evictee.missing_until is not None:
             evictee.missing_until = None
             if evictee.call is None:
                 self._judging.count_as_staying(evictee.node, uid)
-            self._world.claims.drop(uid)
+            self._world.claims.drop_if_idle(uid)
 
     def release_freed(self) -> None:
         """Release claims whose limits may admit them now."""
@@ -137,7 +137,7 @@ class Dispatcher:
                 continue
             lane = world.queues.lane_of(claim)
             request = self._request(claim, pod, others_could_go=world.queues.number_of_lanes(refused) > 1)
-            if self._judging.joins_wave(claim, pod):
+            if self._judging.join_wave(claim, pod):
                 world.queues.wait(claim)
                 continue
             refusal = world.limiter.admit(request)
@@ -151,7 +151,7 @@ class Dispatcher:
                 if refusal.whom is RefusalScope.LANE:
                     world.queues.park_lane(lane, refusal)
                     guard = world.limiter.guards.by_policy.get(claim.policy.name)
-                    if guard is not None and refusal.limit == FAILING:  # maybe for hours: others get its reservations
+                    if guard is not None and refusal.limit == FAILING:  # may last hours: others get its reservations
                         guard.unreserve_all(pod.namespace)
                 else:
                     refused[lane.group] = refusal
@@ -189,7 +189,7 @@ class Dispatcher:
         )
 
     def _hold_claim(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
-        """Hold a claim that a limit refuses without refusing all of its lane. Longer waits are reported once."""
+        """Hold a claim that a limit refuses, but not its lane. Report a budget once, a bounce when its end changes."""
         world, before = self._world, claim.refusal
         is_budget, is_bounce = refusal.limit == BUDGET, refusal.limit == BOUNCE
         claim.note_refusal(refusal, is_reported=is_budget or is_bounce)
@@ -249,15 +249,15 @@ class Dispatcher:
         return structs.replace(replacement.deployment, restarted_at=rfc3339.until(self._world.now.wall))
 
     def _grace_seconds(self, claim: Claim, pod: Pod) -> int | None:
-        """Seconds that the pod gets to stop, fewer than its own if its node is removed before; None for its own."""
+        """Grace period in seconds: that of the policy, or the time left to the node if less. None: the pod's own."""
         given, hard_at = claim.policy.eviction.grace_period_seconds, claim.grounds.hard_at
         left = math.inf if hard_at is None else int(hard_at - self._world.now.wall)
         return max(1, int(left)) if left + 1 < claim.grace_seconds(pod) else given
 
     def is_still_valid(self, order: commands.Evict) -> bool:
-        """Return True if an issued call should still be made: the same process leads, and the pod still has to leave.
+        """Return True if an issued call should still be made: in the same term, while the pod still has to leave.
 
-        Asked immediately before it is sent, since a call may wait for a connection, and a DELETE for a PATCH.
+        Asked immediately before each request is sent: it may have waited for a connection. A PATCH precedes a DELETE.
         """
         world = self._world
         evictee = world.claims.evictees.get(order.pod.uid)
@@ -298,7 +298,7 @@ class Dispatcher:
             self._resume(evictee, call, event)
 
     def _settle(self, evictee: Evictee, call: Call, outcome: Outcome) -> None:
-        """Settle what the call reserved at limits, and whether its pod counts as missing from now on."""
+        """Tell limits and counts that the call ended, and whether its pod may still leave because of it."""
         world, pod, row = self._world, call.order.pod, OUTCOMES[outcome]
         accepted = Settlement.ACCEPTED if outcome is Outcome.ACCEPTED else Settlement.OPEN
         world.limiter.settle(pod.uid, Settlement.STAYS if row.stays else accepted, world.now)
@@ -331,7 +331,7 @@ class Dispatcher:
             self._judging.count_as_staying(evictee.node, evictee.uid)
 
     def _note_answer(self, event: events.Settled, call: Call) -> None:
-        """Record the meaning of the answer for calls for other pods."""
+        """Record what the answer means for calls for other pods."""
         world, pod, now = self._world, call.order.pod, self._world.now.monotonic
         row = OUTCOMES[event.outcome]
         if row.by_budget:
@@ -406,7 +406,7 @@ class Dispatcher:
         world.queues.expect_leaving(claim, later(world.now.monotonic, delay))
 
     def pod_checked(self, uid: str, *, runs: bool | None) -> None:
-        """Process the read of a pod whose eviction was accepted. If the pod runs, it is due again after a while."""
+        """Process the read of a pod with an accepted eviction. If it ``runs``, it is due again; None: no answer."""
         world = self._world
         evictee = world.claims.evictees.get(uid)
         if runs is None or evictee is None or evictee.call is None or not evictee.call.is_answered:

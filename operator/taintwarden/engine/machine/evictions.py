@@ -16,7 +16,7 @@ from taintwarden.engine.policy import Policy
 
 
 class OpenCall(msgspec.Struct, frozen=True, gc=False):
-    """A call that may evict a pod, which was due at ``due_at``."""
+    """A call, issued ``at`` a time, that may evict a pod that was due at ``due_at``."""
 
     order: Evict
     due_at: WallTime
@@ -48,7 +48,7 @@ class Evictions:
         """Name and UID of a policy -> number of pods that it deleted in spite of a PodDisruptionBudget."""
 
     def evicted(self, policy: Policy) -> int:
-        """Number of pods that a policy has evicted since this replica leads."""
+        """Number of pods that a policy has evicted since this process began to lead."""
         return self._evicted[policy.name, policy.uid]
 
     def past_budgets(self, policy: Policy) -> int:
@@ -56,7 +56,7 @@ class Evictions:
         return self._past_budgets[policy.name, policy.uid]
 
     def restart(self) -> None:
-        """Count from zero: the replica begins to lead."""
+        """Count from zero: this process begins to lead."""
         self._evicted.clear()
         self._past_budgets.clear()
 
@@ -78,7 +78,7 @@ class Evictions:
             self._ends.schedule(uid, called.counts_until)
 
     def note_leaving(self, uid: str, now: Instant) -> OpenCall | None:
-        """Count a pod that is seen to leave. Returns the call that evicted it; None while a call is in flight."""
+        """Count a pod that is seen to leave. Returns the call that evicted it; None if none did, or one runs."""
         self.forget_old(now)
         if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:
             return None

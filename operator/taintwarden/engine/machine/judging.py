@@ -35,11 +35,11 @@ class Judging:
 
     # -- backlog --------------------------------------------------------------------------------------------------
 
-    def evaluate_backlog(self, budget: int) -> None:
-        """Evaluate about ``budget`` waiting pods: first whole nodes, then pods of a source, then namespaces in turn."""
-        self._world.limiter.guards.drop_removed(5 * budget)
+    def evaluate_backlog(self, most: int) -> None:
+        """Evaluate about ``most`` waiting pods: of whole nodes, then as a source asks, then of namespaces in turn."""
+        self._world.limiter.guards.drop_removed(5 * most)
         source, waiting = self._world.source, self._backlog.nodes
-        while waiting and budget > 0:
+        while waiting and most > 0:
             name = next(iter(waiting))
             del waiting[name]
             if source is not None:
@@ -47,19 +47,19 @@ class Judging:
             state = self._world.cluster.nodes.get(name)
             if state is not None:
                 self.evaluate_node(state)
-                budget -= len(state.pods) + 1
+                most -= len(state.pods) + 1
         if source is not None:
-            budget = source.advance(budget)
-        each = max(1, budget // max(1, len(self._backlog.shares)))
+            most = source.advance(most)
+        each = max(1, most // max(1, len(self._backlog.shares)))
         for namespace in self._backlog.ready_namespaces():
-            if budget <= 0:
+            if most <= 0:
                 break
-            budget -= self._evaluate_share(namespace, each)
+            most -= self._evaluate_share(namespace, each)
 
-    def _evaluate_share(self, namespace: str, budget: int) -> int:
-        """Evaluate waiting pods of a namespace. Returns about how many."""
+    def _evaluate_share(self, namespace: str, most: int) -> int:
+        """Evaluate about ``most`` waiting pods of a namespace. Returns about how many were evaluated."""
         world, nodes, done = self._world, self._backlog.shares.pop(namespace), 0
-        while nodes and done < budget:
+        while nodes and done < most:
             name = next(iter(nodes))
             del nodes[name]
             state = world.cluster.nodes.get(name)
@@ -204,7 +204,7 @@ class Judging:
             self._world.queues.requeue(claim)
 
     def pod_changed(self, before: Pod, pod: Pod) -> None:
-        """Update the claims on a pod that has changed: its place in queues, and the answers of limits, may change."""
+        """Update the claims on a pod that has changed: its position in queues, and what limits answer, may change."""
         world = self._world
         for claim in world.claims.of(pod.uid):
             claim.pod_changed(world.limiter.budgets.refuses_since(before), world.now.monotonic)
@@ -239,7 +239,7 @@ class Judging:
         return self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
 
     def deletes(self, claim: Claim, pod: Pod) -> bool:
-        """True if the pod is deleted in spite of budgets: always, or because one has blocked it for too long."""
+        """True if the pod is deleted in spite of budgets: its policy always does so, or one blocked it too long."""
         if claim.policy.eviction.method is not Method.EVICT_THEN_DELETE:
             return claim.policy.eviction.method is Method.DELETE
         at = self.deleted_at(claim, pod)
@@ -261,10 +261,10 @@ class Judging:
         last = later(now.monotonic_at(hard_at), -claim.grace_seconds(pod))
         return min(at, max(blocked_since, last))
 
-    def joins_wave(self, claim: Claim, pod: Pod) -> bool:
-        """Return True if the guard counts the pod only from now on, since no budget keeps it any more.
+    def join_wave(self, claim: Claim, pod: Pod) -> bool:
+        """Have the guard count a pod that no budget keeps any more. Returns True if it did not count it before.
 
-        The claim then waits until its wave is complete: this may be the case for other pods, too.
+        The claim then waits until its wave is complete: budgets may have freed other pods at the same time.
         """
         guard = self._guard(claim.policy)
         known = None if guard is None else guard.wave.near.get(claim.uid)
@@ -299,7 +299,7 @@ class Judging:
             self._world.report(commands.Cancelled(pod, claim.verdict, node_gone))
 
     def node_gone(self, pods: Iterable[Pod]) -> None:
-        """End the claims on pods whose node is gone: no taint evicts them."""
+        """End the claims on pods whose node is gone: no taint evicts them. Report missed hard deadlines."""
         for pod in pods:
             for claim in self._world.claims.of(pod.uid):
                 self._hard_deadlines.report_missed(claim, pod, NOT_EVICTED)
@@ -316,7 +316,7 @@ class Judging:
         for claim in evictee.claims:
             if claim.phase is not Phase.IN_FLIGHT:
                 self._close(claim)
-        world.claims.drop(uid)
+        world.claims.drop_if_idle(uid)
 
     def report_leaving(self, uid: str) -> bool:
         """Report a pod that is seen to leave as evicted, if a call evicted it. Returns True if so."""
@@ -333,7 +333,7 @@ class Judging:
         return True
 
     def end_claim(self, claim: Claim) -> None:
-        """End a claim. Without another one the pod counts as staying on its node, if it still exists."""
+        """End a claim. If it was the last one on its pod, no eviction of the pod is in progress any more."""
         self._close(claim)
         if claim.uid not in self._world.claims.evictees:
             self.count_as_staying(claim.node, claim.uid)
@@ -360,7 +360,7 @@ class Judging:
             guard.forget(claim.uid)
 
     def count_as_staying(self, node: str, uid: str) -> None:
-        """Count a pod without a call in progress as staying on its node, if it still exists."""
+        """Tell limits, and the topology counts if the pod still exists, that no eviction of it is in progress."""
         world = self._world
         pod = world.cluster.pod(node, uid)
         world.limiter.stay(uid)

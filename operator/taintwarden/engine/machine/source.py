@@ -1,4 +1,4 @@
-"""Interfaces of a source of taints besides those of nodes, such as taints of devices, and of its host.
+"""Interfaces of a source of taints besides those of nodes, such as that of devices, and of the machine as its host.
 
 The machine calls a source only while a policy selects its taints. Verdicts, histories, guards, limits and reports treat
 these taints like those of nodes.
@@ -12,11 +12,11 @@ from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.model import Instant, Pod, WallTime
 
-NOT_LISTED = "devices were not listed yet"
+NOT_LISTED = "devices have not been listed yet"
 
 
 class TaintSource(Protocol):
-    """Source of taints that pods have besides those of their node."""
+    """Source of taints that concern pods, besides those of their node."""
 
     @property
     def problem(self) -> str:
@@ -37,14 +37,14 @@ class TaintSource(Protocol):
     def replace_pod(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
         """Process a change of a pod on a node. ``before`` None: it is new; ``after`` None: it is gone.
 
-        Returns True if the taints of the node's pods changed.
+        Returns True if the taints that concern the node's pods changed.
         """
 
     def restore(self, state: NodeState, stored: Mapping[str, TaintHistory], seen_until: float, *, is_new: bool) -> None:
-        """Read the histories of a node's annotation. ``seen_until``: last time at which the state was surely known."""
+        """Read a node's stored histories. ``seen_until``: see ``NodeState.update``. ``is_new``: a new node."""
 
     def refresh(self, state: NodeState) -> bool:
-        """Update the taints of a node's pods. Returns True if they changed."""
+        """Update the taints that concern a node's pods. Returns True if they changed."""
 
     def recheck_all(self) -> None:
         """Note that all pods and nodes may have changed."""
@@ -61,8 +61,8 @@ class TaintSource(Protocol):
     def catch_up(self, node: str) -> bool:
         """Update the taints of a node that is about to be evaluated, or is gone. Returns True if they changed."""
 
-    def advance(self, budget: int) -> int:
-        """Have about ``budget`` waiting pods evaluated. Returns the rest of the budget."""
+    def advance(self, most: int) -> int:
+        """Have about ``most`` waiting pods evaluated. Returns how many are left of ``most``."""
 
 
 class SourceHost(Protocol):
@@ -78,7 +78,7 @@ class SourceHost(Protocol):
 
     @property
     def is_synced(self) -> bool:
-        """True if all pods are known."""
+        """True once all lists that decisions need were delivered."""
 
     def store_pod(self, pod: Pod) -> None:
         """Store a pod again, with the source's newest data."""
@@ -102,4 +102,4 @@ def pending_key(node: str) -> str:
 
 
 BLIND_KEY = "devices"
-"""Key of the refusal of pods that only have to leave because of a source whose streams are cut off."""
+"""Key of the refusal of pods that have to leave only because of a source whose streams are cut off."""

@@ -206,17 +206,17 @@ class Devices:
             if self.equip(pod).shared is not pod.shared:
                 self._host.store_pod(pod)
 
-    def advance(self, budget: int) -> int:
-        """Evaluate about ``budget`` waiting pods. Returns the rest of the budget."""
-        while self._pending and budget > 0:
+    def advance(self, most: int) -> int:
+        """Evaluate about ``most`` waiting pods. Returns how many are left of ``most``."""
+        while self._pending and most > 0:
             name = next(iter(self._pending))
             del self._pending[name]
             is_changed, state = self.catch_up(name), self._host.nodes.get(name)
             if is_changed and state is not None:
                 self._host.evaluate_node(state)
-            budget -= 1 if state is None else len(state.pods) + 1
+            most -= 1 if state is None else len(state.pods) + 1
             self._host.retry_refused(pending_key(name))
-        return budget
+        return most
 
     # -- events of streams ----------------------------------------------------------------------------------------
 
