@@ -12,7 +12,7 @@ from taintwarden.engine.policy import Policy
 from taintwarden.engine.tally import Tally
 
 VerdictKey = tuple[Tolerations, tuple[Policy, ...], int, float, tuple[DeviceUse, ...]]
-"""Key of verdicts on a node: tolerations, policies, grace (0 if no policy needs it), protected seconds, devices."""
+"""Key of verdicts on a node: tolerations, policies, grace period (0: no ``reclaim``), protected seconds, devices."""
 
 ClassVerdicts = tuple[tuple[TaintVerdict, ...], tuple[Grounds, ...]]
 """Verdicts on a class of pods, and why policies evict such pods, now or later."""
@@ -22,10 +22,11 @@ _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 """Taints of a node that does not work. Kubernetes replaces one by the other, so both share a history."""
 
 TimedTaints = tuple[tuple[Taint, float | None], ...]
+"""Taints with their ``timeAdded`` in seconds since the epoch; None if that is not set."""
 
 
 class SourceTaints(Protocol):
-    """Taints of the pods on a node besides those of the node, from a source of taints."""
+    """Taints that a source of taints, such as that of devices, adds for pods on a node."""
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
         """All these taints, with their histories."""
@@ -34,7 +35,7 @@ class SourceTaints(Protocol):
         """Those that concern pods of a class: each pod of a node may use another device."""
 
     def unknown_histories(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
-        """Histories of taints that are not known yet, as far as these policies may act on them."""
+        """Stored histories of taints that are not known again yet, if these policies may act on them."""
 
     def mark_unknown(self) -> bool:
         """Mark the taints as not known, but keep their histories. Returns True if there were any."""
@@ -68,7 +69,7 @@ class NodeState:
         self.pods: dict[str, Pod] = {}
         self.histories: dict[str, TaintHistory] = {}
         self.source_taints: SourceTaints | None = None
-        """Taints of its pods besides its own; None if no source has provided any."""
+        """Taints that a source of taints adds for its pods; None if it has added none."""
         self.history_policies: tuple[Policy, ...] = ()
         """Policies whose nodeSelector selects the node, even if it opts out. Its history is kept for them."""
         self.policies: tuple[Policy, ...] | None = None
@@ -83,7 +84,7 @@ class NodeState:
         self.confirmed_version = -1
         """Pods up to this resourceVersion may be evicted: a read has confirmed the known state of the node for them."""
         self.confirmed_at = MonotonicTime(-math.inf)
-        """Time of the last read that found the version which the stream had delivered."""
+        """Start of the last read that found the version which the stream had delivered."""
         self.awaited_version = -1
         """Version that a read found and that the stream has yet to deliver; -1 if there is none."""
         self.unreadable_from: float | None = None
@@ -102,7 +103,7 @@ class NodeState:
         return self.node is not None and self.node.do_not_evict
 
     def taints(self) -> Iterator[tuple[Taint, TaintHistory]]:
-        """Taints of the node and of its pods, with their histories."""
+        """Taints of the node, and those that a source adds, with their histories."""
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield taint, self.histories[history_name(taint)]
@@ -110,7 +111,7 @@ class NodeState:
                 yield from self.source_taints.taints()
 
     def history(self, name: str) -> TaintHistory | None:
-        """History of a taint of the node or of its pods, by its name; None if there is no such taint."""
+        """History, by its name, of a taint of the node or of a source; None if there is no such taint."""
         found = self.histories.get(name)
         if found is None and self.source_taints is not None:
             found = next(
@@ -119,7 +120,7 @@ class NodeState:
         return found
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
-        """Taints of the node and of its pods that concern pods of a class."""
+        """Taints of the node, and those of a source that concern pods of a class."""
         if self.node is not None:
             for taint, _ in self.node.taints:
                 yield Concern(taint, self.histories[history_name(taint)])
@@ -128,14 +129,11 @@ class NodeState:
 
     @property
     def is_tainted(self) -> bool:
-        """True if the node or its pods may have taints."""
+        """True if the node has taints, or a source may add some."""
         return self.node is not None and bool(self.node.taints or self.source_taints is not None)
 
     def is_heartbeat(self, node: Node) -> bool:
-        """True if this version of the node differs in no relevant field. Most updates of a node change only its status.
-
-        Times of taints are not relevant, since some writers renew them with each report.
-        """
+        """True if no relevant field differs, as in most updates. Times of taints do not matter: writers renew them."""
         known = self.node
         return (
             known is not None
@@ -241,7 +239,7 @@ class Cluster:
             self.classes[pod.shared] += 1
             self.namespaces.setdefault(pod.namespace, Tally())[pod.node] += 1
             if known is not None:
-                self._discount(state, known)
+                self._uncount_pod(state, known)
 
     def remove_pod(self, node: str, uid: str) -> Pod | None:
         """Remove a pod. Returns its last version, if it was known."""
@@ -250,12 +248,12 @@ class Cluster:
             return None
         known = state.pods.pop(uid, None)
         if known is not None:
-            self._discount(state, known)
+            self._uncount_pod(state, known)
         if state.node is None and not state.pods:
             del self.nodes[node]
         return known
 
-    def _discount(self, state: NodeState, pod: Pod) -> None:
+    def _uncount_pod(self, state: NodeState, pod: Pod) -> None:
         self.classes.take(pod.shared)
         self.namespaces[pod.namespace].take(pod.node)
         if not self.namespaces[pod.namespace]:
@@ -266,7 +264,7 @@ class Cluster:
             state.shared_verdicts.clear()  # its keys hold the tolerations of the class
 
     def replace_node(self, name: str) -> NodeState:
-        """Create a new state for a node that is gone or has a new UID. Only the pods of the old one remain."""
+        """Create a new state for a node that is gone or has a new UID. Pods remain; taints of a source are unknown."""
         old = self.nodes[name]
         new = self.nodes[name] = NodeState(name)
         new.pods, new.source_taints, new.population = old.pods, old.source_taints, old.population
@@ -276,7 +274,7 @@ class Cluster:
 
 
 def history_name(taint: Taint) -> str:
-    """Name of a taint's history: key and effect without the value, and the device or source if the taint has one.
+    """Name of a taint's history: its key and effect, not its value, and the device or value source that it has, if any.
 
     The two taints of a node that does not work share a name.
     """

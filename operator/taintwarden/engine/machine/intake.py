@@ -22,7 +22,7 @@ NewSource = Callable[[SourceHost], TaintSource]
 
 
 class Intake:
-    """Stores the objects that streams deliver. No other code changes the known state of the cluster.
+    """Stores the nodes, pods, policies, profiles and namespaces that streams deliver. Limits store the other objects.
 
     Args:
         world: the state.
@@ -31,7 +31,7 @@ class Intake:
         freshness: records how far the node stream has progressed.
         outbox: writes to nodes.
         guarding: records changes that may cause a wave.
-        new_source: creates the source of taints besides those of nodes, such as those of devices; None: there is none.
+        new_source: creates a source of taints besides those of nodes, such as that of devices; None: there is none.
 
     """
 
@@ -128,9 +128,9 @@ class Intake:
 
     def update_pod(self, pod: Pod) -> None:
         """Store a running pod that was listed, added or modified, and evaluate it."""
-        pod, is_exchanged = self._store_pod(pod)
+        pod, taints_changed = self._store_pod(pod)
         state = self._world.cluster.nodes[pod.node]
-        if is_exchanged:
+        if taints_changed:
             self._judging.evaluate_node(state)
         else:
             self._judging.evaluate_pod(state, pod)
@@ -183,7 +183,7 @@ class Intake:
         limiter.workloads.seen(pod, known)
 
     def remove_pod(self, uid: str, node: str, until: float | None = None, pod: Pod | None = None) -> None:
-        """Remove a pod that was deleted or finished, or that terminates and should be gone at ``until``."""
+        """Remove a pod that was deleted or finished, or (``pod``) that terminates and should be gone at ``until``."""
         world = self._world
         world.note_change(node)
         state, known = world.cluster.nodes.get(node), world.cluster.remove_pod(node, uid)
@@ -201,7 +201,7 @@ class Intake:
         self._judging.pod_gone(uid)
 
     def _begin_departure(self, pod: Pod, until: WallTime) -> None:
-        """Record that a pod terminates, and which policies evict it: those with enforced claims, else as evaluated."""
+        """Record that a pod terminates, and which policies evict it: by its claims, or else by an evaluation."""
         world = self._world
         policies = [claim.policy.name for claim in world.claims.of(pod.uid) if claim.is_enforced]
         world.limiter.departures.begin(pod, until, world.now, policies)
@@ -241,7 +241,7 @@ class Intake:
 
     @property
     def is_synced(self) -> bool:
-        """True if all pods are known."""
+        """True once all lists that decisions need were delivered."""
         return self._world.synced
 
     def store_pod(self, pod: Pod) -> None:

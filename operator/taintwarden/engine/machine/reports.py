@@ -52,7 +52,7 @@ STAYING_AT_ONCE = 500
 
 
 class SourceReport(msgspec.Struct, frozen=True):
-    """A source of the derived taints with a key, and the number of selected nodes that have a value."""
+    """A source of values from which a policy derives taints with ``key``, and how many selected nodes have a value."""
 
     key: str
     source: str
@@ -102,7 +102,7 @@ class PolicyReport(msgspec.Struct, frozen=True):
     guard: GuardReport | None = None
     """None if the policy has no guard."""
     places: PlacesReport | None = None
-    """None if the policy limits no nodes."""
+    """None if the policy does not limit ``concurrentNodes``."""
     blind: tuple[str, ...] = ()
     """Streams that are cut off."""
     replacement_problem: str | None = None
@@ -233,7 +233,7 @@ class Reports:
         )
 
     def places(self, policy: str) -> PlacesReport | None:
-        """The places of a policy; None if it does not limit nodes."""
+        """The places of a policy; None if it does not limit ``concurrentNodes``."""
         nodes = self._world.limiter.places.by_policy.get(policy)
         return None if nodes is None else PlacesReport(tuple(nodes.held.values()), len(nodes.waiting))
 
@@ -323,7 +323,7 @@ class _Tally:
         self.limits: dict[str, _LimitTally] = {}
         self.budgets: Counter[str] = Counter()
         self.candidates: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
-        """Candidates for the next evictions: rank, deadline and key, in the order of evictions, and the claim."""
+        """Candidates for the next evictions, as rank, deadline, key and claim: the lowest are evicted first."""
 
     def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
         self.pending += 1

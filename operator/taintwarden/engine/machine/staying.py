@@ -42,7 +42,7 @@ def _names(selector: TaintSelector, taint: Taint) -> bool:
 
 
 def count_staying(verdicts: Verdicts, state: NodeState) -> Counter[tuple[str, str]]:
-    """Number of staying pods by policy, if it names a taint of the node, and reason. Cached until something changes."""
+    """Number of staying pods by policy and reason, for policies that name a taint of the node. ``state`` caches it."""
     if state.staying is None:
         found = state.staying = Counter[tuple[str, str]]()
         named = {policy: taints for policy in verdicts.policies if (taints := _named(policy, state))}
@@ -57,8 +57,7 @@ def count_staying(verdicts: Verdicts, state: NodeState) -> Counter[tuple[str, st
 
 
 def why_staying(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy) -> str:
-    """Why a policy that names a taint of the node does not evict the pod; empty if it does, or has no such node or
-    taint.
+    """Why a policy evicts no pods of a class from a node; empty if it does, or names no taint of a node it selects.
 
     Call it only for a pod without an enforced claim and without a claim of this policy.
     """

@@ -27,7 +27,7 @@ MAX_CACHED_VERDICTS = 100
 
 
 _NO_POD = PodClass("", {}, Tolerations())
-"""Class of a pod that compares nothing. A value that is invalid for it is not of its policy's type."""
+"""Class of a pod that compares nothing. A value that is invalid even for it is not of the type the policy states."""
 
 
 class Features(NamedTuple):
@@ -143,7 +143,7 @@ class Verdicts:
         return found
 
     def unhealthy(self, state: NodeState) -> dict[str, bool]:
-        """Policy -> True if the node is unhealthy by its ``zoneHealth``. Covers policies that select it."""
+        """Policy -> True if its ``zoneHealth`` makes the node unhealthy, for policies with one that select the node."""
         with_health = ((policy.name, policy.limits.zone_health) for policy in self.policies_on(state))
         return {name: _is_unhealthy(state, health) for name, health in with_health if health is not None}
 
@@ -160,7 +160,7 @@ class Verdicts:
     def invalid_values(self, state: NodeState) -> dict[str, TaintVerdict]:
         """Verdicts, by history name, on values that have the wrong type for the policy or that a pod cannot compare."""
         judged, policies = list(state.class_verdicts.values()), self.policies_on(state)
-        own = (taint for taint, _ in state.taints() if taint.origin is None)  # devices count by their pods
+        own = (taint for taint, _ in state.taints() if taint.origin is None)  # those of devices concern pods only
         acting = ((taint, self.evaluator.acting_on(taint, policies)) for taint in own)
         if any(by is not None and is_invalid(taint.value, by[1].value_type) for taint, by in acting):
             judged.append(self._evaluate(state, _NO_POD, policies))

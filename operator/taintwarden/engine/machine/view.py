@@ -43,12 +43,12 @@ class View:
 
     @property
     def is_synced(self) -> bool:
-        """True if all data that decisions need is known."""
+        """True once all lists that decisions need were delivered."""
         return self._world.synced
 
     @property
     def is_leading(self) -> bool:
-        """True if this process may act."""
+        """True if this process leads."""
         return self._world.leading
 
     @property
@@ -131,7 +131,7 @@ class View:
         return () if state is None else self._world.verdicts.compute(state, pod_class)[0]
 
     def why_staying(self, node: str, pod_class: PodClass, policy: Policy) -> str:
-        """Why a policy evicts no pods of a class from a node; empty if it selects no taint of the node."""
+        """Why a policy evicts no pods of a class from a node; empty if it does, or names no taint of the node."""
         state = self._world.cluster.nodes.get(node)
         return "" if state is None else why_staying(self._world.verdicts, state, pod_class, policy)
 
@@ -151,7 +151,7 @@ class View:
         return () if evictee is None else self._claim_views.of(evictee)
 
     def all_claims(self) -> Iterator[ClaimView]:
-        """Every claim, by pod."""
+        """Every claim by which its pod still has to leave, by pod."""
         for evictee in self._world.claims.evictees.values():
             yield from self._claim_views.of(evictee)
 
