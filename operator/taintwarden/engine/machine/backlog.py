@@ -27,10 +27,10 @@ class Backlog:
         self._next_at: dict[str, MonotonicTime] = {}
         """Namespace -> earliest time of its next evaluation."""
         self.relabelled: set[str] = set()
-        """Namespaces with shares whose label change may change which policies select their pods."""
+        """Namespaces in ``shares`` whose labels changed, so that other policies may select their pods."""
 
     def pending(self, pod: Pod) -> str:
-        """Key of the refusal of a pod that waits to be evaluated again; empty if it does not wait."""
+        """Key of the refusal of a pod that waits in a share or for a source; empty otherwise, as for ``nodes``."""
         source = self._world.source
         if source is not None and source.is_pending(pod.node):
             return pending_key(pod.node)
@@ -74,7 +74,7 @@ class Backlog:
                 del self._next_at[namespace]
 
     def put_back(self, namespace: str, nodes: dict[str, None]) -> None:
-        """Put back the rest of a share, behind others. If it is empty, the namespace waits for ``namespace_pause``."""
+        """Queue the rest of a share, behind others. Without a rest, free its pods and begin the ``namespace_pause``."""
         world = self._world
         if nodes:
             self.shares[namespace] = nodes

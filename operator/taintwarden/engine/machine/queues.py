@@ -1,4 +1,4 @@
-"""Queues of claims, and the only code that changes their phase. Every order is total, so that equal runs agree.
+"""Queues of claims, and the only code that changes their phase. Every order is total, so that replays agree.
 
 Due pods wait in lanes, one for each policy and namespace, which take turns. The next turn goes to the least recently
 served lane that is not parked. Lanes with hard deadlines come first. A lane that a limit refuses is parked until the
@@ -43,7 +43,8 @@ REVISION_LABELS = ("pod-template-hash", "controller-revision-hash")
 # Looking up a member on its enum costs more than the rest of a transition.
 _WAITING, _READY, _BLOCKED = Phase.WAITING, Phase.READY, Phase.BLOCKED
 _ON_A_DELAY = (Phase.SETTLING, Phase.RETRYING, Phase.ACCEPTED)
-
+_Head = tuple[bool, float, LaneGroup, str]
+"""First lane of a group: True if its deadlines are soft, the number of its last turn, the group, and the namespace."""
 
 SAME_URGENCY_SECONDS = 60.0
 """Length of an interval in seconds. Deadlines within the same interval are equally urgent."""
@@ -114,6 +115,7 @@ class Queues:
         self._delays: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         self._lanes: dict[Lane, _Line] = {}
         self._blocked: dict[str, dict[Lane, _Line]] = {}
+        """Key of a refusal -> BLOCKED claims that wait for its end, in a line for each lane."""
         self._positions: dict[str, _Position] = {}
         self._releases: DeadlineQueue[MonotonicTime] = DeadlineQueue()
         """Keys of refusals by the time at which they end."""
@@ -123,9 +125,8 @@ class Queues:
         """Lanes with READY claims that are not parked."""
         self._last_turns: OrderedDict[Lane, int] = OrderedDict()
         """Lane -> number of its last turn, the oldest first."""
-        self._turn = 0
-        self._turns_since_failing = 0
-        """Number of turns since the last one of a failing lane."""
+        self._turn = self._turns_since_failing = 0
+        """Number of the last turn, and of the turns since the last one of a failing lane."""
 
     # -- phases ---------------------------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class Queues:
             self._release_lane(position.released_by, position.lane)
 
     def requeue(self, claim: Claim) -> None:
-        """Move a BLOCKED claim back into its lane, since its pod changed after it was refused."""
+        """Move a BLOCKED claim back into its lane before its refusal ends, such as when its pod has changed."""
         position = self._position(claim, Phase.BLOCKED, Phase.READY)
         self._enter(claim, Phase.READY)
         self._add_to_lane(replace(position, blocked_by="", released_by=""))
@@ -201,8 +202,8 @@ class Queues:
 
     def release_due(self, now: MonotonicTime) -> None:
         """Release claims whose refusals have ended, for at most ``LANES_AT_ONCE`` lanes per refusal at a time."""
-        while (key_ := self._requeues.pop_due(now)) is not None:
-            self.requeue(self._positions[key_].claim)
+        while (claim_key := self._requeues.pop_due(now)) is not None:
+            self.requeue(self._positions[claim_key].claim)
         while (key := self._releases.pop_due(now)) is not None:
             lanes = self._blocked.get(key, {})
             if len(lanes) <= LANES_AT_ONCE:
@@ -223,7 +224,7 @@ class Queues:
             self._add_to_lane(replace(position, blocked_by="", released_by=key))
 
     def _position(self, claim: Claim, leaves: Phase, enters: Phase) -> _Position:
-        """Position of a claim that moves from one line to another."""
+        """Position of a claim in phase ``leaves``. Raises IllegalTransition in any other phase."""
         if claim.phase is not leaves:
             raise IllegalTransition(claim, enters)
         return self._positions[claim.key]
@@ -319,7 +320,7 @@ class Queues:
     # -- what is next ---------------------------------------------------------------------------------------------
 
     def pop_due(self, now: Instant) -> str | None:
-        """Key of a claim whose deadline has passed or whose delay is over. The caller has to queue it again."""
+        """Remove and return the key of a claim whose deadline or delay has passed. The caller has to queue it again."""
         return self._delays.pop_due(now.monotonic) or self._deadlines.pop_due(now.wall)
 
     def next_in(self, now: Instant) -> float | None:
@@ -336,24 +337,23 @@ class Queues:
 
     def first_ready(self, excluded: Container[LaneGroup] = ()) -> Claim | None:
         """First claim of the lane that has the next turn. Lanes of the groups in ``excluded`` are skipped."""
-        fit = min(self._heads(excluded, failing=False), default=None)
+        healthy = min(self._heads(excluded, failing=False), default=None)
         failing = min(self._heads(excluded, failing=True), default=None)
-        head = fit if failing is None or (fit is not None and not self._is_turn_of_failing(fit, failing)) else failing
+        is_healthy = failing is None or (healthy is not None and not self._is_turn_of_failing(healthy, failing))
+        head = healthy if is_healthy else failing
         if head is None:
             return None
         return self._positions[self._lanes[Lane(head[2], head[3])].first()].claim
 
-    def _heads(self, excluded: Container[LaneGroup], *, failing: bool) -> Iterator[tuple[bool, float, LaneGroup, str]]:
+    def _heads(self, excluded: Container[LaneGroup], *, failing: bool) -> Iterator[_Head]:
         for group, turns in self._turns.items():
             if group not in excluded and (head := turns.of(failing).head()) is not None:
                 yield group.soft, head.at, group, head.key
 
-    def _is_turn_of_failing(
-        self, fit: tuple[bool, float, LaneGroup, str], failing: tuple[bool, float, LaneGroup, str]
-    ) -> bool:
-        if fit[0] != failing[0]:
-            return fit[0]  # hard deadlines come first
-        return self._turns_since_failing >= OTHERS_PER_FAILING and failing[1] < fit[1]
+    def _is_turn_of_failing(self, healthy: _Head, failing: _Head) -> bool:
+        if healthy[0] != failing[0]:
+            return healthy[0]  # hard deadlines come first
+        return self._turns_since_failing >= OTHERS_PER_FAILING and failing[1] < healthy[1]
 
     def lane_of(self, claim: Claim) -> Lane:
         """Lane of a READY or BLOCKED claim."""

@@ -1,7 +1,7 @@
 """Refusals: why due pods wait, by policy, lane and pod. Queues, dispatch, guards and reports read them here.
 
 A refusal of a policy or lane holds all of its pods. A refusal of one pod comes from a limit of the pod alone, from a
-limit of pods that share a key, or from the response to its last call. It is stored in the claim, and ends with it.
+limit of pods that share a key, or from the answer to its last call. It is stored in the claim, and ends with it.
 """
 
 from collections.abc import Mapping
@@ -52,11 +52,11 @@ class Refusals:
         """Key of a refusal -> lanes that wait for it. No refusal of a pod has such a key."""
 
     def of_policy(self, group: LaneGroup) -> Refusal | None:
-        """Refusal of all pods of a policy; None if some may be admitted."""
+        """Refusal of all pods of a group of lanes; None if some may be admitted."""
         return self._policies.get(group)
 
     def of_claim(self, claim: Claim, lane: Lane) -> Refusal | None:
-        """Why a READY or BLOCKED claim waits: its own refusal, unless that is brief or its whole policy is held."""
+        """Why a claim waits. READY: the refusal of its lane. BLOCKED: its own, unless that of its lane lasts longer."""
         of_all = self._policies.get(lane.group) or self.lanes.get(lane)
         if claim.phase is Phase.READY or claim.refusal is None:
             return of_all
@@ -68,7 +68,7 @@ class Refusals:
         self._policies = refusals
 
     def free_policies(self, key: str) -> None:
-        """Drop the refusals of policies that end with this key."""
+        """Drop the refusals of the policies that this key frees."""
         self._policies = {
             group: refusal
             for group, refusal in self._policies.items()
