@@ -3,8 +3,8 @@
 ``True`` is written only if the machine knows what is stored: the write has the node's version as precondition, and the
 pods of the node are read before it. The scheduler may bind a pod between that read and the write: the stream delivers
 the pod a moment later, and the condition is withdrawn.
-Nodes with changes are compared, and nodes that are not drained every few seconds, since limits change without an event.
-A restart loses nothing: a new leader compares the condition that a node has.
+The condition that a node has is compared with the wanted one after each change of the node or its pods, and every few
+seconds while it is not drained, since limits change without an event. A new leader compares all nodes.
 """
 
 import math
@@ -30,7 +30,7 @@ UNSEEN_SECONDS = 10.0
 
 
 class DrainedConditions:
-    """Writes the conditions of nodes that differ from the state, while this process leads.
+    """Writes the condition of each node whose stored one differs from the wanted one, while this process leads.
 
     Args:
         world: the state.
@@ -52,10 +52,10 @@ class DrainedConditions:
         self._rests_until: dict[str, MonotonicTime] = {}
         """Node -> when it may be written again."""
         self._next_at = MonotonicTime(-math.inf)
-        """When any node may be written again."""
+        """Earliest time of the next write to any node."""
 
     def next_in(self, now: Instant) -> float | None:
-        """Seconds until a node is compared; None if none waits."""
+        """Seconds until a node is compared; None if none waits, or a write has to end first."""
         if self._world.changed_nodes:
             return 0.0
         times = [at for queue in (self._first, self._others) if (at := queue.next_at()) is not None]
@@ -83,7 +83,7 @@ class DrainedConditions:
             self._compare_node(due, self._world.cluster.nodes.get(due))
 
     def _schedule(self, name: str, at: MonotonicTime) -> None:
-        """Compare a node at this time."""
+        """Schedule the comparison of a node."""
         state = self._world.cluster.nodes.get(name)
         is_first = state is not None and state.node is not None and state.node.is_drained
         (self._first if is_first else self._others).schedule(name, at)
@@ -94,7 +94,7 @@ class DrainedConditions:
             self._unseen.pop(name, None)
             self._rests_until.pop(name, None)
             return
-        if name in self._writing:  # it is compared after that
+        if name in self._writing:  # compared again when the write ends
             return
         wanted, rests_until = self._states.of(state), self._rests_until.get(name, now)
         is_true = wanted is not None and wanted.is_true
@@ -128,7 +128,7 @@ class DrainedConditions:
     # -- while it is written --------------------------------------------------------------------------------------
 
     def is_still_valid(self, order: SaveCondition) -> bool:
-        """True if a write may be sent: by the leader, and a condition that is ``True`` only while it holds."""
+        """True if a write may still be sent: this process leads, its streams are live, and a ``True`` still holds."""
         if self._writing.get(order.node) is not order or not self._world.may_evict:
             return False
         if not order.says_drained:
@@ -151,7 +151,7 @@ class DrainedConditions:
         return True
 
     def answered(self, order: SaveCondition, event: Written) -> None:
-        """Take the outcome of a write."""
+        """Process the end of a write."""
         now = self._world.now.monotonic
         if self._writing.get(order.node) is not order:
             return

@@ -79,7 +79,7 @@ class DrainedStates:
         return NodeCondition(status, reason.value, shortened(message, MAX_MESSAGE_CHARACTERS))
 
     def _kind(self, claims: Iterable[Claim]) -> DrainedReason | None:
-        """Return why a pod is still there; None if it may stay. A call in progress counts, even without a reason."""
+        """Return why a pod is still there; None if it may stay. Claims with a call count even without a verdict."""
         kinds = [self._kind_of(claim) for claim in claims if claim.policy.mode is not Mode.DRY_RUN]
         if DrainedReason.BLOCKED in kinds or not kinds:
             return DrainedReason.BLOCKED if kinds else None
@@ -92,7 +92,7 @@ class DrainedStates:
         return DrainedReason.BLOCKED if holding and holding.limit in _BLOCKING else DrainedReason.PODS_LEAVE
 
     def is_certain(self, state: NodeState) -> bool:
-        """True if all pods of the node are evaluated. The write itself checks the version of the node."""
+        """True if all pods of the node are evaluated, with known devices. The write checks the node's version."""
         if state.name in self._backlog.nodes:
             return False
         if any(policy.devices for policy in self._world.verdicts.policies_on(state)) and (

@@ -26,7 +26,7 @@ class Freshness:
         self._reached = -1
         self._last_event_at: MonotonicTime | None = None
         self._trusted_from = MonotonicTime(0.0)
-        """Time until which the node stream may deliver delayed events."""
+        """Time from which the node stream is expected to deliver no delayed events."""
         self._reading: dict[str, MonotonicTime] = {}
         """Node -> time at which its read was requested."""
         self._refused: dict[str, None] = {}
@@ -55,7 +55,7 @@ class Freshness:
             self._release(name)
 
     def is_proven(self, claim: Claim) -> bool:
-        """True if the known state of its node is new enough to evict the pod of a due claim."""
+        """True if the known state of a due claim's node is new enough to evict its pod."""
         state, now = self._world.cluster.nodes[claim.node], self._world.now.monotonic
         if state.awaited_version >= 0 or state.unreadable_from is not None:
             return False
@@ -79,7 +79,7 @@ class Freshness:
         return Refusal(VIEW, again_at, RefusalScope.PODS, f"node-check/{node}", NODE_CHECK, is_brief=True)
 
     def read_answered(self, name: str, version: int | None, pods_version: int) -> None:
-        """Process the end of a read. ``version``: the version found; None if the node is gone or nothing answered."""
+        """Process the end of a read. ``version``: None if the node is gone or nothing answered. See ``NodeChecked``."""
         began = self._reading.pop(name, None)
         state = self._world.cluster.nodes.get(name)
         if state is None or began is None:

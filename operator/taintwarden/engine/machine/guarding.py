@@ -1,4 +1,4 @@
-"""Guards of all policies: checked before evictions, stored before evictions they reserve, reported on changes."""
+"""Guards of all policies: checked before evictions, stored before those that they reserve, reported when changed."""
 
 from collections import Counter
 from collections.abc import Collection, Container
@@ -75,7 +75,7 @@ class Guarding:
         self.resets.discard(name)
 
     def _knows_causes(self, policy: Policy) -> bool:
-        """True if the pods that have to leave are known. Lasting problems with devices do not hide taints of nodes."""
+        """True if the guard may arm: the taints are known, or a lasting problem hides those of devices only."""
         problem = self._world.devices_problem
         return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
@@ -195,9 +195,9 @@ class Guarding:
     def _cause_of(self, policy: Policy, guard: Guard) -> tuple[str, tuple[str, str] | None]:
         """Cause of a wave in one sentence, for the taint that affects the most pods.
 
-        A recent change of the policy, or of a profile of a namespace that it counts, is the cause if the taint has had
-        its value for longer. Returns also the node and the key of the taint, if the taint is the cause and a client
-        wrote it on a node.
+        A recent change of the policy, or of a profile in a namespace whose pods the guard counts, is named before the
+        taint if the taint had its value earlier. Returns also the node and the key of the taint, if only the taint is
+        named and a client wrote it on a node.
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
         for node in islice(guard.wave.nodes, MAX_NODES):
@@ -232,7 +232,7 @@ class Guarding:
 
 
 def _change(before: Policy | None, policy: Policy) -> str:
-    """How a policy differs from its version before, if that is known."""
+    """Clause about how a policy came into force. ``before``: its previous version; None if that is not known."""
     if before is not None and before.mode is Mode.PAUSED and policy.mode is not Mode.PAUSED:
         return "was resumed"
     return "was created" if policy.generation == 1 else f"changed to generation {policy.generation}"

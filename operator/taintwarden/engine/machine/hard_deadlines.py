@@ -20,7 +20,7 @@ NOT_EVICTED, GRACE_CUT = "not-evicted", "grace-cut"
 class HardDeadlines:
     """Claims with a hard deadline, and reports of those that missed it.
 
-    A pod that leaves misses at most a part of its grace. An accepted eviction alone does not count as leaving.
+    A pod that is seen to leave in time loses a part of its grace period at most. An accepted eviction does not suffice.
     """
 
     def __init__(self, world: World) -> None:
@@ -28,7 +28,7 @@ class HardDeadlines:
         self._ends: DeadlineQueue[WallTime] = DeadlineQueue()
         """Keys of claims by the time at which their node counts as removed, until that is reported."""
         self._reported: DeadlineQueue[WallTime] = DeadlineQueue()
-        """Keys of reports that a pod ends with its node, until the end of the node."""
+        """Keys (pod, policy, end) of the reported pods that end with their node, until the node counts as removed."""
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a node with pods that have to leave counts as removed; None if there is none."""
@@ -36,7 +36,7 @@ class HardDeadlines:
         return None if at is None else at - now.wall
 
     def schedule(self, claim: Claim, *, is_new: bool) -> None:
-        """Schedule the hard deadline of a claim. A new pod may be bound even after that time."""
+        """Schedule the hard deadline of a claim, or a past one if it ``is_new``: its pod may have been bound later."""
         hard_at = claim.grounds.hard_at
         acts = claim.phase not in (Phase.REHEARSED, Phase.PAUSED)
         if acts and hard_at is not None and (is_new or hard_at > self._world.now.wall):

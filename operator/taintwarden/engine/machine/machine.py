@@ -1,25 +1,25 @@
 """The machine, which makes every decision. ``step(event, now)`` changes the state and returns commands.
 
 Events from outside only change what is known and when pods are due. The machine acts on :class:`~..events.Tick`, at
-its own pace and in slices, so that a wave never stalls the loop. Its parts, in the order of the data flow:
+its own pace and in slices, so that a wave never stalls the loop. Its main parts, in the order of the data flow:
 
-=============== ======================================================================================
-``world``       the state that all parts share
-``intake``      updates of the known nodes, pods and policies by what streams deliver
-``source``      interfaces of a source of taints besides those of nodes
-``backlog``     pods that wait to be evaluated again
-``judging``     evaluation: verdicts create, update and withdraw *claims*, each of one policy on one pod
+================== ======================================================================================
+``world``          the state that all parts share
+``intake``         updates of the known nodes, pods and policies by what streams deliver
+``source``         interfaces of a source of taints besides those of nodes, such as that of devices
+``backlog``        pods that wait to be evaluated again
+``judging``        evaluation: verdicts create, update and withdraw *claims*, each of one policy on one pod
 ``hard_deadlines`` pods whose node is removed at a known time
-``refusals``    reasons why due pods wait
-``queues``      queues of claims, between the deadline and the end of the pod
-``evictions``   calls until the pods are seen to leave
-``dispatcher``  dispatch: calls for claims that all limits admit, and their outcomes
-``placing``     nodes that may lose pods
-``guarding``    guards: limits on the number of pods that are evicted
-``outbox``      all other writes: histories, guard records, places
-``conditions``  the condition of nodes that says whether they are drained
-``view``        read access for other packages
-=============== ======================================================================================
+``refusals``       reasons why due pods wait
+``queues``         queues of claims, between the deadline and the end of the pod
+``evictions``      calls until the pods are seen to leave
+``dispatcher``     dispatch: calls for claims that all limits admit, and their outcomes
+``placing``        nodes that may lose pods
+``guarding``       guards: limits on the number of pods that are evicted
+``outbox``         writes of histories, guard records and places
+``conditions``     the condition of nodes that says whether they are drained
+``view``           read access for other packages
+================== ======================================================================================
 """
 
 from collections.abc import Iterable

@@ -2,11 +2,11 @@
 
 Each key has an entry with the content to store. Only one write per key is in progress; when it ends, the newest wanted
 content is written. A failed write is retried soon, after a conflict (409) sooner. A refused write is retried much
-later, since rights and admission policies may change. A write to a deleted object is dropped. A loss of leadership
-removes all entries: answers to writes in progress are ignored, and the next leader writes its own content.
+later, since rights and admission policies may change. A write to a deleted object is dropped, but a guard record is
+retried until the policy is dropped. A loss of leadership removes all entries: answers to writes in progress are
+ignored, and the next leader writes its own content.
 
-A history is written with the resourceVersion of its node as precondition. Content counts as stored only once the stream
-delivers it.
+A history is written with its node's resourceVersion as precondition, and counts as stored once the stream delivers it.
 """
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ class _Entry:
         self.wanted: Write | None = None
         self.in_progress: Write | None = None
         self.sent: Write | None = None
-        """The command issued for ``in_progress``. A history has the version of its node."""
+        """The command issued for ``in_progress``: a copy, with the version of the node if it writes a history."""
         self.written: Write | None = None
         """Last completed write, until the stream has delivered it."""
         self.written_version = -1

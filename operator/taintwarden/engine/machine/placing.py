@@ -1,4 +1,4 @@
-"""Places of nodes, updated twice a second: drained and idle nodes lose theirs, and waiting nodes take the free ones."""
+"""Places (``concurrentNodes``), updated twice a second: drained and idle nodes lose theirs, waiting ones get them."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -91,7 +91,7 @@ class Placing:
                 yield claim
 
     def _update_node(self, policy: str, nodes: Nodes, node: str, idle: float) -> None:
-        """Update a node that pods have begun to leave: end its place if it is drained, or was idle for too long."""
+        """Add ``idle`` seconds to a node that no pod leaves. End its place if it is drained, or idle for too long."""
         world, place, state = self._world, nodes.held.get(node), self._world.cluster.nodes.get(node)
         claims = list(self._claims(policy, node))
         leaving = [departure for departure in world.limiter.departures.of_node(node) if policy in departure.policies]

@@ -31,11 +31,11 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     kept_by_webhook: float = 600.0
     """Seconds that a pod counts as missing after a webhook first prevented its eviction: it may move the pod."""
     place_idle: float = 300.0
-    """Seconds without a pod that leaves for good after which a node loses its place, while other nodes wait for one."""
+    """Seconds until a node that no pod leaves for good loses its place. They count while other nodes wait for one."""
     max_retry_after: float = 300.0
     """Maximum Retry-After that is respected. A longer one is cut to it."""
     write_failed: tuple[float, float] = (1.0, 30.0)
-    """First and longest delay before a failed write is retried, unless a field below names its failure."""
+    """First and longest delay before a failed write is retried, unless named below. Node reads take the first."""
     write_outdated: tuple[float, float] = (0.02, 5.0)
     """First and longest delay after a 409. The stream delivers the newer object in a moment."""
     write_refused: tuple[float, float] = (30.0, 600.0)
