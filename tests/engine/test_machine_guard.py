@@ -186,6 +186,20 @@ def test_the_cause_is_told():
     assert (opened.guard.due, opened.guard.evicted, opened.guard.allowance, opened.guard.halts) == (8, 0, 3, True)
 
 
+def test_a_pod_that_leaves_for_a_removed_taint_is_not_the_cause():
+    rig = Rig(guarded(spec={"taints": [{"key": "x"}, {"key": "y"}]}))
+    rig.node("n1", "y=1:NoExecute")
+    rig.pod("a", Toleration("x", "Exists"))
+    for number in range(8):
+        rig.pod(f"p{number}", Toleration("y", "Exists"))
+    rig.store()
+    rig.settle("a", Outcome.ACCEPTED)
+    rig.node("n1", "x=1:NoExecute")
+    [opened] = told(rig, commands.GuardTripped)
+    assert opened.guard.record.cause == "taint x:NoExecute on 1 node: x=1:NoExecute on n1"
+    assert opened.guard.bad.named == (BadNode("n1", Taint("x", "1", "NoExecute")),)
+
+
 WRITTEN = commands.FindWriter("p", "taint sla:NoExecute on 1 node: sla=940:NoExecute on n1, 980 before", "n1", "sla")
 
 

@@ -8,15 +8,16 @@ from itertools import islice
 
 from taintwarden.engine import commands
 from taintwarden.engine.commands import BadNode, BadNodes, GuardReport
+from taintwarden.engine.evaluate import Grounds
 from taintwarden.engine.events import WriteOutcome, Written
 from taintwarden.engine.guard import Guard, GuardTransition
 from taintwarden.engine.limits.bounces import CAME_BACK
-from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.claims import Phase
 from taintwarden.engine.machine.cluster import history_name
 from taintwarden.engine.machine.outbox import Outbox, guard_key, reset_key
 from taintwarden.engine.machine.source import NOT_LISTED
 from taintwarden.engine.machine.world import World
-from taintwarden.engine.model import Instant
+from taintwarden.engine.model import Instant, Pod
 from taintwarden.engine.policy import Mode, Policy
 
 MAX_NODES = 100
@@ -201,8 +202,8 @@ class Guarding:
         """
         nodes, pods = self._world.cluster.nodes, Counter[str]()
         for node in islice(guard.wave.nodes, MAX_NODES):
-            claim = _claim_on(self._world, node, policy.name)
-            for verdict in claim.grounds.verdicts if claim is not None else ():
+            found = _grounds_on(self._world, node, policy.name)
+            for verdict in found[1].verdicts if found is not None else ():
                 pods[history_name(verdict.taint)] += guard.wave.nodes[node]
         if not pods:
             return "evictions of the last window", None
@@ -259,22 +260,28 @@ def guard_report(world: World, policy: str) -> GuardReport | None:
 
 def _bad_nodes(world: World, nodes: Collection[str], policy: str) -> BadNodes:
     """Nodes that make pods leave now. Nodes that were repaired are not among them."""
-    claims = (_claim_on(world, node, policy) for node in nsmallest(NAMED, nodes))
-    return BadNodes(len(nodes), tuple(_bad_node(world, claim) for claim in claims if claim is not None))
+    bad = (_bad_node(world, node, policy) for node in nsmallest(NAMED, nodes))
+    return BadNodes(len(nodes), tuple(node for node in bad if node is not None))
 
 
-def _claim_on(world: World, node: str, policy: str) -> Claim | None:
-    """First claim of a policy on a pod of the node; None if there is none."""
-    for uid in world.cluster.nodes[node].pods:
+def _grounds_on(world: World, node: str, policy: str) -> tuple[Pod, Grounds] | None:
+    """First pod of the node that a policy evicts in the current state, and why; None if there is none."""
+    state = world.cluster.nodes[node]
+    for uid, pod in state.pods.items():
         evictee = world.claims.evictees.get(uid)
-        if evictee is not None and (claim := evictee.claim_of(policy)) is not None:
-            return claim
+        claim = None if evictee is None else evictee.claim_of(policy)
+        if claim is not None and (grounds := world.grounds_of(claim)) is not None:
+            return pod, grounds
     return None
 
 
-def _bad_node(world: World, claim: Claim) -> BadNode:
-    taint = claim.verdict.taint
-    history = world.cluster.nodes[claim.node].history(history_name(taint))
-    if history is None or len(history.values) == 1 or claim.verdict.counts_from < history.held_since:
-        return BadNode(claim.node, taint)
-    return BadNode(claim.node, taint, history.values[1])
+def _bad_node(world: World, node: str, policy: str) -> BadNode | None:
+    found = _grounds_on(world, node, policy)
+    if found is None:
+        return None
+    pod, grounds = found
+    _, verdict = grounds.first(pod.bound_at)
+    history = world.cluster.nodes[node].history(history_name(verdict.taint))
+    if history is None or len(history.values) == 1 or verdict.counts_from < history.held_since:
+        return BadNode(node, verdict.taint)
+    return BadNode(node, verdict.taint, history.values[1])
