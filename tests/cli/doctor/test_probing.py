@@ -8,7 +8,7 @@ import pytest
 from cli.world import NOON, Json
 from taintwarden.engine import rfc3339
 from taintwarden.kube.errors import ApiError, ApiStatus
-from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, read_rights
+from taintwarden_cli.doctor.doctor_reading import operator_in, read_built_in, read_missing_rights
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.rehearsal.deployments import read_deployments
 from taintwarden_cli.rehearsal.session import ClusterError
@@ -106,7 +106,7 @@ async def test_rights_are_asked_for_the_operators_account():
         return {"status": {"allowed": body["spec"]["resourceAttributes"]["subresource"] != "eviction"}}
 
     session = Answers(review=allowed)
-    found = await read_rights(session, "mine")
+    found = await read_missing_rights(session, "mine")
     assert {body["spec"]["user"] for body in session.asked} == {"system:serviceaccount:mine:taintwarden"}
     assert list(map(str, found.missing)) == ["create pods/eviction"]
 
@@ -114,5 +114,5 @@ async def test_rights_are_asked_for_the_operators_account():
 async def test_who_may_not_ask_asks_once():
     session = Answers(review=lambda _: ApiError(403, ApiStatus()))
     with pytest.raises(ClusterError):
-        await read_rights(session, "mine")
+        await read_missing_rights(session, "mine")
     assert len(session.asked) == 1

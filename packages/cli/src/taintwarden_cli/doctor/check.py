@@ -68,8 +68,8 @@ def check(
     return add
 
 
-def about(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Finding:
-    """Return a fault of all pods of a group, or of a template."""
+def group_finding(group: PodGroup, message: str, remedy: str = "", *, severity: Severity | None = None) -> Finding:
+    """Return a finding about all pods of a group, or about its template."""
     return Finding(group.subject, message, remedy, severity, pods=group.count, template=group.template)
 
 
@@ -102,7 +102,7 @@ class NotChecked(msgspec.Struct, rename="camel"):
 
 
 class Diagnosis(msgspec.Struct, rename="camel", kw_only=True):
-    """The whole result. ``checks`` is the number of checks that ran."""
+    """The whole result, as of ``at`` (RFC 3339 in UTC). ``checks`` is the number of checks that ran."""
 
     at: str
     server: str

@@ -14,9 +14,9 @@ from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.node_candidates import UnscheduledPod, UnscheduledPods
 from taintwarden_cli.rehearsal.rehearsal import namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import FullBudget
-from taintwarden_cli.status.lasting_problems import why_allows_none
+from taintwarden_cli.status.lasting_problems import why_never_allows
 from taintwarden_cli.status.policy_status import PolicySummary, summarize
-from taintwarden_cli.status.problems import RIGHTS, Problem, ProblemKind
+from taintwarden_cli.status.problems import RIGHTS_REMEDY, Problem, ProblemKind
 from taintwarden_placement.admission.own_objects import INJECT
 
 _CHECKED = (ProblemKind.NEVER, ProblemKind.INVALID, ProblemKind.NO_NODE)
@@ -64,8 +64,8 @@ class Context:
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
         """True if another check reports the problem in more detail, such as budgets that never allow an eviction."""
         budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
-        never_allow = all(budget is not None and why_allows_none(budget) for budget in budgets)
-        is_about_rights = problem.remedy == RIGHTS and self.snapshot.rights is not None
+        never_allow = all(budget is not None and why_never_allows(budget) for budget in budgets)
+        is_about_rights = problem.remedy == RIGHTS_REMEDY and self.snapshot.rights is not None
         return problem.kind in _CHECKED or is_about_rights or (problem.kind is ProblemKind.BUDGET and never_allow)
 
     @property

@@ -34,7 +34,7 @@ _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 async def read_sources(wanted: Iterable[Source], session: Session, found: DoctorSnapshot) -> None:
-    """Read these sources concurrently. Raises ClusterError if none of them can be read."""
+    """Read these sources into ``found``, concurrently. Raises ClusterError if none of them can be read."""
     wanted = frozenset(wanted)
     reader = _DoctorReader(session, found)
     await reader.read(wanted)
@@ -80,7 +80,7 @@ class _DoctorReader(Reader):
             case Source.INSPECTION:
                 pass  # ``read_sources`` reads it after the policies
             case Source.RIGHTS:
-                found.rights = await read_rights(session, found.namespace)
+                found.rights = await read_missing_rights(session, found.namespace)
             case _:
                 await super()._read(source)
 
@@ -111,9 +111,9 @@ def _settings(words: list[str], environment: Mapping[str, str]) -> Settings:
         return Settings()
 
 
-async def read_rights(session: Session, namespace: str) -> MissingRights:
-    """The rights that the operator's service account lacks: the account of its Deployment, or the default one.
-    Raises ClusterError if this user may not create access reviews.
+async def read_missing_rights(session: Session, namespace: str) -> MissingRights:
+    """The rights that the operator's service account lacks: that of its Deployment, else ``taintwarden``.
+    Raises ClusterError if access reviews cannot be created.
     """
     try:
         operator = operator_in(await read_deployments(session, namespace))

@@ -67,16 +67,16 @@ class Right(msgspec.Struct, frozen=True):
         return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
 
 
-DELETING = (Right("", "pods", "delete"), Right("", "pods/status", "patch"))
-OF_DEVICES = tuple(
+DELETE_RIGHTS = (Right("", "pods", "delete"), Right("", "pods/status", "patch"))
+DEVICE_RIGHTS = tuple(
     Right("resource.k8s.io", one, "list") for one in ("resourceclaims", "resourceslices", "devicetaintrules")
 )
-REPLACING = tuple(Right("apps", "deployments", verb) for verb in ("list", "patch"))
-OF_CONDITION = (Right("", "nodes/status", "patch"),)
-RIGHTS = (Right("", "pods/eviction", "create"), *DELETING, *OF_DEVICES, *REPLACING, *OF_CONDITION)
-"""Rights that only evictions and the condition of nodes need.
+REPLACE_RIGHTS = tuple(Right("apps", "deployments", verb) for verb in ("list", "patch"))
+NODE_RIGHTS = (Right("", "nodes/status", "patch"),)
+RIGHTS = (Right("", "pods/eviction", "create"), *DELETE_RIGHTS, *DEVICE_RIGHTS, *REPLACE_RIGHTS, *NODE_RIGHTS)
+"""Rights that only evictions and conditions of nodes need: the operator becomes ready without them.
 
-The operator does not become ready without others of ``deploy/base/rbac.yaml``.
+The others of ``deploy/base/rbac.yaml`` need no check, since it does not become ready without these.
 """
 
 
@@ -97,7 +97,7 @@ class DoctorSnapshot(Snapshot):
     validating: Sequence[WebhookConfiguration] = ()
     lease: LeaseObject | None = None
     lease_is_late: bool = False
-    """True if it was not renewed while it was watched."""
+    """True if the Lease was not renewed while it was watched."""
     operator: OperatorSettings | None = None
     built_in: BuiltIn = BuiltIn.PERHAPS
     built_in_for_devices: BuiltIn = BuiltIn.PERHAPS

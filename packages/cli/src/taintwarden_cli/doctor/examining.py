@@ -19,7 +19,7 @@ from taintwarden_cli.output import fail, printable
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rendering import render
 
-MOSTLY_UNCHECKED = 11
+MOSTLY_UNCHECKED = 11  # an exit code
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 

@@ -1,4 +1,4 @@
-"""The findings as text: a block for each check, errors first; 100 columns wide."""
+"""The findings as text: a block for each check, errors first."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -14,7 +14,7 @@ from taintwarden_cli.output import listed, printable
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 _INDENT = (0, 0, 0, 2)
-_SHOWN_REASONS = 5
+_SHOWN_CHECKS = 5
 
 
 def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterator[RenderableType]:
@@ -74,7 +74,7 @@ def _not_checked(found: Diagnosis) -> Table:
     reasons: dict[str, list[str]] = {}
     for skipped in found.not_checked:
         how = "without it: " if skipped.partly else ""
-        reasons.setdefault(skipped.reason, []).append(how + listed(skipped.checks, _SHOWN_REASONS))
+        reasons.setdefault(skipped.reason, []).append(how + listed(skipped.checks, _SHOWN_CHECKS))
     for reason, checks in reasons.items():
         shown.add_row(Text(reason), Text("\n".join(checks), style="dim"))
     return shown

@@ -65,7 +65,7 @@ class PodGroup(msgspec.Struct):
 class _Owner(msgspec.Struct, frozen=True):
     uid: str
     subject: Subject
-    group: str
+    api_group: str
 
 
 class _Spec(msgspec.Struct):
@@ -94,7 +94,7 @@ class Inventory:
         self._owners: dict[str, _Owner] = {}
         """The controller of a workload, by the UID of the workload."""
         self._waiting: dict[tuple[str, str, str, str, PodShape], Counter[str]] = {}
-        """Pods by the UID, namespace, kind and name of their controller, until all owners are known."""
+        """Pods on each node, by controller (UID, namespace, kind, name) and shape, until all owners are known."""
         self._shapes: dict[tuple[object, ...], PodShape] = {}
 
     def add_pods(self, page: Iterable[bytes]) -> None:
@@ -111,9 +111,9 @@ class Inventory:
         """Assign pods to their topmost owners, when everything is read."""
         found: dict[tuple[Subject, PodShape], PodGroup] = {}
         for (uid, namespace, kind, name, shape), nodes in self._waiting.items():
-            subject, group = self._topmost(uid, Subject(kind, name, namespace))
-            known = found.setdefault((subject, shape), PodGroup(subject, group, shape, template=False, pods=Counter()))
-            known.pods.update(nodes)
+            subject, api_group = self._topmost(uid, Subject(kind, name, namespace))
+            group = PodGroup(subject, api_group, shape, template=False, pods=Counter())
+            found.setdefault((subject, shape), group).pods.update(nodes)
         self._waiting.clear()
         self.groups += found.values()
         self.groups.sort(key=lambda one: (one.subject, one.template))
@@ -177,13 +177,13 @@ class Inventory:
         return shape, more, obj
 
     def _topmost(self, uid: str, subject: Subject) -> tuple[Subject, str]:
-        group = ""
+        api_group = ""
         for _ in range(MAX_OWNER_DEPTH):
             owner = self._owners.get(uid)
             if owner is None:
                 break
-            subject, group, uid = owner.subject, owner.group, owner.uid
-        return subject, group
+            subject, api_group, uid = owner.subject, owner.api_group, owner.uid
+        return subject, api_group
 
 
 def _own_annotations(annotations: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -40,7 +40,7 @@ from taintwarden_cli.status.findings import (
     describe_removals,
     removal_time,
 )
-from taintwarden_cli.status.lasting_problems import find_absence, selected_keys, why_allows_none
+from taintwarden_cli.status.lasting_problems import find_absence, selected_keys, why_never_allows
 from taintwarden_cli.status.problems import STUCK_SECONDS, Problem, ProblemKind
 
 MAX_NODES = 100
@@ -52,7 +52,7 @@ RECENT_SECONDS = 600.0
 HORIZON_SECONDS = 3_600.0
 """Maximum time over which removals of nodes are simulated."""
 _PUBLISHERS = "/apis/taintwarden.io/v1alpha1/taintpublishers"
-_Wanted = Callable[[FullPod], bool]
+_PodFilter = Callable[[FullPod], bool]
 
 
 class Inspection(msgspec.Struct):
@@ -274,7 +274,7 @@ class _Inspector:
                 if budget is None:
                     continue
                 effect = f"{pods(blocking.pods)} {'waits' if blocking.pods == 1 else 'wait'} for it"
-                if why := why_allows_none(budget):
+                if why := why_never_allows(budget):
                     cause = f"PodDisruptionBudget {blocking} never allows an eviction: {why}"
                     edit = f"kubectl -n {blocking.namespace} edit poddisruptionbudget {blocking.name}"
                     self._add(policy.name, ProblemKind.NEVER, cause, effect, edit)
@@ -294,18 +294,18 @@ class _Inspector:
                 self._add(policy.name, ProblemKind.NEVER, cause, "pods that all of them select are not evicted", remedy)
 
     async def _inspect_workloads(self) -> None:
-        """Find pods that fit no node, or are not Ready, of workloads that may lose no other pod until these are."""
+        """Find pods that fit no node, or are not Ready, of workloads that lose no other pod until these are Ready."""
         for policy in self._policies:
             if policy.mode is not Mode.ENFORCE:
                 continue
             waiting = [pod for pod in self._statuses[policy.name].next_pods if pod.limit == WORKLOAD]
             for space, message in dict.fromkeys((pod.namespace, pod.message) for pod in waiting):
-                effect, is_wanted = "no Ready pod of its workload is evicted", partial(_is_missed, message)
+                effect, is_wanted = "no Ready pod of its workload is evicted", partial(_is_missing, message)
                 found = await self._find_pending_pod(space, "limit workload", is_wanted)
                 for cause, remedy in found or await self._find_unready_pod(space, message):
                     self._add(policy.name, ProblemKind.WORKLOAD, cause, effect, remedy)
 
-    async def _find_pending_pod(self, space: str, waiting: str, is_wanted: _Wanted) -> list[tuple[str, str]]:
+    async def _find_pending_pod(self, space: str, waiting: str, is_wanted: _PodFilter) -> list[tuple[str, str]]:
         """Cause and remedy of the first wanted pod that is Pending, although an autoscaler had time to add a node."""
         path, until = PODS.path_in(space), self._snapshot.now - STUCK_SECONDS
         async for page in self._session.pages(path, FullPod, PODS.name, "status.phase=Pending"):
@@ -316,7 +316,7 @@ class _Inspector:
         return []
 
     async def _find_unready_pod(self, space: str, message: str) -> list[tuple[str, str]]:
-        """Cause and remedy of the pod that the message of a limit names, if it has not been Ready for long."""
+        """Cause and remedy of the pod that the message of a limit names, if it has long been unready."""
         name, until = message.partition("(such as ")[2].partition(" on ")[0], self._snapshot.now - STUCK_SECONDS
         pages = self._session.pages(PODS.path_in(space), FullPod, PODS.name, f"metadata.name={name}")
         conditions = [one async for page in pages for pod in page for one in pod.status.conditions] if name else []
@@ -332,7 +332,7 @@ def _is_selected(budget: FullBudget, pod: FullPod) -> bool:
     return decoded is not None and decoded.selector is not None and decoded.selector.selects(pod.metadata.labels)
 
 
-def _is_missed(message: str, pod: FullPod) -> bool:
+def _is_missing(message: str, pod: FullPod) -> bool:
     """True if the scheduler finds no node for a pod of the workload that the message of a limit names."""
     owner = pod.controller
     if owner is None or not pod.unschedulable:

@@ -14,8 +14,8 @@ SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains of taints that controllers set and remove."""
 
 
-def why_never_allows(budget: FullBudget) -> str:
-    """Why the budget allows no disruption even if all its pods are healthy; empty if it can allow one."""
+def why_spec_never_allows(budget: FullBudget) -> str:
+    """Why the spec allows no disruption even if all pods are healthy; empty if it can allow one."""
     spec, status = budget.spec, budget.status
     if spec.max_unavailable in (0, "0%"):
         return f"maxUnavailable is {spec.max_unavailable}"
@@ -26,10 +26,10 @@ def why_never_allows(budget: FullBudget) -> str:
     return ""
 
 
-def why_allows_none(budget: FullBudget) -> str:
+def why_never_allows(budget: FullBudget) -> str:
     """Why the budget never allows a disruption, or that its controller fails; empty if it can allow one."""
     fails = budget.status.problem if budget.status is not None else ""
-    return cannot_compute(fails) if fails else why_never_allows(budget)
+    return cannot_compute(fails) if fails else why_spec_never_allows(budget)
 
 
 def is_system_key(key: str) -> bool:
@@ -52,7 +52,7 @@ def find_absence(
     *,
     is_compared: bool = False,
 ) -> tuple[str, str]:
-    """The fact that no node has the taint of a selector, and a similar key that may be meant; both empty if one has it.
+    """A sentence that no node has the taint of a selector, and a similar key that may be meant. Else two empty texts.
 
     A taint that is only a signal, such as the end of a spot node, may be absent. ``keys`` are the
     :func:`selected_keys`, ``carried`` is the number of nodes by taint, and ``is_compared`` is True if tolerations
@@ -61,7 +61,7 @@ def find_absence(
     key = selector.key
     if selector.source is not None or "*" in key or key in keys:
         return "", ""
-    is_number = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # a String is a signal
+    is_number = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # others may be signals
     if any(taint.key == key for taint in carried):
         return f"none of the nodes that it selects has a taint {key}, which others have" * is_number, ""
     free = Counter[str]()

@@ -13,7 +13,7 @@ from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, DELAYS, FAI
 from taintwarden.engine.reported_status import LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 
-RIGHTS = "taintwarden doctor --only rights-missing"
+RIGHTS_REMEDY = "taintwarden doctor --only rights-missing"
 """Remedy for a right that the operator lacks, by the check that names what grants it."""
 STUCK_SECONDS = 300.0
 """Seconds after which a stuck or Pending pod is a problem, as for the alerts about stuck pods and bounces."""
@@ -108,7 +108,7 @@ def status_problems(name: str, status: PolicyStatus, now: float, *, enforces: bo
         yield Problem(ProblemKind.DEVICES, cause, effect, "docs/runbooks/devices-not-known.md")
     if refused := status.message_if("ReplacesFirst", "False"):
         effect, _, cause = refused.partition(": ")
-        remedy = RIGHTS if '" cannot ' in cause else _LIMITS[FAILING][1]
+        remedy = RIGHTS_REMEDY if '" cannot ' in cause else _LIMITS[FAILING][1]
         yield Problem(ProblemKind.REPLACEMENTS, cause, effect, remedy)
     if missing := status.message_if("SourcesFound", "False"):
         cause, _, effect = missing.partition(", so ")

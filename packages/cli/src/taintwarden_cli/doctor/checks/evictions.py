@@ -8,7 +8,7 @@ from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import DeviceEffect, Effect, Taint, cannot_compute, several_budgets
 from taintwarden.engine.policy import Method, Mode, Policy, TolerationSecondsMode, has_replace_first
 from taintwarden.kube.wire.kinds import BudgetObject
-from taintwarden_cli.doctor.check import Finding, Severity, about, check
+from taintwarden_cli.doctor.check import Finding, Severity, check, group_finding
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.doctor_snapshot import BuiltIn
 from taintwarden_cli.doctor.inventory import PodGroup
@@ -18,7 +18,7 @@ from taintwarden_cli.rehearsal.node_requirements import labels_of
 from taintwarden_cli.rehearsal.returning import REMEDY, ReturnFinder, compared_taints
 from taintwarden_cli.rehearsal.snapshot import FullBudget
 from taintwarden_cli.rehearsal.sources import EVALUATION, OWNERS, TEMPLATES, WORKLOADS, Source, Subject
-from taintwarden_cli.status.lasting_problems import why_never_allows
+from taintwarden_cli.status.lasting_problems import why_spec_never_allows
 from taintwarden_devices.handlers import device_claim, device_slice, taint_rule
 from taintwarden_devices.inventory import DeviceInventory
 
@@ -63,8 +63,8 @@ def _unplaceable_workloads(context: Context, nodes: "_FittingNodes") -> Iterator
     for group in context.groups:
         if not group.template or group.wanted <= 0 or group.pod_class.daemon_set or nodes.any_fits(group):
             continue
-        unscheduled, named = context.unscheduled_pod(group), group.shape.node_requirements.as_filter(context.gates)
-        there = [node for node in context.nodes.values() if named.refusal((), labels_of(node.node)) is None]
+        unscheduled, own = context.unscheduled_pod(group), group.shape.node_requirements.as_filter(context.gates)
+        there = [node for node in context.nodes.values() if own.refusal((), labels_of(node.node)) is None]
         blocking = [_blocking_taint(context, group, unscheduled, node) for node in there]
         if there and None not in blocking:
             different = list(dict.fromkeys(map(str, blocking)))
@@ -86,14 +86,14 @@ def _evicting_verdicts(context: Context, group: PodGroup) -> list[tuple[TaintVer
 
 
 class _FittingNodes:
-    """The nodes. The last one that fitted is first: it probably fits the next pod, too."""
+    """Searches the nodes for one that fits. The one found last is tried first: it probably fits the next pod, too."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._nodes = list(context.nodes.values())
 
     def any_fits(self, group: PodGroup) -> bool:
-        """True if the pods of a group fit a node that would not evict them."""
+        """True if the pods of a group fit a node from which no policy would evict them."""
         unscheduled = self._context.unscheduled_pod(group)
         for index, node in enumerate(self._nodes):
             verdicts = self._context.verdicts(node.node.name, group)
@@ -137,7 +137,7 @@ def placement_missing(context: Context) -> Iterator[Finding]:
             asks = has_replace_first(policy for policy in policies if any(map(policy.selector_for, taints)))
             none_first = ", so no replacement is asked for first" * asks
             effect = f"evicted pods may come back to the same node{none_first}"
-            yield about(group, f"the scheduler does not compare {named_keys}: {effect}")
+            yield group_finding(group, f"the scheduler does not compare {named_keys}: {effect}")
 
 
 # -- the built-in controllers -----------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def devices_of(context: Context) -> DeviceInventory:
 @check(
     "budget-never-allows",
     Severity.ERROR,
-    "PodDisruptionBudgets that can never allow an eviction: two for one pod, a controller that fails, or their spec",
+    "PodDisruptionBudgets that never allow an eviction: two select one pod, their controller fails, or by their spec",
     "allow at least one disruption, or give the policy eviction.method EvictThenDelete",
     needs=(Source.BUDGETS, *EVALUATION),
     uses=OWNERS,
@@ -235,15 +235,15 @@ def budget_never_allows(context: Context) -> Iterator[Finding]:
         for budget in budgets if _respecting_budgets(context, group) else ():
             found.setdefault(_budget_subject(budget), (budget, []))[1].append(group)
     for subject, (budget, groups) in found.items():
-        if why := why_never_allows(budget):
+        if why := why_spec_never_allows(budget):
             policies = dict.fromkeys(policy.name for group in groups for policy in _respecting_budgets(context, group))
             named = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
             message = f"{why}, and {named} may evict pods that it selects"
             yield Finding(subject, message, severity=Severity.WARNING, pods=sum(group.count for group in groups))
-    for failing in context.snapshot.budgets:
-        if problem := failing.status.problem if failing.status else "":
+    for budget in context.snapshot.budgets:
+        if problem := budget.status.problem if budget.status else "":
             remedy = "narrow the selector to pods of one kind of workload, or use minAvailable with a number"
-            yield Finding(_budget_subject(failing), f"it {cannot_compute(problem)}", remedy)
+            yield Finding(_budget_subject(budget), f"it {cannot_compute(problem)}", remedy)
 
 
 def _budget_subject(budget: BudgetObject) -> Subject:
@@ -298,12 +298,12 @@ def _shared_label(groups: list[PodGroup], labels: Iterable[str | None]) -> str |
 
 
 def _workload_key(group: PodGroup) -> tuple[object, ...]:
-    """A key that pods of one workload share, whichever controllers they have."""
+    """A key that is equal for pods of several controllers that seem to be one workload."""
     subject, labels = group.subject, group.pod_class.labels
     app = next((labels[name] for name in (*APP_LABELS, _PART_LABELS[0]) if labels.get(name)), None)
     if subject.kind == "StatefulSet" and app is not None:
         return (subject.namespace, app, *(labels.get(name) for name in _PART_LABELS))
-    owner = group.pod_class.owner if subject.kind in _KINDS else None  # a Deployment may have two ReplicaSets
+    owner = group.pod_class.owner if subject.kind in _KINDS else None  # not two ReplicaSets of a Deployment
     return (subject, owner and owner.uid)
 
 

@@ -16,9 +16,9 @@ from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source, Subject
 
-_LEFT_SECONDS = 300.0
+_REMOVAL_SECONDS = 300.0
 """Seconds that a controller may take to remove a taint of a node that is Ready again."""
-_LEFT = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+_CONDITION_KEYS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 _CANCELLED = re.compile(r"Stays on (?P<node>\S+): taint (?P<key>[^\s=:]+)")
 """The note of an Event about an eviction that was cancelled."""
 _OFTEN = 3
@@ -70,7 +70,7 @@ def _restoring_command(
 def _wrongly_comparing(
     context: Context, node: NodeView, taint: Taint, comparisons: Mapping[Toleration, list[PodGroup]]
 ) -> Iterator[PodGroup]:
-    """Groups that compare the invalid value of a taint, on which a policy for them acts, or no policy at all."""
+    """Groups whose comparisons cannot read the value of a taint, if a policy for them acts on it, or no policy does."""
     acting = [policy for policy in context.policies if policy.selector_for(taint)]
     for toleration, groups in comparisons.items():
         for group in groups if match(toleration, taint) is Match.INVALID_TAINT else ():
@@ -80,7 +80,7 @@ def _wrongly_comparing(
 
 
 def _comparisons(context: Context) -> dict[Toleration, list[PodGroup]]:
-    """Every comparison that counts, with its pods."""
+    """Every comparison that counts, with the groups that have it."""
     found: dict[Toleration, list[PodGroup]] = {}
     for group in context.groups:
         every = context.view.tolerations_of(group.pod_class)
@@ -98,12 +98,12 @@ def _comparisons(context: Context) -> dict[Toleration, list[PodGroup]]:
     needs=(Source.NODES,),
 )
 def taint_left(context: Context) -> Iterator[Finding]:
-    """The node lifecycle controller removes them within seconds, if it runs and nothing else writes them."""
+    """The node lifecycle controller removes these taints within seconds, if it runs and nothing else writes them."""
     for node in context.snapshot.nodes:
         ready = node.status.condition("Ready")
         for taint in node.spec.taints if ready is not None and ready.status == "True" else ():
             added_at, now = readable(taint.time_added, moment), context.snapshot.now
-            if taint.key in _LEFT and (added_at is None or now - added_at > _LEFT_SECONDS):
+            if taint.key in _CONDITION_KEYS and (added_at is None or now - added_at > _REMOVAL_SECONDS):
                 since = "" if added_at is None else f" for {duration(now - added_at)}"
                 text = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
                 remedy = f"kubectl taint node {node.metadata.name} {taint.key}:{taint.effect}-"

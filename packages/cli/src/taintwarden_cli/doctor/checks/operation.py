@@ -6,7 +6,7 @@ from taintwarden.engine.policy import Method, has_replace_first
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.check import Finding, Severity, check
 from taintwarden_cli.doctor.context import Context, is_of_taintwarden
-from taintwarden_cli.doctor.doctor_snapshot import DELETING, OF_CONDITION, OF_DEVICES, REPLACING, Right
+from taintwarden_cli.doctor.doctor_snapshot import DELETE_RIGHTS, DEVICE_RIGHTS, NODE_RIGHTS, REPLACE_RIGHTS, Right
 from taintwarden_cli.rehearsal.liveness import LIST_PODS, liveness
 from taintwarden_cli.rehearsal.sources import Source, Subject
 from taintwarden_cli.status.problems import ProblemKind
@@ -59,16 +59,16 @@ def policy_problem(context: Context) -> Iterator[Finding]:
         yield Finding(Subject(POLICY, name), why, f"kubectl edit taintevictionpolicy {name}")
     for policy in context.summaries:
         for problem in policy.problems:
-            is_said = policy.name in invalid and problem.kind in (ProblemKind.NOT_ACCEPTED, ProblemKind.NOT_OBSERVED)
-            if not is_said and not context.has_check_of_its_own(policy, problem):
+            is_shown = policy.name in invalid and problem.kind in (ProblemKind.NOT_ACCEPTED, ProblemKind.NOT_OBSERVED)
+            if not is_shown and not context.has_check_of_its_own(policy, problem):
                 yield Finding(Subject(POLICY, policy.name), str(problem), problem.remedy)
 
 
 @check(
     "rights-missing",
     Severity.ERROR,
-    "rights to evict, or those that policies with devices, replaceFirst or a method that deletes, or the condition "
-    "Drained need, which the operator lacks",
+    "rights that the operator lacks: to evict, or what policies with devices, replaceFirst or a method that deletes, "
+    "or the condition Drained, need",
     "grant them to its ServiceAccount",
     needs=(Source.POLICIES, Source.RIGHTS),
     uses=(Source.OPERATOR,),
@@ -80,10 +80,10 @@ def rights_missing(context: Context) -> Iterator[Finding]:
     policies, operator = context.policies, context.snapshot.operator
     deletes = any(policy.eviction.method is not Method.EVICT for policy in policies)
     optional = (
-        (DELETING, deletes, "allow-delete", "rbac.allowDelete"),
-        (OF_DEVICES, any(policy.devices for policy in policies), "devices", "rbac.devices"),
-        (REPLACING, has_replace_first(policies), "replace-first", "rbac.replaceFirst"),
-        (OF_CONDITION, operator is not None and operator.drained_condition, "drained-condition", "drainedCondition"),
+        (DELETE_RIGHTS, deletes, "allow-delete", "rbac.allowDelete"),
+        (DEVICE_RIGHTS, any(policy.devices for policy in policies), "devices", "rbac.devices"),
+        (REPLACE_RIGHTS, has_replace_first(policies), "replace-first", "rbac.replaceFirst"),
+        (NODE_RIGHTS, operator is not None and operator.drained_condition, "drained-condition", "drainedCondition"),
     )
     for right in rights.missing if rights is not None else ():
         is_needed, remedy = True, _granting_command(right, namespace, name)
@@ -128,7 +128,7 @@ def webhook_not_answering(context: Context) -> Iterator[Finding]:
                     message = f"webhook {webhook.name} has no caBundle, so the API server cannot trust it"
                     yield Finding(subject, message, "taintwarden webhook-trust; or install again with kubectl or helm")
                 if webhook.failure_policy == "Fail":
-                    message = f"webhook {webhook.name} has failurePolicy Fail: without it nothing is created"
+                    message = f"webhook {webhook.name} has failurePolicy Fail: while it is away nothing is created"
                     yield Finding(subject, message, f"set it to Ignore: kubectl edit {kind.lower()} {subject.name}")
     if snapshot.webhook_problem and context.mutating is not None:
         yield Finding(Subject(_MUTATING, context.mutating.metadata.name), snapshot.webhook_problem)

@@ -6,7 +6,7 @@ from taintwarden.api.tolerations import PATH
 from taintwarden.engine.model import Taint
 from taintwarden.engine.policy import TaintSelector
 from taintwarden.fields.field_errors import FieldError
-from taintwarden_cli.doctor.check import Finding, Severity, about, check
+from taintwarden_cli.doctor.check import Finding, Severity, check, group_finding
 from taintwarden_cli.doctor.context import Context
 from taintwarden_cli.doctor.inventory import PodGroup
 from taintwarden_cli.rehearsal.sources import TEMPLATES, Source
@@ -28,13 +28,13 @@ _MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
     uses=TEMPLATES,
 )
 def toleration_invalid(context: Context) -> Iterator[Finding]:
-    """Tolerations that the webhook would have rejected."""
+    """Tolerations and annotations that the webhook would reject, or warn of."""
     for group in context.groups:
         for severity, fault in _admission_faults(context, group):
             if severity is checking.FaultSeverity.ERROR:
-                yield about(group, str(fault))
+                yield group_finding(group, str(fault))
             elif fault.path.startswith("metadata.annotations") and fault.path != PATH:
-                yield about(group, str(fault), severity=Severity.WARNING)
+                yield group_finding(group, str(fault), severity=Severity.WARNING)
         # Annotations on the workload itself, which its pods do not get.
         metadata = {"metadata": {"annotations": dict(group.own_annotations)}}
         for _, fault in check_owner(metadata, PATHS.get((group.api_group, group.subject.kind), "")):
@@ -57,13 +57,13 @@ def native_missing(context: Context) -> Iterator[Finding]:
             if injected:
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
                 restart = "restart them, for example by kubectl rollout restart"
-                yield about(group, message, f"they are older than the webhook, or it was down: {restart}")
+                yield group_finding(group, message, f"they are older than the webhook, or it was down: {restart}")
             else:
-                yield about(group, f"{fault.value}: {fault.reason}", fault.remedy)
+                yield group_finding(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
 
 def _native_faults(context: Context, group: PodGroup) -> Iterator[FieldError]:
-    """Faults of native tolerations that are missing, as admission reports them; ``value`` is the key."""
+    """Missing native tolerations, as admission reports them; ``value`` is the key."""
     for severity, fault in _admission_faults(context, group):
         is_missing = severity is checking.FaultSeverity.WARNING and fault.path in _MISSING_NATIVE_PATHS
         if is_missing and not _is_of_devices(context, str(fault.value)):
@@ -71,7 +71,7 @@ def _native_faults(context: Context, group: PodGroup) -> Iterator[FieldError]:
 
 
 def _is_of_devices(context: Context, key: str) -> bool:
-    """True if policies act on the key for devices only. The claims of devices have the native toleration, not pods."""
+    """True if policies act on the key for devices only: its native toleration belongs in the ResourceClaim."""
     selectors = [selector for policy in context.policies for selector in policy.taints]
     nodes = (selector.specificity(Taint(key, effect=effect)) for selector in selectors for effect in selector.effects)
     devices = (TaintSelector(one.key).specificity(Taint(key)) for policy in context.policies for one in policy.devices)
