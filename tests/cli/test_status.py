@@ -518,7 +518,7 @@ async def test_a_webhook_without_a_ready_replica_is_told_if_it_may_be_read(clust
     if answer == 403:
         cluster.faults.answer(answer, path="/deployments")
     result = await run(command)
-    told = "of Deployment taintwarden-system/hooks, the webhook, no replica is ready"
+    told = "no replica of Deployment taintwarden-system/hooks, the webhook, is ready"
     assert (result.exit_code, told in result.stdout) == (code, ready == 0 and answer == 200)
 
 

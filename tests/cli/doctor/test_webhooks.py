@@ -52,7 +52,7 @@ HOOKS = {"metadata": {"name": "hooks"}, "spec": {"template": {"spec": {"containe
     [
         ([], ""),
         ([OPERATOR], "no Deployment of namespace x runs the webhook"),
-        ([OPERATOR, HOOKS], "of Deployment x/hooks, the webhook, no replica is ready"),
+        ([OPERATOR, HOOKS], "no replica of Deployment x/hooks, the webhook, is ready"),
         ([OPERATOR, HOOKS | {"status": {"readyReplicas": 1}}], ""),
     ],
 )

@@ -1,4 +1,4 @@
-"""The operator's own machine, fed from a snapshot instead of streams: what it would decide. It changes nothing.
+"""Shows what the operator would decide: its own machine, fed from a snapshot instead of streams. Changes nothing.
 
 ``session`` and ``manifests`` provide objects, ``reading`` and ``files`` make a ``Snapshot`` of them, ``rehearsal``
 feeds it to a machine, ``evaluation`` reads the machine's view of one pod, ``simulation`` simulates time in an ``ideal``

@@ -94,10 +94,10 @@ def apply_changes(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> lis
     return [node for name, node in changed.items() if node.spec.taints != before[name].spec.taints]
 
 
-def _check_removals(change: Change, there: Sequence[TaintObject]) -> None:
+def _check_removals(change: Change, present: Sequence[TaintObject]) -> None:
     """Reject the removal of a taint that no node has: it is mistyped, and a plan without it would look harmless."""
     for key, effect in change.remove:
-        if not any(taint.key == key and effect in ("", taint.effect) for taint in there):
+        if not any(taint.key == key and effect in ("", taint.effect) for taint in present):
             msg = f"no taint {key}:{effect} to remove on {change.selection}" if effect else ""
             raise BadInput(msg or f"no taint {key} to remove on {change.selection}")
 
@@ -141,7 +141,7 @@ def _taint(key: str, value: str, effect: str, text: str) -> Taint:
 
 
 def _add(found: dict[str, NodeObject], nodes: Iterable[NodeObject], problem: str) -> None:
-    before = {node.metadata.name: node for node in nodes}
-    if not before:
+    matching = {node.metadata.name: node for node in nodes}
+    if not matching:
         raise BadInput(problem)
-    found.update(before)
+    found.update(matching)

@@ -13,7 +13,7 @@ EXTENDER = "scheduler-extender"
 WEBHOOK = "webhook"
 """The command of the webhooks."""
 WEBHOOK_DEPLOYMENT = ", the webhook"
-"""The words of a problem after the Deployment that it concerns."""
+"""Clause that only the :func:`webhook_problem` of a Deployment that exists contains."""
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _SELECTOR = {"labelSelector": "app.kubernetes.io/name=taintwarden"}
 
@@ -94,7 +94,7 @@ def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
     unready = next((item.metadata.name for item in found if not item.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"
     if unready is not None:
-        why = f"of Deployment {namespace}/{unready}{WEBHOOK_DEPLOYMENT}, no replica is ready"
+        why = f"no replica of Deployment {namespace}/{unready}{WEBHOOK_DEPLOYMENT}, is ready"
     return why and f"{why}: new pods get no placement and no native tolerations"
 
 

@@ -91,13 +91,12 @@ class IdealBudgets:
     def __init__(self, objects: Iterable[BudgetObject]) -> None:
         self._budgets = Budgets(FreedKeys())
         self._allowed: dict[str, int] = {}
-        """Disruptions that each budget allows. If negative, that many pods must become Ready before others add to it.
-        """
+        """Disruptions that each budget allows; if negative, the number of Ready pods that it lacks for the first."""
         for obj in objects:
             budget, status = decoding.budget(obj), obj.status
             if budget is not None:
-                short = min(0, status.current_healthy - status.desired_healthy) if status else 0
-                self._allowed[str(budget)] = budget.allowed or short
+                shortage = min(0, status.current_healthy - status.desired_healthy) if status else 0
+                self._allowed[str(budget)] = budget.allowed or shortage
                 self._budgets.set_budget(budget, _AT_ONCE)
 
     def answer_eviction(self, pod: Pod) -> tuple[Outcome, str]:

@@ -50,7 +50,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
     renewed_at = _renewed_at(lease)
     if renewed_at is None or now - renewed_at <= LATE_SECONDS:
         return lease, False
-    if now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS:
+    if now - renewed_at > _lease_seconds(lease) + CLOCK_SKEW_SECONDS:
         return lease, True
     began = monotonic()
     while monotonic() < began + LATE_SECONDS:
@@ -83,7 +83,7 @@ def liveness(
     reported_at = max((at for at in map(_observed_at, policies) if at is not None), default=None)
     renewed_at = _renewed_at(lease)
     seen_at = max((at for at in (reported_at, renewed_at) if at is not None), default=None)
-    if lease is not None and (renewed_at is None or now - renewed_at > _duration(lease) + CLOCK_SKEW_SECONDS):
+    if lease is not None and (renewed_at is None or now - renewed_at > _lease_seconds(lease) + CLOCK_SKEW_SECONDS):
         return Liveness(_silence(seen_at, now), reported_at)
     if is_late and renewed_at is not None:
         late = wording.duration(now - renewed_at)
@@ -101,7 +101,7 @@ def _silence(since: float | None, now: float, more: str = "") -> str:
     return f"the operator {silence}: nothing is evicted, and statuses are out of date"
 
 
-def _duration(lease: LeaseObject | None) -> float:
+def _lease_seconds(lease: LeaseObject | None) -> float:
     spec = lease.spec if lease else None
     return (spec and spec.lease_duration_seconds) or LEASE_SECONDS
 

@@ -64,7 +64,7 @@ class UnscheduledPod:
         demand: its tolerations, and its node affinities of annotation and profiles.
         requirements: what the scheduler reads in its ``nodeSelector`` and node affinity.
         wanted: the restrictions that placement would write now.
-        unscheduled_pods: what made this pod, and knows the cluster.
+        unscheduled_pods: the maker of this pod, which knows the cluster.
 
     """
 
@@ -118,7 +118,7 @@ class UnscheduledPod:
         if self.is_impossible:
             words = f"{mismatch}: its node affinity could not be written when it was created"
             return Obstacle(ObstacleKind.IMPOSSIBLE, words)
-        wanted = self._unscheduled_pods.wanted(node)
+        wanted = self._unscheduled_pods.labels_for(node)
         if self._requirements.refusal((), wanted.applied_to(labels_of(node))) is None:
             differing = ", ".join(
                 f"{label} is {node.labels.get(label, 'absent')} and should be {value}"
@@ -143,7 +143,7 @@ class UnscheduledPods:
             profiles.put(profile.namespace, profile.name, profile)
         self._demands = Demands(rehearsal.decoder, profiles)
 
-    def wanted(self, node: Node) -> NodeLabels:
+    def labels_for(self, node: Node) -> NodeLabels:
         """The labels of placement that a node should have."""
         return wanted_labels(node, self._rehearsal.view.policies)
 

@@ -24,10 +24,10 @@ def diagnose(
     obstacles = {node.name: list(unscheduled.obstacles(node)) for node in nodes}
     is_of_daemon_set = pod.controller is not None and pod.controller.kind == DAEMON_SET
     own = {name: found for name, found in obstacles.items() if not is_of_daemon_set or name in _named_nodes(pod)}
-    alone = (
+    sole_kinds = (
         kind for kind in _UNINTENDED if any(found and {one.kind for one in found} == {kind} for found in own.values())
     )
-    kind = ObstacleKind.IMPOSSIBLE if unscheduled.is_impossible else next(alone, None)
+    kind = ObstacleKind.IMPOSSIBLE if unscheduled.is_impossible else next(sole_kinds, None)
     if not nodes:
         answer = "there is no node", "add a node"
     elif fitting := sum(not found for found in own.values()):
@@ -36,7 +36,7 @@ def diagnose(
     elif kind is None and is_of_daemon_set:
         answer = _unsuitable_node(pod, own)
     else:
-        why, steps = _explained(pod, unscheduled, kind, own, namespace_labels)
+        why, steps = _explain(pod, unscheduled, kind, own, namespace_labels)
         none = "the only node does not fit" if len(nodes) == 1 else f"none of the {len(nodes)} nodes fits"
         answer = f"{none}: {why}" if why else none, steps
     return answer, obstacles
@@ -52,7 +52,7 @@ def _recreate(pod: FullPod) -> str:
     return f"kubectl delete pod {name} -n {space}: its {owner.kind} creates it again"
 
 
-def _explained(
+def _explain(
     pod: FullPod,
     unscheduled: UnscheduledPod,
     kind: ObstacleKind | None,

@@ -141,8 +141,8 @@ class Reader:
         return found
 
 
-async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot:
-    """Read everything that the operator watches. ``operator`` is the namespace of the operator.
+async def read_snapshot(session: Session, operator_namespace: str, now: float) -> Snapshot:
+    """Read everything that the operator watches.
     Raises ClusterError if a source cannot be read; all are required, except those of devices.
     """
     found = Snapshot(now)
@@ -152,8 +152,8 @@ async def read_snapshot(session: Session, operator: str, now: float) -> Snapshot
             raise ClusterError(problem)
     for subject, why in found.unreadable:
         raise ClusterError(f"cannot read {subject}: {why}")
-    found.has_extender = await is_extender_installed(session, operator)
-    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
+    found.has_extender = await is_extender_installed(session, operator_namespace)
+    found.operator_problem = (await read_liveness(session, operator_namespace, found.policies, now)).problem
     return found
 
 
@@ -169,15 +169,15 @@ async def read_nodes_and_policies(session: Session, now: float) -> Snapshot:
     return found
 
 
-async def read_pod(session: Session, operator: str, namespace: str, name: str, now: float) -> Snapshot:
-    """Read a pod, then its related objects concurrently. ``operator`` is the namespace of the operator.
+async def read_pod(session: Session, operator_namespace: str, namespace: str, name: str, now: float) -> Snapshot:
+    """Read a pod, then its related objects concurrently.
 
     ``namespace`` defaults to that of the session. Raises ClusterError if the pod, its node, the policies or the
     profiles cannot be read.
     """
     namespace = namespace or session.namespace
-    core, space = "/api/v1", quote(namespace, safe="")
-    pod = await session.read(f"{core}/namespaces/{space}/pods/{quote(name, safe='')}", FullPod, "pods")
+    core, quoted = "/api/v1", quote(namespace, safe="")
+    pod = await session.read(f"{core}/namespaces/{quoted}/pods/{quote(name, safe='')}", FullPod, "pods")
     if pod is None:
         events = f"kubectl events -n {namespace} --for pod/{name}"
         msg = f"there is no pod {namespace}/{name} in the cluster at {session.server}; if it is gone: {events}"
@@ -190,7 +190,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
     async def namespace_labels() -> None:
         """Read the labels of the namespace. Few policies select by them."""
         try:
-            one = await session.read(f"{core}/namespaces/{space}", NamespaceObject, "namespaces")
+            one = await session.read(f"{core}/namespaces/{quoted}", NamespaceObject, "namespaces")
         except ClusterError as error:
             problems[Source.NAMESPACES] = str(error)
             return
@@ -201,7 +201,7 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
 
     async def budgets() -> None:
         """Read the budgets. They are only displayed, so a failure is recorded and not raised."""
-        path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
+        path = f"/apis/policy/v1/namespaces/{quoted}/poddisruptionbudgets"
         try:
             async for page in session.pages(path, FullBudget, BUDGETS.name):
                 found.budgets = [*found.budgets, *page]
@@ -215,19 +215,19 @@ async def read_pod(session: Session, operator: str, namespace: str, name: str, n
         namespace_labels(),
         budgets(),
         session.policies(dict[str, Any]),
-        read_profiles(session, PROFILES.path_in(space)),
+        read_profiles(session, PROFILES.path_in(quoted)),
     )
     found.profiles = profiles or []
     # Not ``now``, which may be the time of ``--at``.
-    found.operator_problem = (await read_liveness(session, operator, found.policies, time.time())).problem
+    found.operator_problem = (await read_liveness(session, operator_namespace, found.policies, time.time())).problem
     wanted = (*DEVICES, *REPLACING) if found.asks_replacements else DEVICES
     await Reader(session, found, namespace=namespace, node=pod.spec.node_name).read(wanted)
     found.problems = {**problems, **found.problems}
     return found
 
 
-async def read_node(session: Session, operator: str, name: str, now: float) -> Snapshot:
-    """Read a node with its pods. ``operator`` is the namespace of the operator.
+async def read_node(session: Session, operator_namespace: str, name: str, now: float) -> Snapshot:
+    """Read a node with its pods.
     Raises ClusterError if there is no such node, or its pods, the policies or the profiles cannot be read.
     """
     node = await session.read(f"{NODES.path}/{quote(name, safe='')}", NodeObject, NODES.name)
@@ -241,7 +241,7 @@ async def read_node(session: Session, operator: str, name: str, now: float) -> S
             raise ClusterError(found.problems[source])
     pods = session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
     found.pods = [pod async for page in pods for pod in page if pod.is_on_node]
-    found.operator_problem = (await read_liveness(session, operator, found.policies, now)).problem
+    found.operator_problem = (await read_liveness(session, operator_namespace, found.policies, now)).problem
     return found
 
 

@@ -32,8 +32,8 @@ class Recording:
         for policy in self._view.policies:
             guard = self._view.guard(policy.name)
             if guard is not None and guard.record.tripped_at is not None and guard.record.cause:
-                opened = guard.record.tripped_at - now.wall
-                self._record_trip(policy.name, guard, opened)
+                after_seconds = guard.record.tripped_at - now.wall
+                self._record_trip(policy.name, guard, after_seconds)
         self._already = {claim.pod.uid: str(claim.pod) for claim in self._acting_claims()}
         self._invalid = {}
 
@@ -64,10 +64,10 @@ class Recording:
             case commands.GuardTripped():
                 self._record_trip(command.policy.name, command.guard, at)
             case commands.GuardArmed():
-                closed = self._guards.pop(command.policy.name, None)
-                if closed is not None:
-                    closed.armed_after_seconds = round(at, 3)
-                    self._past_guards.append(closed)
+                armed = self._guards.pop(command.policy.name, None)
+                if armed is not None:
+                    armed.armed_after_seconds = round(at, 3)
+                    self._past_guards.append(armed)
             case _:
                 pass
 
@@ -114,7 +114,7 @@ class Recording:
             "guards": [*self._past_guards, *self._guards.values()],
         }
 
-    def _record_trip(self, name: str, guard: GuardReport, opened: float) -> None:
+    def _record_trip(self, name: str, guard: GuardReport, after_seconds: float) -> None:
         self._guards[name] = PlannedGuard(
             policy=name,
             pods=guard.due,
@@ -124,7 +124,7 @@ class Recording:
             cause=guard.record.cause,
             halts=guard.halts,
             pace=wording.paced(guard),
-            tripped_after_seconds=round(opened, 3),
+            tripped_after_seconds=round(after_seconds, 3),
         )
 
     def _planned_pod(self, pod: Pod, verdict: TaintVerdict, due_at: float) -> PlannedPod:

@@ -1,4 +1,4 @@
-"""Pods that the scheduler may put on a node that they have to leave again.
+"""Finds pods that the scheduler may put back on a node that they have to leave.
 
 kube-scheduler reads native tolerations and node affinity. A pod with a native ``Exists`` beside a comparison in its
 annotation or profile comes back to the node it was evicted from, unless placement or the extender keeps it off.
@@ -72,7 +72,7 @@ class ReturnFinder:
         return NodeFilter(Demand(Tolerations(pod_class.tolerations.native)), self._gates)
 
     def _is_placed(self, pod_class: PodClass, key: str) -> bool:
-        """True if the webhook gives the pods that replace it node affinity for the key."""
+        """True if the webhook gives new pods of the class node affinity for the key."""
         if pod_class.namespace not in self._injected or pod_class.labels.get(INJECT) == "false":
             return False
         # Policies in mode DryRun label no node until they enforce, but count.

@@ -16,7 +16,7 @@ from taintwarden.kube.wire.kinds import ListMeta
 
 TIMEOUT_SECONDS = 10.0
 """Maximum seconds for one request."""
-PATIENCE_SECONDS = 30.0
+RETRY_SECONDS = 30.0
 
 T = TypeVar("T")
 
@@ -34,13 +34,13 @@ class NotServedError(ClusterError):
 
 
 class Session:
-    """Requests to one cluster.
+    """Requests to one cluster. In its methods ``what`` names the objects, for messages.
 
     Args:
         server: the address of the cluster, for messages.
         origin: what selected this cluster, for messages.
         namespace: the namespace of objects for which none is given.
-        patience_seconds: maximum time for which a request is retried, if the server asks for that.
+        retry_seconds: maximum time for which a request is retried, if the server asks for that.
         page_limit: creates the size limit of the pages of a list.
 
     """
@@ -52,14 +52,14 @@ class Session:
         origin: str = "",
         namespace: str = "",
         *,
-        patience_seconds: float = PATIENCE_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
         page_limit: Callable[[], PageLimit] = PageLimit,
     ) -> None:
         self.server = server
         self.cluster = f"{server}, {origin}" if origin else server
         self.namespace = namespace or "default"
         self._client = client
-        self._patience_seconds = patience_seconds
+        self._retry_seconds = retry_seconds
         self._page_limit = page_limit
 
     async def read(self, path: str, wanted: type[T], what: str, params: Mapping[str, str] | None = None) -> T | None:
@@ -132,7 +132,7 @@ class Session:
 
         The server has not carried out such a request.
         """
-        give_up_at = time.monotonic() + self._patience_seconds
+        give_up_at = time.monotonic() + self._retry_seconds
         while True:
             try:
                 return await self._client.request(method, path, timeout_seconds=TIMEOUT_SECONDS, **more)

@@ -1,4 +1,4 @@
-"""Finds policies that act first on the taints of another, so that it has no effect on the pods that both select."""
+"""Finds policies that act first on the taints of another, which then has no effect on the pods that both select."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping

@@ -67,7 +67,7 @@ class PlanSimulation:
         self._gates = gates
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
-        self._has_left_devices = False
+        self._left_because_of_device = False
         self._ended_with_node: set[str] = set()
         """The UIDs of pods that ended with their node."""
         self._without_devices: dict[PodClass, PodClass] = {}
@@ -155,7 +155,7 @@ class PlanSimulation:
             yield wording.devices_unknown(self._snapshot.devices_problem)
         if problem := self._snapshot.problems.get(Source.DEPLOYMENTS):
             yield wording.not_replaced(problem)
-        if self._has_left_devices:
+        if self._left_because_of_device:
             yield "a pod that leaves because of a device is assumed to get another device, on any node that accepts it"
         reported = {namespaced_name(policy)[1]: status_of(policy) for policy in self._snapshot.policies}
         yield from filter(None, dict.fromkeys(one.message_if("Progressing", "Blind") for one in reported.values()))
@@ -221,25 +221,25 @@ class PlanSimulation:
     def _request_replacement(self, command: commands.Evict) -> None:
         """Let a Deployment start the replacement of its pod, and remove the pod when the replacement is Ready."""
         self._rehearsal.feed(events.Settled(command.pod.uid, Outcome.ASKED))
-        needs, has = self._assumptions.replacement_seconds, command.verdict.policy.replacement_seconds
-        if needs < has and self._scheduler.fitting_nodes(command.pod):
-            self._schedule(needs, lambda: self._accept_eviction(command, replaced_in=0.0))
+        needed, given = self._assumptions.replacement_seconds, command.verdict.policy.replacement_seconds
+        if needed < given and self._scheduler.fitting_nodes(command.pod):
+            self._schedule(needed, lambda: self._accept_eviction(command, ready_in=0.0))
 
-    def _accept_eviction(self, command: commands.Evict, replaced_in: float | None = None) -> None:
-        """Let the pod stop, and its controller make a replacement, which is Ready after ``replaced_in`` seconds."""
+    def _accept_eviction(self, command: commands.Evict, ready_in: float | None = None) -> None:
+        """Let the pod stop, and its controller make a replacement, which is Ready after ``ready_in`` seconds."""
         pod = command.pod
         if pod.uid in self._ended_with_node:
             return
         self._evicted += 1
         planned = self._recording.record_eviction(command, self.instant, self.at, self._evicted)
-        self._has_left_devices |= command.verdict.taint.origin is not None
+        self._left_because_of_device |= command.verdict.taint.origin is not None
         given = command.grace_period_seconds
         grace = pod.shared.grace_seconds if given is None else given
         stop = min(self._assumptions.stop_seconds, grace)
         self._rehearsal.feed(events.PodGone(pod.uid, pod.node, self.instant.wall + grace if stop else None))
         if stop:
             self._schedule(stop, lambda: self._rehearsal.feed(events.PodGone(pod.uid, pod.node)))
-        self._count_departure(pod, planned, replaced_in)
+        self._count_departure(pod, planned, ready_in)
 
     def _remove_with_node(self, pod: Pod) -> None:
         """End a pod with its node, unless it has left before."""
@@ -281,7 +281,7 @@ class PlanSimulation:
 
 
 def _notes_on_memory(name: str, status: PolicyStatus) -> Iterator[str]:
-    """Facts in the memory of the operator, by the status of a policy, that a plan does not know."""
+    """State that the operator keeps in memory, as the status of a policy shows, and that a plan ignores."""
     for limit in status.limits:
         if limit.limit == FAILING:
             yield f"calls for evictions of policy {name} fail now; here they succeed"

@@ -39,7 +39,7 @@ class FullBudget(BudgetObject):
 class Snapshot(msgspec.Struct):
     """Objects by kind; policies and profiles as they are stored, since they may be invalid.
 
-    ``now`` is the time of the snapshot, in seconds since the epoch. ``problems`` are the sources that cannot be read:
+    ``now`` is the time of the snapshot, in seconds since the epoch. ``problems`` states why sources cannot be read:
     their fields are empty.
     """
 
@@ -71,7 +71,7 @@ class Snapshot(msgspec.Struct):
     """Kinds about devices that the cluster does not serve, although a policy needs them."""
 
     def has_read(self, source: Source) -> bool:
-        """True if the source was read."""
+        """True unless reading the source failed."""
         return source not in self.problems
 
     @property

@@ -1,4 +1,4 @@
-"""Pods that stay on tainted nodes, by the reason."""
+"""Pods that stay on a node, by the reason; and reasons that are not about a policy."""
 
 import msgspec
 

@@ -56,7 +56,7 @@ class Sweep(msgspec.Struct, rename="camel"):
     policies: list[str]
     """The policies that act on the taint of these nodes."""
     would: list[str]
-    """Policies of these that do not enforce. Their pods are counted, too."""
+    """Those of ``policies`` that do not enforce. Their pods are counted, too."""
     steps: list[Step]
     invalid: list[str]
     """Values that cannot be compared."""
