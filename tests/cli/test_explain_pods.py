@@ -115,7 +115,7 @@ async def test_of_many_reasons_to_stay_the_most_frequent_are_told(cluster, run):
     told = (await staying(run, "node", "b1"))[1]
     assert told.count("Staying") == 6
     assert "Staying 2 pods: taint sla=980:NoExecute is tolerated by sla Gt '901'" in told
-    assert told.endswith("Staying 5 pods: 5 other reasons; explain pod tells them")
+    assert told.endswith("Staying 5 pods: 5 other reasons; explain pod shows them")
 
 
 async def test_a_node_that_is_not_there_is_one_line(run):

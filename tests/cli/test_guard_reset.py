@@ -97,7 +97,7 @@ async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
     set_status(cluster, limits=[held("zone", 7)], pending=9, conditions=[FULL])  # its guard had nothing to store yet
     result = await run("guard", "reset", "sla", "--yes")
     assert result.exit_code == 0
-    assert "7 pods due now, since all nodes are unhealthy" in result.stdout
+    assert "7 pods due now, because all nodes are unhealthy" in result.stdout
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 

@@ -37,23 +37,23 @@ def settings_of(flags: Mapping[str, object]) -> Settings:
     return settings
 
 
-def confirm(question: str, meaning: str, *, yes: bool) -> None:
+def confirm(question: str, action: str, *, yes: bool) -> None:
     """Ask the user to confirm a change. Ends the process if the user declines, or if there is no terminal to ask on."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        fail(f"cannot ask for confirmation here: use --yes to {meaning}", USAGE)
+        fail(f"cannot ask for confirmation here: use --yes to {action}", USAGE)
     if not click.confirm(question, err=True):
         fail("nothing was changed", REFUSED)
 
 
-def ask(settings: Settings, question: Callable[[Session], Awaitable[T]], max_connections: int = 12) -> T:
-    """Return what ``question`` reads from the selected cluster. Ends the process with one line if that fails."""
+def ask(settings: Settings, task: Callable[[Session], Awaitable[T]], max_connections: int = 12) -> T:
+    """Run ``task`` on the selected cluster, and return its result. Ends the process with one line if it fails."""
 
     async def answer() -> T:
         connection = Connection.load(settings.kubeconfig, settings.context)
         async with Client(connection, max_connections) as client:
-            return await question(Session(client, connection.server, connection.origin, connection.namespace))
+            return await task(Session(client, connection.server, connection.origin, connection.namespace))
 
     try:
         return asyncio.run(answer())

@@ -17,12 +17,12 @@ def names(path: str, *, namespaced: bool = False) -> Completer:
     """Complete the names of the objects that are listed at ``path``, as ``namespace/name`` if ``namespaced``."""
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        space = context.params.get("space") if namespaced else None
+        wanted = context.params.get("pod_namespace") if namespaced else None
         above, here = context.find_root().params, context.params
         listed = imported("taintwarden_cli.name_listing:list_names", with_rich=False)
         found = listed(path, *(here.get(name) or above.get(name) for name in ("kubeconfig", "context")))
-        if space:
-            shown = [name for namespace, name in found if namespace == space]
+        if wanted:
+            shown = [name for namespace, name in found if namespace == wanted]
         else:
             shown = [f"{namespace}/{name}" if namespaced else name for namespace, name in found]
         taken = context.params.get("policies") or ()

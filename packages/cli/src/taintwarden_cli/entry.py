@@ -10,9 +10,8 @@ SERVING = {"run", "webhook", "scheduler-extender", "publisher"}
 def main() -> None:
     """Run the command line.
 
-    A process that serves exits at SIGTERM from the start. As process 1 of a container it would ignore the signal until
-    it sets a handler, and imports and the first answer of the API server take seconds. Until then it holds nothing to
-    release.
+    A process that serves exits on SIGTERM from the start. As process 1 of a container it would otherwise ignore the
+    signal until it sets its own handler, seconds later. Before that it holds nothing to release.
     """
     if set(sys.argv[1:2]) & SERVING:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

@@ -50,6 +50,6 @@ _COMMANDS = {
 )
 @click.version_option(__version__, prog_name="taintwarden")
 @click.option("--context", help="Context of the kubeconfig, for any command that reads a cluster.")
-@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file, likewise.")
+@click.option("--kubeconfig", type=click.Path(), help="Kubeconfig file, for the same commands.")
 def main(**_: object) -> None:
     """Decide when pods must leave a node whose taints changed."""

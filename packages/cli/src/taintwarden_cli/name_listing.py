@@ -1,6 +1,6 @@
 """Names of objects in the selected cluster, for completion.
 
-An error message would break the line that the user types, so a cluster that does not answer soon gives no names.
+An error message would break the line that the user types, so names that cannot be read soon are left out.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 3.0
 
 
 def list_names(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
-    """Namespace and name of each object at ``path``, sorted; empty if the cluster does not answer in time."""
+    """Namespace and name of each object at ``path``, sorted; empty if they cannot be read in time."""
     try:
         return asyncio.run(_read(path, kubeconfig, context))
     except (ClusterError, ConfigError, TimeoutError):

@@ -15,12 +15,12 @@ _TIME = re.compile(
 class Times:
     """Formats RFC 3339 times relative to ``now``, the time of reading.
 
-    ``is_old`` is True if the operator does not report, so that nothing is known about the next eviction.
+    ``is_stale`` is True if the operator does not report: the time of the next eviction is then not known.
     """
 
-    def __init__(self, now: str, *, is_old: bool = False) -> None:
+    def __init__(self, now: str, *, is_stale: bool = False) -> None:
         self.now = moment(now)
-        self._is_old = is_old
+        self._is_stale = is_stale
 
     def age(self, time: str) -> float:
         """The age in seconds; 0 for an unreadable time."""
@@ -43,6 +43,6 @@ class Times:
     def _replaced(self, found: re.Match[str]) -> str:
         age = self.age(found["time"])
         if found["next"]:
-            is_past = self._is_old or age >= 0
+            is_past = self._is_stale or age >= 0
             return "" if is_past else f"{found['next']} {relative(-age, 0.0)}{found['bound'] or ''}"
         return f"for {duration(max(age, 0.0))}" if found["word"] == "since" else relative(-age, 0.0)

@@ -6,14 +6,14 @@ from taintwarden_cli.completion import POLICIES
 from taintwarden_cli.lazy import imported
 from taintwarden_cli.options import cluster_options, yes_option
 
-_ASKING = """
+_EXIT_CODES = """
 \b
 Exit codes:
   0  {done}
   1  {refused}, you declined, a right is missing, or the cluster cannot be reached
   2  wrong flags or kubeconfig; or --yes is missing and no terminal is there to ask
 """
-_ALL = """
+_ALL_HELP = """
 --all {all}. It names them first, and asks on a terminal; scripts pass --yes.
 
 Needs the rights to get and patch taintevictionpolicies, and for --all to list them.
@@ -24,25 +24,25 @@ It sets spec.paused. Applying a file that does not name this field (kubectl, Hel
 whatever mode the file has. Who paused it, when and why is kept in the annotation
 taintwarden.io/paused-by, and shown by `taintwarden status`. A policy that is paused already stays as it is. If another
 policy acts first on the same taints, so that pods leave all the same, it says so (with the right to list policies).
-{_ALL.format(all="stops every policy")}
+{_ALL_HELP.format(all="stops every policy")}
 \b
 Examples:
   taintwarden pause sla
   taintwarden pause sla --reason "values of zone-a are wrong"
   taintwarden pause --all
   kubectl taintwarden pause sla --context production
-{_ASKING.format(done="they are paused", refused="there is no such policy")}"""
+{_EXIT_CODES.format(done="they are paused", refused="there is no such policy")}"""
 _RESUME_HELP = f"""Resume paused policies in their mode, and state how many pods are due.
 
 Deadlines continued meanwhile: overdue pods are evicted first, under all limits, and the guard counts them as one wave;
 see `taintwarden plan --enforce POLICY`. It removes spec.paused; a file with paused: true pauses the policy again when
 it is applied. A policy that is not paused stays as it is. It names policies that act first on the same taints.
-{_ALL.format(all="resumes every policy that is paused")}
+{_ALL_HELP.format(all="resumes every policy that is paused")}
 \b
 Examples:
   taintwarden resume sla
   taintwarden resume --all
-{_ASKING.format(done="they are not paused any more", refused="there is no such policy")}"""
+{_EXIT_CODES.format(done="they are not paused any more", refused="there is no such policy")}"""
 _POLICIES = click.argument("policies", metavar="[POLICY...]", nargs=-1, shell_complete=POLICIES)
 
 
@@ -67,8 +67,8 @@ def resume(**given: object) -> None:
     imported("taintwarden_cli.change.policies:switch_policies")(resume=True, **given)
 
 
-_RESET_HELP = f"""Release the pods that the tripped guard of a policy holds, or that wait since all nodes are unhealthy.
-It first shows the cause, how many pods they are, and that a paused policy evicts none. Later pods count again.
+_RESET_HELP = f"""Release the pods that a policy's tripped guard holds, or that wait because all nodes are unhealthy.
+It first shows the cause, how many pods these are, and that a paused policy evicts none. The guard counts later pods.
 
 On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
 policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator
@@ -80,7 +80,7 @@ Needs the rights to get and patch taintevictionpolicies.
 Examples:
   taintwarden guard reset sla
   taintwarden guard reset sla --yes
-{_ASKING.format(done="the operator is asked", refused="there is nothing to reset")}"""
+{_EXIT_CODES.format(done="the operator is asked", refused="there is nothing to reset")}"""
 
 
 @click.group(short_help="Release the pods that a tripped guard holds.")
@@ -114,7 +114,7 @@ It needs the rights to list nodes, pods, taintevictionpolicies, and all kinds of
 Examples:
   taintwarden placement remove sla
   taintwarden placement remove example.com/driver --yes
-{_ASKING.format(done="no node carries the labels any more", refused="they are in use, there are none")}"""
+{_EXIT_CODES.format(done="no node carries the labels any more", refused="they are in use, there are none")}"""
 _LABELS_HELP = """Print the labels of placement that a node with these taints has: for the templates of node groups,
 from which autoscalers derive the labels of future nodes, and for --node-labels of kubelets.
 

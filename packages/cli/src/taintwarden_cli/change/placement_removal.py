@@ -67,7 +67,7 @@ class Uses:
     def __init__(self, key: str) -> None:
         self.keys = (LabelSubject(key), LabelSubject(key, of_label=True))
         self.policies: list[str] = []
-        """Policies that place by the key, or repeat the version in the label, with their mode unless it is Enforce."""
+        """Policies that place by the key, or list it in ``versionLabels``, with their mode unless it is Enforce."""
         self.nodes: set[str] = set()
         self.users: dict[str, list[str]] = {"Pods": [], "Templates": []}
         """The objects whose node affinity names the labels."""

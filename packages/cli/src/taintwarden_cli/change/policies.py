@@ -78,18 +78,18 @@ async def read_policy(session: Session, name: str) -> StoredPolicy:
 async def patch_policy(
     session: Session,
     name: str,
-    attempt: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]],
+    build: Callable[[StoredPolicy], tuple[Mapping[str, Any] | None, str]],
     manager: str,
     tries: int = TRIES,
 ) -> str:
-    """Patch a policy with what ``attempt`` makes of it, unless that is None. Returns the message of ``attempt``.
+    """Patch a policy with the body that ``build`` makes for it, unless that is None. Returns the message of ``build``.
 
     If another client writes the policy meanwhile, it is read and patched again.
 
     Raises ClusterError if the policy does not exist, was not changed, or the outcome is unknown.
     """
     stored = await read_policy(session, name)
-    body, text = attempt(stored)
+    body, text = build(stored)
     if body is None:
         return text
     meta = {"uid": stored.metadata.uid, "resourceVersion": stored.metadata.resource_version}
@@ -99,7 +99,7 @@ async def patch_policy(
     except ChangedMeanwhileError:
         if tries == 1:
             raise
-        return await patch_policy(session, name, attempt, manager, tries - 1)
+        return await patch_policy(session, name, build, manager, tries - 1)
     return text
 
 
@@ -131,10 +131,10 @@ async def _list_policies(session: Session) -> tuple[str, list[StoredPolicy]]:
 async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, reason: str) -> list[bool]:
     """Pause or resume policies, and print each result. Returns True for each success, False for each failure."""
     by, found = "" if resume else await _author(session, reason), []
-    attempt = _resumed if resume else lambda one: _paused(one, by)
+    build = _resumed if resume else lambda one: _paused(one, by)
     for name in names:
         try:
-            text = await patch_policy(session, name, attempt, FIELD_MANAGER)
+            text = await patch_policy(session, name, build, FIELD_MANAGER)
             write(printable(f"{text} (cluster {session.cluster})"))
             found.append(True)
         except ClusterError as error:
@@ -145,7 +145,7 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
 
 
 async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: bool) -> None:
-    """Warn of policies that act first on the same taints, so that the change has no effect, if they may be listed."""
+    """Warn of policies that act first on the same taints, so that the change has no effect. Needs the right to list."""
     with contextlib.suppress(ClusterError):
         policies = valid_policies(await session.policies(dict[str, Any]))
         for policy in (one for one in policies if one.name in names):
@@ -204,13 +204,13 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
     write(_review_text(cluster, found))
     confirm("Release them?", "release them", yes=yes)
 
-    def attempt(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
+    def build(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
         if check_halted(stored) != check_halted(found):
             raise ClusterError(f"the guard of policy {policy} has changed since you were asked: run the command again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
         return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(stored.metadata.generation)}}}, text
 
-    write(printable(ask(settings, lambda session: patch_policy(session, policy, attempt, "taintwarden"))))
+    write(printable(ask(settings, lambda session: patch_policy(session, policy, build, "taintwarden"))))
 
 
 async def read_halted_policy(session: Session, name: str) -> tuple[str, StoredPolicy]:
@@ -243,12 +243,12 @@ def _review_text(cluster: str, found: StoredPolicy) -> str:
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
     lines.add("Tripped", None if (at := rfc3339.read_time(tripped_at)) is None else rfc3339.at(at))
-    lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", since all nodes are unhealthy"), "yellow")
+    lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", because all nodes are unhealthy"), "yellow")
     if found.spec.paused:
         lines.add("Paused", f"none is evicted before you resume it: taintwarden resume {found.metadata.name}", "yellow")
     if status.guard is not None and tripped_at:
         cause = status.guard.cause
         lines.add("Cause", f"when it tripped: {cause}" if cause else "not reported yet")
     says = without_advice(status.message_if("GuardTripped", "True"), found.metadata.name)
-    lines.add("Message", says.partition(". Only if you want")[0])  # which is to run this command
+    lines.add("Message", says.partition(". Only if you want")[0])  # the rest advises this command
     return render(lines.grid)

@@ -23,10 +23,10 @@ _LEAVING = (Fate.LEAVES, Fate.TERMINATES)
 
 
 def explain_pod(
-    pod: str, space: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object
+    pod: str, pod_namespace: str | None, files: tuple[str, ...], at: float | None, output: str, **flags: object
 ) -> None:
     """Explain one pod, of a cluster or of files."""
-    within, name = _split(pod, space)
+    within, name = _split(pod, pod_namespace)
     if files and (flags["kubeconfig"] or flags["context"]):
         raise click.UsageError("-f reads files and no cluster: leave out --kubeconfig and --context")
     now = time.time() if at is None else at

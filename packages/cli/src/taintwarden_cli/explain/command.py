@@ -96,7 +96,7 @@ def explain() -> None:
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
-@click.option("-n", "--namespace", "space", help="Namespace, where NAME alone is given. [default: that of the context]")
+@click.option("-n", "--namespace", "pod_namespace", help="Namespace, if only NAME is given. [default: the context's]")
 @click.option("-f", "--filename", "files", multiple=True, help="Read this file instead of a cluster; - is stdin.")
 @operator_option
 @cluster_options

@@ -131,7 +131,7 @@ def _count_reasons(reasons: Iterable[str]) -> Iterator[str]:
         yield f"{wording.pods(number)}: {why}"
     if more := len(counted) - len(shown):
         rest = counted.total() - sum(number for _, number in shown)
-        yield f"{wording.pods(rest)}: {wording.several(more, 'other reason')}; explain pod tells them"
+        yield f"{wording.pods(rest)}: {wording.several(more, 'other reason')}; explain pod shows them"
 
 
 def _row(pod: PodExplanation) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class TaintExplanation(msgspec.Struct, rename="camel", kw_only=True):
     invalid_value: bool = False
     added_at: str | None = None
     since: str | None = None
-    """Start of the violation, or time of a taint that is tolerated for some seconds. The deadline counts from it."""
+    """Start of the violation, or of the time for which the taint is tolerated. The deadline counts from it."""
     clock_recorded: bool = True
     """True if the node records ``since``. Otherwise that time is taken to be now."""
     grace_seconds: int | None = None
@@ -95,7 +95,7 @@ class ProfileExplanation(msgspec.Struct, rename="camel"):
 
 
 class BudgetExplanation(msgspec.Struct, rename="camel"):
-    """A PodDisruptionBudget that covers the pod."""
+    """A PodDisruptionBudget that selects the pod."""
 
     name: str
     allows: bool
@@ -146,7 +146,7 @@ class PodExplanation(msgspec.Struct, rename="camel", kw_only=True):
     deadline: str | None = None
     seconds_left: int | None = None
     node_end: str | None = None
-    """Time at which the node is removed, for a policy with ``reclaim``."""
+    """Sentence that states when a policy with ``reclaim`` expects the node to be removed."""
     claims: list[ClaimExplanation] = field(default_factory=list)
     """The claims of other policies: enforced ones first, then by deadline."""
     taints: list[TaintExplanation] = field(default_factory=list)

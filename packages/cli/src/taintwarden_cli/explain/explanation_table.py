@@ -1,4 +1,4 @@
-"""Rendering of an explanation as text: one block for the pod and one for each taint, at most 100 columns wide."""
+"""Rendering of an explanation as text: one block for the pod and one for each taint."""
 
 from collections.abc import Iterator, Sequence
 

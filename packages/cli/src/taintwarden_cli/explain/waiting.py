@@ -25,7 +25,7 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
     blocked = blocked_by(budgets, policy, row)
     if row is not None and row.limit == BUDGET and blocked:
         return [blocked]
-    text = _refused(row, policy.name, status, now) if row is not None else _refused_any(pod, policy.name, status)
+    text = _refusal(row, policy.name, status, now) if row is not None else _any_refusal(pod, policy.name, status)
     text, reported_at = text or tripped_guard(policy, status), read_time(status.observed_at)
     if text and reported_at is not None:
         text += f" (reported {wording.ago(reported_at, now)})"
@@ -39,11 +39,11 @@ def tripped_guard(policy: Policy, status: PolicyStatus) -> str:
     return _limit(GUARD, "", policy.name, status) if is_acting else ""
 
 
-def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
+def _refusal(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str:
     if not row.limit:
         return row.message and f"its eviction: {row.message}"
     again, until = "", row.until_at
-    if until is None:  # pods that a limit holds for one reason wait for the same moment
+    if until is None:  # pods that a limit holds for one reason wait until the same time
         same = (limit.until for limit in status.limits if (limit.limit, limit.message) == (row.limit, row.message))
         until = read_time(next(same, None))
     if until is not None and until > now:  # the report may be older
@@ -54,7 +54,7 @@ def _refused(row: NextPod, policy: str, status: PolicyStatus, now: float) -> str
     return f"{_limit(row.limit, message, policy, status)}{again}"
 
 
-def _refused_any(pod: Pod, policy: str, status: PolicyStatus) -> str:
+def _any_refusal(pod: Pod, policy: str, status: PolicyStatus) -> str:
     """The limits that delay pods of the policy, for a pod that the status does not list.
 
     Budgets are left out, since those of the pod are known. Places count only if the pod's node has none.
@@ -88,16 +88,16 @@ def blocked_by(budgets: list[BudgetExplanation], policy: Policy, row: NextPod | 
     if len(budgets) > 1:
         return f"its PodDisruptionBudgets have to be repaired: {several_budgets(budget.name for budget in budgets)}"
     blocking = [budget for budget in budgets if not budget.allows]
-    return "".join(f"for PodDisruptionBudget {budget.name}{_patience(policy)}: {budget.reason}" for budget in blocking)
+    return "".join(f"for PodDisruptionBudget {budget.name}{_timeout(policy)}: {budget.reason}" for budget in blocking)
 
 
-def _patience(policy: Policy) -> str:
+def _timeout(policy: Policy) -> str:
     """The maximum time for which a budget can block a pod, as text; empty if it can indefinitely."""
     if policy.eviction.method is not Method.EVICT_THEN_DELETE:
         return ""
     most = f"{wording.duration(policy.eviction.pdb_timeout_seconds)} at most from this operator's first try on"
     if policy.reclaim is not None:
-        most += " and no longer than leaves it its grace before its node is gone"
+        most += " and, at the latest, until only its grace is left before its node is gone"
     return f", {most}, then it is deleted"
 
 

@@ -76,14 +76,14 @@ def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Poli
     for key, seen in sorted(taints.items()):
         if not wanted or key in wanted:
             drafted = _draft(key, seen, taken=[draft.name for draft in found])
-            if why := "" if wanted else _why_not(drafted, known):
+            if why := "" if wanted else _why_left_out(drafted, known):
                 left_out[key] = why
             else:
                 found.append(drafted)
     return found, left_out
 
 
-def _why_not(draft: PolicyDraft, known: dict[str, str]) -> str:
+def _why_left_out(draft: PolicyDraft, known: dict[str, str]) -> str:
     if draft.key in known:
         return f"policy {known[draft.key]} acts on it"
     if draft.key in STATIC_MARKERS:
@@ -95,11 +95,10 @@ def _why_not(draft: PolicyDraft, known: dict[str, str]) -> str:
 
 def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str]) -> PolicyDraft:
     effects, values = {taint.effect for _, taint in seen}, [taint.value for _, taint in seen]
-    orders = ((kind, {value: at for value in values if (at := parse(value)) is not None}) for kind, parse in _ORDERS)
-    kind, places = next(
-        ((kind, at) for kind, at in orders if sum(map(at.__contains__, values)) > MIN_SHARE * len(values)), (None, {})
-    )
-    valid = sorted(places, key=places.__getitem__)
+    orders = ((kind, {one: rank for one in values if (rank := parse(one)) is not None}) for kind, parse in _ORDERS)
+    fitting = (order for order in orders if sum(map(order[1].__contains__, values)) > MIN_SHARE * len(values))
+    kind, ranks = next(fitting, (None, {}))
+    valid = sorted(ranks, key=ranks.__getitem__)
     return PolicyDraft(
         key,
         _name(key, taken),
@@ -108,7 +107,7 @@ def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str
         kind,
         lowest=valid[0] if valid else "",
         highest=valid[-1] if valid else "",
-        invalid=tuple((node.node.name, taint) for node, taint in seen if kind and taint.value not in places),
+        invalid=tuple((node.node.name, taint) for node, taint in seen if kind and taint.value not in ranks),
         has_zones=any(ZONE_LABEL in node.node.labels for node, _ in seen),
     )
 
@@ -165,9 +164,9 @@ def _policy_lines(draft: PolicyDraft) -> Iterator[str]:
     if draft.has_zones and draft.value_type is ValueType.INTEGER:
         yield "  limits:"
         yield "    zoneHealth:"
-        yield "      # Nodes that are unhealthy: where most nodes of a zone are, pods leave it slowly. No node"
+        yield "      # Nodes with such values are unhealthy: pods leave a zone slowly when most of its nodes are. No"
         low = printable(draft.lowest)
-        yield f"      # is now: the lowest value is {low}. Without zoneHealth only the guard stops large waves."
+        yield f"      # node is now: the lowest value is {low}. Without zoneHealth only the guard stops large waves."
         yield "      unhealthy:"
         yield f"        - {{key: {json.dumps(draft.key)}, operator: Lt, value: {json.dumps(draft.lowest)}}}"
 
@@ -180,7 +179,7 @@ def _value_lines(draft: PolicyDraft) -> Iterator[str]:
     low, high = printable(draft.lowest), printable(draft.highest)
     sentence = f"all are {low}" if low == high else f"from {low} to {high}"
     yield f"      # The type of the values: {sentence}. Any other value is a mistake, and pods are"
-    yield "      # judged by the last valid draft."
+    yield "      # judged by the last valid value."
     if draft.invalid:
         named = [f"{printable(taint.value) or 'none'} on {name}" for name, taint in draft.invalid]
         yield f"      # Not of this type: {listed(named, MAX_NAMED)}. Correct them first."

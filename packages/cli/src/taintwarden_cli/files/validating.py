@@ -67,7 +67,7 @@ class FileReport(msgspec.Struct, rename="camel"):
 
 
 def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
-    """Read and check files, and the files of folders; ``-`` is standard input. Objects may refer to other files.
+    """Read and check files, and the files of folders; ``-`` is standard input. Pods may need profiles of other files.
 
     ``recursive`` is True to include the folders in a folder.
     """

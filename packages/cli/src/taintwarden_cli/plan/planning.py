@@ -90,14 +90,14 @@ def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings)
 def _read(settings: Settings, selectors: Iterable[str], now: float) -> tuple[Snapshot, dict[str, list[str]]]:
     """Read the cluster, and the names of the nodes that each label selector selects."""
 
-    async def question(session: Session) -> tuple[Snapshot, dict[str, list[str]]]:
+    async def read(session: Session) -> tuple[Snapshot, dict[str, list[str]]]:
         labelled = {}
         for text in selectors:
             pages = session.pages(NODES.path, Named, NODES.name, label_selector=text)
             labelled[text] = [named.metadata.name async for page in pages for named in page]
         return await read_snapshot(session, settings.namespace, now), labelled
 
-    return ask(settings, question)
+    return ask(settings, read)
 
 
 def _changes(selection: NodeSelection, taints: tuple[str, ...], remove: tuple[str, ...]) -> list[Change]:

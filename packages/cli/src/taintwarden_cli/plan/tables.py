@@ -42,7 +42,7 @@ def _head(plan: Plan) -> Lines:
     lines.add("Leave", _format_leaving(plan))
     lines.add("Missed", _format_missed(plan), "bold red")
     lines.add("Cut", f"the grace of {pods(plan.cut)}, by the end of the node" if plan.cut else None, "bold red")
-    lines.add("Held", f"due and not left by the end: {pods(plan.held)}" if plan.held else None, "bold red")
+    lines.add("Held", f"due, and still there at the end: {pods(plan.held)}" if plan.held else None, "bold red")
     budgets = sorted({name for pod in plan.pods if pod.fate is PlannedFate.LEAVES for name in pod.budgets})
     past = f"{pods(plan.past_budgets)} deleted {in_spite_of(budgets)}"
     lines.add("Budgets", past if budgets else None, "bold red")
@@ -162,7 +162,7 @@ def _format_causes(step: Step, before: dict[str, int]) -> str:
     gained = sorted(((number, name) for name, number in added.items() if number > 0), key=lambda one: (-one[0], one[1]))
     parts = [f"{number} of {name}" for number, name in gained[:MAX_NAMED]]
     if len(gained) > MAX_NAMED:
-        parts.append(f"{len(gained) - MAX_NAMED} more workloads")
+        parts.append(several(len(gained) - MAX_NAMED, "more workload"))
     if step.more < 0:
         parts.append(f"{-step.more} fewer")
     if step.trips:

@@ -13,10 +13,10 @@ from taintwarden.telemetry.logs import configure_logs
 from taintwarden_cli.lazy import imported
 from taintwarden_cli.output import fail
 
-OneOf = TypeVar("OneOf", bound=CommonSettings)
+SettingsType = TypeVar("SettingsType", bound=CommonSettings)
 
 
-def serve(target: str, load: Callable[..., OneOf], flags: Mapping[str, object]) -> NoReturn:
+def serve(target: str, load: Callable[..., SettingsType], flags: Mapping[str, object]) -> NoReturn:
     """Run a process until a signal stops it, and exit.
 
     Args:
@@ -26,7 +26,7 @@ def serve(target: str, load: Callable[..., OneOf], flags: Mapping[str, object]) 
         flags: values of the command line.
 
     """
-    run: Callable[[OneOf], Coroutine[Any, Any, BaseException | None]] = imported(target, with_rich=False)
+    run: Callable[[SettingsType], Coroutine[Any, Any, BaseException | None]] = imported(target, with_rich=False)
     try:
         settings = load(os.environ, **flags)
         configure_logs(settings.log_format, settings.log_level)

@@ -9,10 +9,10 @@ from taintwarden_cli.output import output_forms, output_option
 
 _HELP = """Show the status of policies: mode, whether they are accepted, nodes, pods that have to leave, guards, limits.
 
-It prints a table of all policies, and below it, of each, every problem with its cause, its effect and what to do, nodes
-that are removed, and how many pods stay on nodes with a taint of the policy, and why. Of policies that you name, of a
-sole policy, and with -o wide of all, it also prints the limits that hold pods, zones, budgets, the next pods, and names
-of pods that stay. The operator writes its data every 20 s, and when something changes. JSON has times in UTC.
+It prints a table of all policies, and below it, for each, every problem with cause, effect and what to do, nodes that
+are removed, and how many pods stay on nodes with a taint of the policy, and why. For policies that you name, for a
+sole policy, and with -o wide for all, it also prints the limits that hold pods, zones, budgets, the next pods, and the
+names of pods that stay. The operator writes its data every 20 s, and when something changes. JSON has times in UTC.
 
 It needs the right to list taintevictionpolicies. Each of these rights adds something, and what cannot be read is
 named. To get the operator's Lease: a dead or frozen operator is noticed after 10 seconds instead of a minute; status
@@ -36,8 +36,8 @@ Exit codes:
       not accepted, its guard has tripped (not in mode DryRun), all nodes are unhealthy, pods will not leave a
       node before it is removed or have less time to stop than they ask for, a paused policy is without
       effect, since another one acts first, the value of a taint cannot be compared, no node that a policy
-      selects has a taint whose values are compared or what it reads, or a PodDisruptionBudget that pods wait
-      for never allows an eviction. For 10 minutes after it: pods were still there when their node was removed.
+      selects has a taint whose values are compared or a field that it reads, or a PodDisruptionBudget that pods
+      wait for never allows an eviction. For 10 minutes after it: pods were still there when their node was removed.
       After 15 seconds: no operator has observed the newest version of a policy. A minute: eviction calls fail.
       3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its node, an evicted
       pod should have ended, a pod that is not Ready keeps others, a TaintPublisher does not publish. 30 minutes: a
@@ -115,7 +115,7 @@ JSON has: at, since, problem, happenings[] (at, reason, type, kind, namespace, n
 
 @click.command(help=_HISTORY_HELP, short_help="Show what happened lately, as a timeline.")
 @click.option("--since", type=Duration(), default="1h", show_default=True, help="How far to look back.")
-@click.option("-n", "--namespace", "space", default="", help="Only pods of this namespace. Default: all.")
+@click.option("-n", "--namespace", "pod_namespace", default="", help="Only pods of this namespace. Default: all.")
 @operator_option
 @cluster_options
 @output_option

@@ -75,40 +75,40 @@ class Timeline(msgspec.Struct):
     happenings: list[Happening]
 
 
-def show(since: float, space: str, output: str, **flags: object) -> None:
+def show(since: float, pod_namespace: str, output: str, **flags: object) -> None:
     """Carry out ``taintwarden history``."""
     settings, now = settings_of(flags), time.time()
-    found = ask(settings, lambda session: read_timeline(session, settings.namespace, space, since, now))
+    found = ask(settings, lambda session: read_timeline(session, settings.namespace, pod_namespace, since, now))
     write_answer(found, output, lambda: render(*parts(found)))
 
 
-async def read_timeline(session: Session, operator: str, space: str, seconds: float, now: float) -> Timeline:
-    """Read the timeline of the last ``seconds``. ``space`` is the namespace of pods; empty for all.
-
+async def read_timeline(
+    session: Session, operator_namespace: str, pod_namespace: str, seconds: float, now: float
+) -> Timeline:
+    """Read the timeline of the last ``seconds``. ``pod_namespace`` is empty for pods of all namespaces.
     Raises ClusterError if the Events or policies cannot be read.
     """
     since = now - seconds
     kept = [
         (at, happening)
         for at, happening in await read_events(session)
-        if at >= since and (not happening.namespace or space in ("", happening.namespace))
+        if at >= since and (not happening.namespace or pod_namespace in ("", happening.namespace))
     ]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
-    problem = (await read_liveness(session, operator, await session.policies(dict[str, Any]), now)).problem
+    problem = (await read_liveness(session, operator_namespace, await session.policies(dict[str, Any]), now)).problem
     return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [happening for _, happening in kept])
 
 
 async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
     """Read the Events of the operator, of one reason or of all, each with its time.
-
     Raises ClusterError if they cannot be read.
     """
     selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
     pages = session.pages(EVENTS, _Event, "events", selector)
-    return [_happening(event) async for page in pages for event in page if _may_be_operators(event)]
+    return [_happening(event) async for page in pages for event in page if _may_be_by_operator(event)]
 
 
-def _may_be_operators(event: _Event) -> bool:
+def _may_be_by_operator(event: _Event) -> bool:
     """True if the operator may have written it. A tenant may write any Event about its own namespace, a kubelet any."""
     about = event.involved_object
     return event.reporting_component == CONTROLLER and not (about.namespace and about.kind in _CLUSTER_SCOPED)

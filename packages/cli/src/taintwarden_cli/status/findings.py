@@ -20,15 +20,15 @@ class Removal(msgspec.Struct, rename="camel"):
     pods: int
     """Pods that have to leave, or terminate."""
     missed: int = 0
-    """Pods of these that are not evicted in time, in a simulation from now on."""
+    """Those of ``pods`` that are not evicted in time, in a simulation from now on."""
     cut: int = 0
-    """Pods of these that get less time to stop than they ask for."""
+    """Those of ``pods`` that get less time to stop than they ask for."""
     held_by: list[str] = []
     """The budgets, or limits, that delay the pods that are not evicted in time."""
 
 
 class Missed(msgspec.Struct, frozen=True, rename="camel"):
-    """Pods that were evicted too late before the removal of their node, or not at all, by Events of the last hour."""
+    """Pods evicted too late before the removal of their node, or not at all, as Events of the last hour report."""
 
     not_evicted: int = 0
     cut: int = 0
@@ -47,7 +47,7 @@ class PolicyFindings(msgspec.Struct, rename="camel"):
 
 
 def describe_missed(missed: Missed) -> str:
-    """The number of pods that missed the removal of their node, as text; empty if there are none."""
+    """The numbers in ``missed`` as text; empty if both are 0."""
     parts = (
         f"{pods(missed.not_evicted)} not evicted before the node was removed" if missed.not_evicted else "",
         f"{pods(missed.cut)} with a grace that was cut" if missed.cut else "",

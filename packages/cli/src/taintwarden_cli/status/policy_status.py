@@ -30,8 +30,8 @@ from taintwarden_cli.status.problems import (
 )
 
 NOT_OBSERVED, OUTDATED = "no operator has observed it yet", "the operator has not observed its newest version yet"
-SOON_SECONDS = 15.0
-"""Seconds until an unread version is a problem. The operator reads it within 3 s, a new leader within 15 s."""
+UNREAD_SECONDS = 15.0
+"""Seconds after which a version that no operator has read is a problem. A leader reads it in 3 s, a new one in 15 s."""
 TRIPPED, UNHEALTHY, ARMED = "tripped", "unhealthy", "armed"
 """States of a guard."""
 
@@ -173,7 +173,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     late = OUTDATED if not late and status.observed_generation < meta.get("generation", 0) else late
     if late:
         answer.waits_for_operator = late
-        if now - changed_at(meta) >= SOON_SECONDS:
+        if now - changed_at(meta) >= UNREAD_SECONDS:
             effect = "it evicts no pod" if late == NOT_OBSERVED else "the version before stays in force"
             answer.add(Problem(ProblemKind.NOT_OBSERVED, late, effect, LIST_PODS))
     elif (accepted := status.condition("Accepted")) is not None:

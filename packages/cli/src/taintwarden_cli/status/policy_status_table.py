@@ -1,4 +1,4 @@
-"""The status of policies as text: one line each, and a block for those that are named; 100 columns wide.
+"""The status of policies as text: one line each, and a block for each with details or problems.
 
 Times are ages and countdowns, which need no clock to compare with.
 """
@@ -33,7 +33,7 @@ LATE_SECONDS = 30.0
 def parts(found: StatusSummary, *, details: bool) -> Iterator[RenderableType]:
     """The operator's problems and the age of its report, the table of policies, and a block for each policy."""
     age = Times(found.at).age(found.reported_at) if found.reported_at else 0.0
-    times = Times(found.at, is_old=bool(found.problems) or age > LATE_SECONDS)
+    times = Times(found.at, is_stale=bool(found.problems) or age > LATE_SECONDS)
     lines = Lines()
     for problem in found.problems:
         _add_problem(lines, problem, times)

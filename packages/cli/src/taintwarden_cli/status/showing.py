@@ -31,7 +31,7 @@ PAUSE_FACTOR = 10.0
 
 
 class LastInspection(msgspec.Struct):
-    """Settings of inspections, and the last one."""
+    """Settings of inspections, and the last one, which is used for ``lasts_seconds``."""
 
     gates: Gates
     show_all: bool = False
@@ -95,13 +95,13 @@ async def show_live(
 
     Raises LookupError if there is no policy of a name, and ClusterError if the first read fails.
     """
-    found, unseen = await read_status(session, namespace, names, last), ""
+    found, failure = await read_status(session, namespace, names, last), ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            failed = [Text(printable(f"As of {found.at}: {unseen}"), style="bold red")] if unseen else []
+            failed = [Text(printable(f"As of {found.at}: {failure}"), style="bold red")] if failure else []
             live.update(Group(*failed, *parts(found, details=True)), refresh=True)
             await asyncio.sleep(interval)
             try:
-                found, unseen = await read_status(session, namespace, names, last), ""
+                found, failure = await read_status(session, namespace, names, last), ""
             except ClusterError as error:
-                unseen = str(error)
+                failure = str(error)
