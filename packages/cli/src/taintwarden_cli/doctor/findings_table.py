@@ -59,11 +59,11 @@ def _grid(width: int) -> Table:
 def _rows(findings: Sequence[ReportedFinding]) -> Table:
     shown = _grid(38)
     for finding in findings:
-        shown.add_row(Text(printable(str(finding.subject))), Text(f"{printable(finding.message)}{_where(finding)}"))
+        shown.add_row(Text(printable(str(finding.subject))), Text(f"{printable(finding.message)}{_affected(finding)}"))
     return shown
 
 
-def _where(finding: ReportedFinding) -> str:
+def _affected(finding: ReportedFinding) -> str:
     parts = [wording.pods(finding.pods)] if finding.pods else []
     parts += ["template"] if finding.template else []
     return f" ({' and '.join(parts)})" if parts else ""

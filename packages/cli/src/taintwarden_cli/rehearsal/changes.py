@@ -38,14 +38,14 @@ class NodeSelection(msgspec.Struct, frozen=True):
         """The selected nodes. Raises BadInput if a name, zone or selector matches no node."""
         found: dict[str, NodeObject] = {}
         for name in self.nodes:
-            _add(found, [node for node in nodes if node.metadata.name == name], f"there is no node {name}")
+            _add_matching(found, [node for node in nodes if node.metadata.name == name], f"there is no node {name}")
         for zone in self.zones:
             labels = ((node, node.metadata.labels) for node in nodes)
             there = [node for node, given in labels if zone in (given.get(ZONE_LABEL), zone_of(given))]
-            _add(found, there, f"there is no node in zone {zone}")
+            _add_matching(found, there, f"there is no node in zone {zone}")
         for text in self.selectors:
             there = [node for node in nodes if node.metadata.name in self.labelled[text]]
-            _add(found, there, f"no node has the labels {text}")
+            _add_matching(found, there, f"no node has the labels {text}")
         return list(found.values())
 
 
@@ -121,17 +121,17 @@ def parse_taint(text: str) -> Taint:
     key, _, value = pair.partition("=")
     if not colon:
         raise BadInput(f"{text!r} has no effect: {_FORM}")
-    return _taint(key, value, effect, text)
+    return _checked_taint(key, value, effect, text)
 
 
 def parse_removal(text: str) -> tuple[str, str]:
     """Parse ``KEY`` or ``KEY:EFFECT``. Raises BadInput if the text has another form."""
     key, colon, effect = text.partition(":")
-    taint = _taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
+    taint = _checked_taint(key, "", effect if colon else Effect.NO_EXECUTE, text)
     return taint.key, taint.effect if colon else ""
 
 
-def _taint(key: str, value: str, effect: str, text: str) -> Taint:
+def _checked_taint(key: str, value: str, effect: str, text: str) -> Taint:
     faults = [*check_key(key), *check_label_value(value)]
     if faults:
         raise BadInput(f"{text!r} is not a taint: {faults[0]}")
@@ -140,7 +140,7 @@ def _taint(key: str, value: str, effect: str, text: str) -> Taint:
     return Taint(key, value, effect)
 
 
-def _add(found: dict[str, NodeObject], nodes: Iterable[NodeObject], problem: str) -> None:
+def _add_matching(found: dict[str, NodeObject], nodes: Iterable[NodeObject], problem: str) -> None:
     matching = {node.metadata.name: node for node in nodes}
     if not matching:
         raise BadInput(problem)

@@ -41,48 +41,48 @@ class Recording:
         """The claims of policies that are not paused."""
         return (claim for claim in self._view.all_claims() if claim.phase is not Phase.PAUSED)
 
-    def record(self, command: Command, now: Instant, at: float) -> None:
-        """Record a command that only reports. ``at`` is in seconds since the change."""
+    def record(self, command: Command, now: Instant, elapsed: float) -> None:
+        """Record a command that only reports. ``elapsed`` is in seconds since the change."""
         match command:
             case commands.Decided():
                 planned = self._planned_pod(command.pod, command.verdict, command.due_at)
                 planned.waited_seconds, planned.limit = round(command.waited, 3), command.limit
             case commands.Rehearsed():
                 planned = self._planned_pod(command.pod, command.verdict, command.due_at)
-                planned.fate, planned.after_seconds = PlannedFate.WOULD_LEAVE, round(at, 3)
+                planned.fate, planned.after_seconds = PlannedFate.WOULD_LEAVE, round(elapsed, 3)
                 planned.at = rfc3339.at(now.wall)
             case commands.DeadlineMissed():
                 due_at = command.verdict.due_at(command.pod.bound_at) or command.hard_at
                 planned = self._planned_pod(command.pod, command.verdict, due_at)
                 planned.late = wording.MISSED[command.reason]
                 if command.reason == wording.NOT_EVICTED:
-                    self._record_missed(planned, command, now, at)
+                    self._record_end(planned, command, now, elapsed)
             case commands.InvalidValue(verdict=verdict):
                 effect = f"{wording.invalid_effect(verdict, held=command.held)} (policy {verdict.policy.name})"
                 why = f"cannot be compared ({wording.invalid_value(verdict)}): {effect}"
                 self._invalid.setdefault((str(verdict.taint), why), []).append(command.node)
             case commands.GuardTripped():
-                self._record_trip(command.policy.name, command.guard, at)
+                self._record_trip(command.policy.name, command.guard, elapsed)
             case commands.GuardArmed():
                 armed = self._guards.pop(command.policy.name, None)
                 if armed is not None:
-                    armed.armed_after_seconds = round(at, 3)
+                    armed.armed_after_seconds = round(elapsed, 3)
                     self._past_guards.append(armed)
             case _:
                 pass
 
-    def record_eviction(self, command: commands.Evict, now: Instant, at: float, order: int) -> PlannedPod:
+    def record_eviction(self, command: commands.Evict, now: Instant, elapsed: float, order: int) -> PlannedPod:
         """Record an eviction that the API server accepts. ``order`` is its number, from 1."""
         planned = self._planned_pod(command.pod, command.verdict, now.wall)
         planned.policy, planned.taint = command.verdict.policy.name, str(command.verdict.taint)
         planned.fate, planned.order, planned.deleted = PlannedFate.LEAVES, order, command.delete
         planned.budgets = list(command.past_budgets)
-        planned.at, planned.after_seconds = rfc3339.at(now.wall), round(at, 3)
+        planned.at, planned.after_seconds = rfc3339.at(now.wall), round(elapsed, 3)
         return planned
 
-    def _record_missed(self, planned: PlannedPod, missed: commands.DeadlineMissed, now: Instant, at: float) -> None:
+    def _record_end(self, planned: PlannedPod, missed: commands.DeadlineMissed, now: Instant, elapsed: float) -> None:
         """Record a pod whose node is removed while a limit or a budget still holds it."""
-        after = missed.hard_at - now.wall + at
+        after = missed.hard_at - now.wall + elapsed
         planned.fate, planned.at, planned.after_seconds = PlannedFate.ENDS, rfc3339.at(missed.hard_at), round(after, 3)
         claims = self._view.claims(missed.pod.uid)
         held = next((claim for claim in claims if claim.policy.name == missed.verdict.policy.name), None)

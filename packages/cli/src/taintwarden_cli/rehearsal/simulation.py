@@ -57,7 +57,7 @@ class PlanSimulation:
         **limits: Any,
     ) -> None:
         snapshot = msgspec.structs.replace(snapshot, policies=enforce_policies(snapshot.policies, enforced))
-        self.at = 0.0
+        self.at = 0.0  # seconds since the change
         self._evicted = 0
         self._now = now
         self._monotonic = monotonic
