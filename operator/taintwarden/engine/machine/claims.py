@@ -204,7 +204,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.budget_refused_at = max(self.budget_refused_at, now if refused_since is None else refused_since)
 
     def note_refusal(self, refusal: Refusal, *, is_reported: bool) -> None:
-        """Record that a limit refuses it. ``is_reported``: True if users are told of this."""
+        """Record that a limit refuses it. ``is_reported``: True if it is shown to users."""
         self.refusal = refusal
         self.is_reported = self.is_reported or is_reported
         if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # reads of nodes are not named
