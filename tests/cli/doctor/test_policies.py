@@ -90,6 +90,11 @@ def test_a_wait_for_a_budget_that_never_allows_is_found_once(spec, found):
     assert len(problem(waiting, budget("web", **spec))) == found
 
 
+def test_a_wait_for_budgets_that_are_not_known_is_reported():
+    unknown = {"since": "2026-01-31T11:00:00Z", "message": "the budgets are not known"}
+    assert len(problem(hindered(limits=[limit("budget") | unknown]))) == 1
+
+
 @pytest.mark.parametrize("status", [{}, {"observedGeneration": 0}])
 def test_policy_that_nobody_looked_at(status):
     fresh = observed()

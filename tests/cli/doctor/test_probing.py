@@ -81,6 +81,7 @@ def manager(*command: str, age: float = 1.0) -> dict[str, Json]:
         (manager("kube-controller-manager", "--controllers=*,-taint-eviction-controller"), BuiltIn.ABSENT),
         (manager("kube-controller-manager", "--controllers=disruption-controller"), BuiltIn.ABSENT),
         (manager("kube-controller-manager", "--controllers=taint-eviction-controller"), BuiltIn.RUNS),
+        (manager("kube-controller-manager", "--controllers", "disruption-controller"), BuiltIn.ABSENT),
     ],
 )
 async def test_built_in_controller(reads, wanted):

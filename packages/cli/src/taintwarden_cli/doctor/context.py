@@ -63,7 +63,7 @@ class Context:
 
     def has_check_of_its_own(self, policy: PolicySummary, problem: Problem) -> bool:
         """True if another check reports the problem in more detail, such as budgets that never allow an eviction."""
-        budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets]
+        budgets = [self._budgets.get(str(one)) for one in policy.status.blocked_budgets] or [None]
         never_allow = all(budget is not None and why_never_allows(budget) for budget in budgets)
         is_about_rights = problem.remedy == RIGHTS_REMEDY and self.snapshot.rights is not None
         return problem.kind in _CHECKED or is_about_rights or (problem.kind is ProblemKind.BUDGET and never_allow)

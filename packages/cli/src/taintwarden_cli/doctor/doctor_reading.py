@@ -1,5 +1,6 @@
 """Reads the sources of the checks. Pods and pod templates are counted page by page, and not kept."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 import click
@@ -155,6 +156,6 @@ async def read_built_in(session: Session, now: float) -> tuple[BuiltIn, BuiltIn]
 
 def _is_enabled(command: list[str], controller: str) -> bool:
     """True if the flags enable a controller, by name or by ``*``, as in Kubernetes' ``IsControllerEnabled``."""
-    flags = [word.partition("=")[2] for word in command if word.startswith("--controllers=")]
+    flags = re.findall(r"--controllers[ =](\S+)", " ".join(command))
     names = [name for flag in flags for name in flag.split(",")] or ["*"]
     return controller in names or (f"-{controller}" not in names and "*" in names)
