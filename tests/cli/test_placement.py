@@ -148,7 +148,7 @@ async def test_labels_that_come_back_are_an_error(cluster):
             await super().patch(*args)
             cluster.store.modify("nodes", "a", "", lambda node: node["metadata"]["labels"].update(SLA))
 
-    told = "1 nodes still carry labels: another client writes them. Run the command again"
+    told = "labels remain on 1 node: another client writes them. Run the command again"
     with pytest.raises(ClusterError, match=told):
         await removed(cluster, LabelSubject("sla"), of=Contested)
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from taintwarden.controller.words.wording import several
 from taintwarden.engine.policy import Mode, TaintSelector
 from taintwarden.kube.wire.kinds import NodeObject
 from taintwarden.kube.wire.resources import NODES, PODS
@@ -144,7 +145,7 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
         fail("the labels are in use: restart what names them, and try again; or use --force", REFUSED)
     confirm("Remove the labels?", "remove the labels", yes=yes)
     nodes = ask(settings, lambda session: remove_labels(session, uses.keys))
-    write(printable(f"the labels of {key} were removed from {nodes} nodes"))
+    write(printable(f"the labels of {key} were removed from {several(nodes, 'node')}"))
 
 
 def _describe_uses(key: str, uses: Uses) -> Lines:
@@ -172,7 +173,7 @@ async def remove_labels(session: Session, keys: Sequence[LabelSubject], pause_se
         problem = await _remove_from_nodes(session, nodes)
         await asyncio.sleep(pause_seconds)
     left = len(await _labelled_nodes(session, keys))
-    msg = f"{left} nodes still carry labels: {problem or 'another client writes them'}. Run the command again"
+    msg = f"labels remain on {several(left, 'node')}: {problem or 'another client writes them'}. Run the command again"
     raise ClusterError(msg)
 
 

@@ -31,7 +31,6 @@ from taintwarden_cli.rehearsal.sources import (
 )
 from taintwarden_devices.objects import DeviceClaimObject, SliceObject, TaintRuleObject
 
-MAX_BUDGETS = 500
 AFTER_POLICIES: tuple[Source, ...] = (*DEVICES, Source.DEPLOYMENTS)
 """Sources that are read only if a policy needs them."""
 _FIELDS: dict[Source, tuple[str, type[Any]]] = {
@@ -205,8 +204,6 @@ async def read_pod(session: Session, operator_namespace: str, namespace: str, na
         try:
             async for page in session.pages(path, FullBudget, BUDGETS.name):
                 found.budgets = [*found.budgets, *page]
-                if len(found.budgets) >= MAX_BUDGETS:
-                    return
         except ClusterError as error:
             problems[Source.BUDGETS] = str(error)
 
