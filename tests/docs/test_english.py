@@ -1,4 +1,4 @@
-"""Docstrings, comments and documents are in plain English: subject first, in the terms of Kubernetes.
+"""Docstrings, comments, documents and names of tests are in plain English: subject first, in the terms of Kubernetes.
 
 ``ENGLISH="tools packages/cli" pytest tests/docs/test_english.py`` lists the faults of other files and folders.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import test_words
 from docs.pages import ROOT
 
 REVISED = tuple(
@@ -75,6 +76,7 @@ ANY = _compiled("|".join(PHRASES))
 PROSE = re.compile(
     r'''^ *r?"""(?P<docstring>[A-Za-z`][\s\S]*?)"""|(?:^ *|  )#(?P<comment>[ :].*(?:\n *#[ :].*)*)''', re.MULTILINE
 )
+TEST_NAME = re.compile(r"^ *(?:async )?def test_(\w+)", re.MULTILINE)
 CODE = re.compile(r"```[\s\S]*?```|``[^`]*``|`[^`\n]*`|\]\([^)]*\)")
 
 
@@ -88,14 +90,28 @@ def _prose(path: str, text: str) -> Iterator[tuple[int, str]]:
         yield found.start(kind), found[kind]
 
 
+def _phrases(start: int, plain: str) -> Iterator[tuple[int, str, str]]:
+    for phrase, why in COMPILED.items() if ANY.search(plain) else ():
+        yield from ((start + found.start(), found[0], why) for found in phrase.finditer(plain))
+
+
+def _words(start: int, prose: str) -> Iterator[tuple[int, str, str]]:
+    for line, said, why in test_words.found(prose):
+        yield start + sum(map(len, prose.splitlines(keepends=True)[: line - 1])), said, why
+
+
 def faults(path: str, text: str) -> list[str]:
     """``path:line: text: write ...`` for each fault."""
     hits = [(name.start(1), name[1], "a verb with its object") for name in BARE_VERBS.finditer(text)]
     for start, prose in _prose(path, text):
         plain = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), prose)
         hits += [(start, prose[:60].split("\n")[0], why) for first, why in FIRST.items() if first.match(prose)]
-        for phrase, why in COMPILED.items() if ANY.search(plain) else ():
-            hits += [(start + found.start(), found[0], why) for found in phrase.finditer(plain)]
+        hits += _phrases(start, plain)
+        if path.startswith("tests/"):  # test_words.py reads the whole text of other files
+            hits += _words(start, prose)
+    for name in TEST_NAME.finditer(text):
+        said = name[1].replace("_", " ")
+        hits += [*_phrases(name.start(1), said), *_words(name.start(1), said)]
     return [f"{path}:{text.count(chr(10), 0, at) + 1}: {said!r}: write {why}" for at, said, why in sorted(hits)]
 
 
@@ -119,6 +135,7 @@ def test_text_is_plain_english():
         ("x = 1  # it stands\n# there\n", ["a.py:1: 'stands\\n# there'"]),
         ("# it stands there\n", ["a.py:1: 'stands there'"]),
         ("async def look(self):\n", ["a.py:1: 'look'"]),
+        ("def test_pod_leaves_anew():\n", ["a.py:1: 'anew'"]),
         ('"""Told ``told``, with so many pods that none fits."""\n', ["a.py:1: 'Told'"]),
     ],
 )
