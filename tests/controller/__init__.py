@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.evaluate import TaintVerdict, VerdictKind
 from taintwarden.engine.model import Instant, Pod, PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.policy import Policy, TaintSelector
 from taintwarden.kube.wire.kinds import BudgetObject, Identity, NamespaceObject, NodeObject, PodObject, WorkloadObject
@@ -106,5 +106,5 @@ def policy(name: str = "sla", **more: Any) -> Policy:
 
 def verdict(value: str = "940", in_policy: Policy | None = None, **more: Any) -> TaintVerdict:
     """On pods that tolerate what those of :func:`pod` do."""
-    told = {"kind": Kind.VIOLATED, "tolerations": Tolerations((GT_950,))} | more
+    told = {"kind": VerdictKind.VIOLATED, "tolerations": Tolerations((GT_950,))} | more
     return TaintVerdict(Taint("sla", value), in_policy or policy(), **told)

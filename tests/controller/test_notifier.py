@@ -13,7 +13,7 @@ from taintwarden.controller.words.issues import Issues
 from taintwarden.controller.words.notifier import ROWS, Notifier
 from taintwarden.controller.words.policy_changes import ChangeKind
 from taintwarden.engine import commands
-from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.evaluate import TaintVerdict, VerdictKind
 from taintwarden.engine.limit_settings import GuardSettings, Limits
 from taintwarden.engine.model import Gates, Owner, PodClass, Taint, Toleration, Tolerations
 from taintwarden.engine.outcomes import Outcome
@@ -103,9 +103,8 @@ def test_pods_of_a_node_with_the_same_deadline_are_one_line_and_have_an_event_ea
 
 
 def test_each_pod_of_a_line_has_its_own_reason(told):
-    others = verdict(
-        kind=Kind.TOLERATED_FOR, toleration=Toleration(key="sla", operator="Exists", toleration_seconds=30)
-    )
+    used = Toleration(key="sla", operator="Exists", toleration_seconds=30)
+    others = verdict(kind=VerdictKind.TOLERATED_FOR, toleration=used)
     told.notice(commands.Scheduled(pod("web-1"), verdict(), NOW), commands.Scheduled(pod("web-2"), others, NOW))
     assert len(told.logs) == 1
     assert "is not tolerated" in told.events[0].note
@@ -114,7 +113,7 @@ def test_each_pod_of_a_line_has_its_own_reason(told):
 
 def test_a_note_that_is_made_late_holds_at_most_a_kibibyte_until_then():
     messages: list[Message] = []
-    long = verdict(kind=Kind.TOLERATED, toleration=Toleration(key="k" * 5_000, operator="Exists"))
+    long = verdict(kind=VerdictKind.TOLERATED, toleration=Toleration(key="k" * 5_000, operator="Exists"))
     recorder = SimpleNamespace(record=messages.append)
     Notifier(recorder, Metrics(), Gates()).report([commands.Scheduled(pod(), long, NOW)])
     assert len(messages[0].note()) < MAX_NOTE_BYTES + 200
@@ -222,7 +221,7 @@ def test_left(told):
 
 
 def invalid(in_policy: Policy | None = None, judged: str | None = None) -> TaintVerdict:
-    return verdict("98O", in_policy, kind=Kind.HELD if judged is None else Kind.TOLERATED, judged_value=judged)
+    return verdict("98O", in_policy, kind=VerdictKind("Tolerated" if judged else "Held"), judged_value=judged)
 
 
 @pytest.mark.parametrize(
@@ -509,7 +508,8 @@ def test_no_label_of_a_metric_names_a_pod_or_a_node(told):
 
 def test_a_toleration_that_was_used_is_named(told):
     used = Toleration(key="sla", operator="Exists", toleration_seconds=30)
-    told.notice(commands.Evicted(pod(tolerations=[used]), verdict(kind=Kind.TOLERATED_FOR, toleration=used), 0.0))
+    found = verdict(kind=VerdictKind.TOLERATED_FOR, toleration=used)
+    told.notice(commands.Evicted(pod(tolerations=[used]), found, 0.0))
     assert "is tolerated by sla Exists for 30s only" in told.event.note
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from controller import policy, verdict
 from taintwarden.controller.words import wording
-from taintwarden.engine.evaluate import Kind
+from taintwarden.engine.evaluate import VerdictKind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.machine.claim_views import SETTLING
 from taintwarden.engine.model import Gates, Toleration, Tolerations
@@ -119,7 +119,7 @@ def test_a_quarantine_is_told():
 def test_for_how_long_a_pod_is_protected_is_told():
     told = ", not within 4h of its binding (karpenter.sh/do-not-disrupt)"
     assert why(GT, seconds=30, protected_seconds=14_400.0).endswith(f"does not hold), 30 s of grace{told}")
-    used = {"kind": Kind.TOLERATED_FOR, "toleration": EXISTS}
+    used = {"kind": VerdictKind.TOLERATED_FOR, "toleration": EXISTS}
     assert why(EXISTS, protected_seconds=14_400.0, **used).endswith(f"for 30s only{told}")
 
 
@@ -131,17 +131,17 @@ def test_the_value_it_is_judged_by_is_told():
 
 
 def test_tolerated():
-    assert why(EXISTS, kind=Kind.TOLERATED, toleration=GT).endswith("is tolerated by sla Gt '950'")
+    assert why(EXISTS, kind=VerdictKind.TOLERATED, toleration=GT).endswith("is tolerated by sla Gt '950'")
 
 
 def test_tolerated_for_a_while():
-    assert why(EXISTS, kind=Kind.TOLERATED_FOR, toleration=EXISTS).endswith("is tolerated by sla Exists for 30s only")
+    said = why(EXISTS, kind=VerdictKind.TOLERATED_FOR, toleration=EXISTS)
+    assert said.endswith("is tolerated by sla Exists for 30s only")
 
 
 def test_held():
-    assert why(GT, value="high", kind=Kind.HELD) == (
-        "taint sla=high:NoExecute cannot be compared and never could, so it evicts no pod"
-    )
+    said = "taint sla=high:NoExecute cannot be compared and never could, so it evicts no pod"
+    assert why(GT, value="high", kind=VerdictKind.HELD) == said
 
 
 @pytest.mark.parametrize(

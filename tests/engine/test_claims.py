@@ -7,7 +7,7 @@ import pytest
 
 from engine.rig import limited
 from taintwarden.engine.commands import Evict
-from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
+from taintwarden.engine.evaluate import Grounds, TaintVerdict, VerdictKind
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import RefusalScope
@@ -27,7 +27,7 @@ POLICY = limited()
 
 
 def grounds(given: Policy, due_at: float = 500.0) -> Grounds:
-    return Grounds(given, (TaintVerdict(Taint("sla"), given, Kind.VIOLATED, counts_from=due_at),))
+    return Grounds(given, (TaintVerdict(Taint("sla"), given, VerdictKind.VIOLATED, counts_from=due_at),))
 
 
 def claim(given: Policy = POLICY, **eviction: Any) -> Claim:

@@ -8,7 +8,7 @@ import pytest
 from engine.kept import kept
 from engine.rig import limited, owner
 from engine.script import play
-from taintwarden.engine.evaluate import Grounds, Kind, TaintVerdict
+from taintwarden.engine.evaluate import Grounds, TaintVerdict, VerdictKind
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
 from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, POLICY_RATE, VIEW, RefusalScope
@@ -50,7 +50,7 @@ class Bench:
             shared = self.interner.pod_class(namespace, {}, Tolerations())
             pod = self.pods.setdefault(name, Pod(name, name, "n1", shared, 0.0, 1))
             given = policy if hard_at is None else msgspec.structs.replace(policy, reclaim=Reclaim(0))
-            verdict = TaintVerdict(Taint("sla"), given, Kind.VIOLATED, counts_from=due_at, hard_at=hard_at)
+            verdict = TaintVerdict(Taint("sla"), given, VerdictKind.VIOLATED, counts_from=due_at, hard_at=hard_at)
             self.claims[name] = Claim.of(pod, Grounds(given, (verdict,)), 0.0)
             self.queues.wait(self.claims[name])
 

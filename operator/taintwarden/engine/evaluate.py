@@ -29,17 +29,17 @@ from taintwarden.engine.operators import ALL_GATES, ROWS, TYPED, Match, applies,
 from taintwarden.engine.policy import AnySelector, OnInvalidValue, Policy, Timing, TolerationSecondsMode, ValueType
 
 
-class Kind(StrEnum):
+class VerdictKind(StrEnum):
     """Effect of a taint on a pod."""
 
     TOLERATED = "Tolerated"
     TOLERATED_FOR = "ToleratedFor"
     VIOLATED = "Violated"
     HELD = "Held"
-    """Neither the value nor an earlier one can be compared: the taint evicts no pod."""
+    """*Retained*: neither the value nor an earlier one can be compared, so the taint evicts no pod."""
 
 
-_EVICTING = (Kind.TOLERATED_FOR, Kind.VIOLATED)
+_EVICTING = (VerdictKind.TOLERATED_FOR, VerdictKind.VIOLATED)
 _NO_TOLERATIONS = Tolerations()
 OTHER_NODES = "nodeSelector does not select the node"
 """Reason why a policy does not act on a node."""
@@ -50,7 +50,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
     taint: Taint
     policy: Policy
-    kind: Kind
+    kind: VerdictKind
     toleration: Toleration | None = None
     counts_from: float = 0.0
     seconds: int = 0
@@ -91,7 +91,7 @@ class Concern(NamedTuple):
     """A taint that may concern pods of a class, with its history.
 
     ``native``: tolerations that replace the native ones of the pods, which are for taints of nodes; None: no change.
-    ``settle_seconds``: seconds after its binding for which a pod stays, since the taint may be older than the pod.
+    ``settle_seconds``: seconds after its binding for which a pod stays: the known state of the taint may be older.
     """
 
     taint: Taint
@@ -123,7 +123,7 @@ class Grounds(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def hard_at(self) -> float | None:
-        """When the first of the taints removes the node (``reclaim``); None: no taint does."""
+        """When the node is removed, by the taint with the earliest such time (``reclaim``); None: never."""
         if self.policy.reclaim is None:
             return None
         return min((verdict.hard_at for verdict in self.verdicts if verdict.hard_at is not None), default=None)
@@ -169,7 +169,7 @@ class _Part(msgspec.Struct, frozen=True):
     """True if a comparison applies to the taint. The first one sets ``grace``."""
     grace: int | None = None
     unread: frozenset[ValueType | None] = frozenset()
-    """Types as which comparisons cannot read the value."""
+    """Value types of the comparisons that cannot read the value."""
     exact: bool = False
 
     def then(self, rest: "_Part") -> "_Part":
@@ -197,7 +197,7 @@ def judge(
     value_type: ValueType | None = None,
     gates: Gates = ALL_GATES,
 ) -> Judgement:
-    """Use the first toleration that holds, as in Kubernetes; if none does, the grace of the first comparison."""
+    """Judge a taint by the first toleration that holds, as in Kubernetes; else the first comparison sets the grace."""
     return _part(tolerations, taint, mode, gates).judgement(taint.value, value_type)
 
 
@@ -325,7 +325,7 @@ class Evaluator:
             return self._judgement(tolerations, taint, value, timing.toleration_seconds_mode, value_type)
 
         def verdict(
-            kind: Kind, used: Toleration | None = None, counts_from: float = 0.0, seconds: int = 0
+            kind: VerdictKind, used: Toleration | None = None, counts_from: float = 0.0, seconds: int = 0
         ) -> TaintVerdict:
             return TaintVerdict(taint, policy, kind, used, counts_from, seconds, held, invalid, tolerations=tolerations)
 
@@ -335,18 +335,18 @@ class Evaluator:
         if invalid and timing.on_invalid_value is OnInvalidValue.HOLD:
             held = next((value for value in history.values if not judged(value).invalid), None)
             if held is None:
-                return verdict(Kind.HELD)
+                return verdict(VerdictKind.HELD)
             judgement = judged(held)
         used = judgement.toleration
         if used is not None:
             if judgement.seconds is None:
-                return verdict(Kind.TOLERATED, used)
+                return verdict(VerdictKind.TOLERATED, used)
             seconds = max(judgement.seconds, 0)
-            return verdict(Kind.TOLERATED_FOR, used, history.added_at, seconds)
+            return verdict(VerdictKind.TOLERATED_FOR, used, history.added_at, seconds)
         since = violated_since(history, judged, timing, exact=judgement.exact)
         grace = timing.violation_grace_seconds if judgement.seconds is None else max(judgement.seconds, 0)
         seconds = max(grace, timing.stabilization_window_seconds)
-        return verdict(Kind.VIOLATED, None, since, seconds)
+        return verdict(VerdictKind.VIOLATED, None, since, seconds)
 
     def _judgement(
         self,

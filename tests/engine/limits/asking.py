@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.evaluate import TaintVerdict, VerdictKind
 from taintwarden.engine.limits import EvictionRequest
 from taintwarden.engine.limits.zones import ZONE_LABEL
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, Taint, WallTime
@@ -17,6 +17,6 @@ def ask(
 ) -> EvictionRequest:
     """``counts_from``, of ``more``: since when the taints evict the pod."""
     since = more.pop("counts_from", 0.0)
-    due = tuple(TaintVerdict(taint, policy, Kind.VIOLATED, counts_from=since) for taint in taints)
+    due = tuple(TaintVerdict(taint, policy, VerdictKind.VIOLATED, counts_from=since) for taint in taints)
     zone = more.pop("zone", "z1")
     return EvictionRequest(pod, policy, due, {} if zone == "none" else {ZONE_LABEL: zone}, now, **more)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from taintwarden.engine import rfc3339
 from taintwarden.engine.commands import BadNodes, GuardReport
-from taintwarden.engine.evaluate import Kind, TaintVerdict
+from taintwarden.engine.evaluate import TaintVerdict, VerdictKind
 from taintwarden.engine.limits import refusal
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.model import Gates, Pod, Taint, Toleration
@@ -331,16 +331,16 @@ def why(verdict: TaintVerdict, gates: Gates | None = None) -> str:
     taint = verdict.taint
     judged = f", judged by its last valid value {verdict.judged_value}," if verdict.judged_value is not None else ""
     match verdict.kind:
-        case Kind.HELD:
+        case VerdictKind.HELD:
             return f"taint {taint} cannot be compared and never could, so it evicts no pod"
-        case Kind.TOLERATED:
+        case VerdictKind.TOLERATED:
             return f"taint {taint}{judged} is tolerated by {verdict.toleration}"
-        case Kind.TOLERATED_FOR:
+        case VerdictKind.TOLERATED_FOR:
             return f"taint {taint}{judged} is tolerated by {verdict.toleration} only{_protected(verdict)}"
-        case Kind.VIOLATED if verdict.policy.quarantine:
+        case VerdictKind.VIOLATED if verdict.policy.quarantine:
             grace = f", {verdict.seconds} s of grace" if verdict.seconds else ""
             return f"taint {taint}{judged} is a quarantine, and no toleration counts{grace}"
-        case Kind.VIOLATED:
+        case VerdictKind.VIOLATED:
             seen = taint if verdict.judged_value is None else Taint(taint.key, verdict.judged_value, taint.effect)
             reasons = why_not(verdict.tolerations.relevant_to(taint.key), seen, gates or Gates())
             # Omit its seconds, shown as the grace: "for 30s does not hold" would mean that it holds after them.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from taintwarden.engine.evaluate import Kind, exclusion
+from taintwarden.engine.evaluate import VerdictKind, exclusion
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.verdicts import Verdicts
 from taintwarden.engine.model import PodClass, Taint
@@ -90,7 +90,7 @@ def _reasons(
             yield f"shadowed by policy {verdict.policy.name}"
         elif verdict.evicts:
             continue
-        elif verdict.kind is Kind.HELD:
+        elif verdict.kind is VerdictKind.HELD:
             yield "value cannot be compared"
         else:
             own = verdict.toleration in (*verdict.tolerations.native, *verdict.tolerations.annotated)

@@ -6,7 +6,7 @@ from taintwarden.controller.decoding.deployments import revision, why_not_replac
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
 from taintwarden.engine.derived import concerns
-from taintwarden.engine.evaluate import OTHER_NODES, Kind
+from taintwarden.engine.evaluate import OTHER_NODES, VerdictKind
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import ClaimView
 from taintwarden.engine.model import Gates, Taint, Tolerations
@@ -35,7 +35,7 @@ from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 
 NOT_SELECTED = "NotSelected"
-_TIMED = (Kind.TOLERATED_FOR, Kind.VIOLATED)
+_TIMED = (VerdictKind.TOLERATED_FOR, VerdictKind.VIOLATED)
 
 
 def explain(snapshot: Snapshot, gates: Gates) -> PodExplanation:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from taintwarden.engine.evaluate import Kind, TaintVerdict, acting_on, judge
+from taintwarden.engine.evaluate import TaintVerdict, VerdictKind, acting_on, judge
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import DeviceEffect, Effect, Taint, cannot_compute, several_budgets
 from taintwarden.engine.policy import Method, Mode, Policy, TolerationSecondsMode, has_replace_first
@@ -174,7 +174,7 @@ def _lets_stay(verdict: TaintVerdict) -> bool:
     if verdict.taint.source:  # the built-in controller does not know derived taints
         return False
     is_enforced = verdict.policy.mode is Mode.ENFORCE and verdict.taint.effect == Effect.NO_EXECUTE
-    return is_enforced and verdict.kind in (Kind.TOLERATED, Kind.HELD)
+    return is_enforced and verdict.kind in (VerdictKind.TOLERATED, VerdictKind.HELD)
 
 
 def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
