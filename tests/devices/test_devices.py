@@ -534,7 +534,7 @@ def test_histories_of_devices_do_not_push_out_those_of_the_node():
 def test_of_many_histories_those_are_stored_that_taints_do_not_tell():
     """A rule taints everything; one value changed."""
     told = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 99}/{n}": TaintHistory.begin("1", START, OLD) for n in range(500)}
-    changed = TaintHistory.begin("990", START, OLD).observe("900", START)
+    changed = TaintHistory.begin("990", START, OLD).with_value("900", START)
     name = f"{KEY}:NoExecute@{DRIVER}/z/z"
     stored = decode_histories(encode_histories(told | {name: changed}))
     assert stored[name] == changed.shortened(1)

@@ -54,7 +54,7 @@ def changes(values: st.SearchStrategy[str], max_size: int) -> st.SearchStrategy[
 def observed(values: Values) -> TaintHistory:
     history = TaintHistory.begin(values[0][1], values[0][0])
     for at, value in values[1:]:
-        history = history.observe(value, at)
+        history = history.with_value(value, at)
     assert len(history.spans) <= MAX_SPANS
     return decode_histories(encode_histories({"sla:NoExecute": history}))["sla:NoExecute"]
 

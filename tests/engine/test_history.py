@@ -24,7 +24,7 @@ from taintwarden.engine.history import (
 def history(*values: tuple[str, float]) -> TaintHistory:
     made = TaintHistory.begin(*values[0])
     for value, since in values[1:]:
-        made = made.observe(value, since)
+        made = made.with_value(value, since)
     return made
 
 
@@ -111,7 +111,7 @@ def test_after_a_gap_no_other_stamp_is(stamp):
 
 def test_a_clock_that_runs_ahead_is_compared_with_itself_only():
     """Written as 12.0 at 10.0, and read again after a restart: the same taint."""
-    made = TaintHistory.begin("980", 10.0, 12.0, 10.0).observe("940", 47.0)
+    made = TaintHistory.begin("980", 10.0, 12.0, 10.0).with_value("940", 47.0)
     assert read_back(made).seen("940", 12.0, 50.0, float("-inf")) == made
 
 
@@ -127,7 +127,7 @@ def test_the_first_stamp_of_a_taint_is_compared_with_when_it_was_seen(stamp, add
 def test_another_value_is_added_and_the_same_changes_nothing():
     made = history(("980", 10.0), ("940", 20.0))
     assert steps(made) == [("980", 10.0), ("940", 20.0)]
-    assert made.observe("940", 99.0) is made
+    assert made.with_value("940", 99.0) is made
 
 
 def test_a_clock_that_steps_back_does_not_reorder_the_past():
@@ -297,6 +297,6 @@ def test_values_that_do_not_fit_are_told_apart_less():
 
 
 def test_a_taint_was_not_added_again_before_its_last_value_was_seen():
-    history = TaintHistory.begin("980", 100.0, 90.0).observe("940", 120.0)
+    history = TaintHistory.begin("980", 100.0, 90.0).with_value("940", 120.0)
     assert history.seen("940", 110.0, 130.0, gap_from=105.0).added_at == 90.0
     assert history.seen("940", 125.0, 130.0, gap_from=105.0).added_at == 125.0

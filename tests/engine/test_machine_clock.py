@@ -17,7 +17,7 @@ from taintwarden.engine.policy import Reclaim
 def history(*spans: tuple[str, float]) -> str:
     made = TaintHistory.begin(*spans[0])
     for value, since in spans[1:]:
-        made = made.observe(value, since)
+        made = made.with_value(value, since)
     return encode_histories({"sla:NoExecute": made})
 
 

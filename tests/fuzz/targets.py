@@ -156,7 +156,7 @@ def histories(data: bytes) -> None:
         pass
     else:
         for history in found.values():
-            history.observe("1", NOW.wall)
+            history.with_value("1", NOW.wall)
         assert until_now(decode_histories(encode_histories(found)), NOW.wall) == found
     with contextlib.suppress(ValueError, *NOT_JSON):
         guard_record.decode_guard(msgspec.json.decode(data))

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from taintwarden.engine.model import ROUNDING_SECONDS
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
 from taintwarden.engine.versions import semver_sort_key
@@ -21,16 +22,15 @@ from taintwarden.engine.versions import semver_sort_key
 MAX_SPANS = 64
 """Maximum spans stored for a taint. Beyond it, spans are joined, which may postpone evictions."""
 MAX_VALUES = 4 * MAX_SPANS
-"""Maximum values stored for a taint. Beyond it, values that only equality could need are dropped."""
+"""Maximum values stored for a taint. Beyond it, values that matter to exact comparisons only are dropped."""
 CLOCK_SKEW_SECONDS = 60.0
 """Maximum seconds by which a stored time may lie in the future, since the clock of another replica wrote it."""
-WHOLE_SECONDS = 1.0
-"""Resolution in seconds of times in objects, each of which is taken as the end of its second."""
 MAX_TEXT_LENGTH = 64 * 1024
 """Maximum characters of an annotation that is read. A value has at most 63, and nodes have few taints."""
 _SHORTEST = 1 / 64
+"""Smallest part of its age up to which a group of spans is joined."""
 _RECENT = 7.0
-"""Minimum age in seconds as which a span counts. Without it, the newest spans would take all the places."""
+"""Minimum age in seconds that spans count as having. Without it, the newest spans would never be joined."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -55,9 +55,9 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     @classmethod
     def begin(cls, value: str, now: float, stamp: float | None = None, absent_at: float = -math.inf) -> Self:
-        """Return the history of a taint that is new ``now``, and is known to be absent at ``absent_at``.
+        """Return the history of a taint that is new ``now``, and was last known to be absent at ``absent_at``.
 
-        The taint counts from the later of its stamp and ``absent_at``, or from ``now`` if the stamp is absent or later.
+        It counts from the later of its stamp and ``absent_at``, at most ``now``. Without one, it counts from ``now``.
         """
         since = now if stamp is None else min(max(stamp, absent_at), now)
         return cls((Span(_milliseconds(max(0.0, since)), (value,)),), stamp)
@@ -85,9 +85,9 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     @property
     def is_stated(self) -> bool:
-        """True if the taint with its ``timeAdded`` has the same deadlines without this history."""
+        """True if ``timeAdded`` alone gives the taint the same deadlines, so this history need not be stored."""
         stamp = math.inf if self.stamp is None else _milliseconds(self.stamp)
-        return len(self.spans) == 1 and self.added_at <= stamp <= self.added_at + WHOLE_SECONDS
+        return len(self.spans) == 1 and self.added_at <= stamp <= self.added_at + ROUNDING_SECONDS
 
     def seen(self, value: str, stamp: float | None, now: float, gap_from: float | None = None) -> Self:
         """Return the history of the taint as it is seen ``now``.
@@ -98,19 +98,19 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
             now: seconds since the epoch.
             gap_from: start of a gap in which changes may be missing; None: there is none. After a gap, a stamp that is
                 later than all recorded times, and not in the future, shows that the taint was removed and added again
-                then. When a value began is not shown: a value other than the recorded one counts from ``now``.
+                then. It does not show when a value began: one other than the recorded one counts from ``now``.
 
         """
-        is_known = self.stamp is not None and self.stamp <= now + WHOLE_SECONDS
-        recorded = self.stamp if self.stamp is not None and is_known else self.added_at + WHOLE_SECONDS
+        is_known = self.stamp is not None and self.stamp <= now + ROUNDING_SECONDS
+        recorded = self.stamp if self.stamp is not None and is_known else self.added_at + ROUNDING_SECONDS
         if stamp is None:
             stamp = self.stamp
-        elif gap_from is not None and max(recorded, self.held_since) < stamp <= now + WHOLE_SECONDS:
+        elif gap_from is not None and max(recorded, self.held_since) < stamp <= now + ROUNDING_SECONDS:
             return self._add_again(value, stamp, now, gap_from)
         elif is_known:
             stamp = max(stamp, recorded)
         known = self if stamp == self.stamp else msgspec.structs.replace(self, stamp=stamp)
-        return known.observe(value, now)
+        return known.with_value(value, now)
 
     def _add_again(self, value: str, stamp: float, now: float, gap_from: float) -> Self:
         """Return the history of a taint that was removed and added again in a gap. Earlier values do not count."""
@@ -120,7 +120,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         spans = (Span(added.added_at, (None,)), Span(_milliseconds(now), (value,)))
         return msgspec.structs.replace(added, spans=spans)
 
-    def observe(self, value: str, since: float) -> Self:
+    def with_value(self, value: str, since: float) -> Self:
         """Append ``value`` as the current one. A clock that steps back does not reorder earlier values."""
         if value == self.value:
             return self
@@ -195,7 +195,7 @@ def is_of_device(name: str) -> bool:
 def _shortened(spans: Sequence[Span], most: int = MAX_SPANS) -> tuple[Span, ...]:
     """Join spans that are short in relation to their age, until at most ``most`` remain.
 
-    A deadline moves by a part of the time that has passed since. A joined span has the values of all its spans.
+    This moves a deadline by a part of the time since the violation. A joined span has the values of all its spans.
     """
     part, groups = 0.0, [[span] for span in spans]
     while len(groups) > (most if part == 0.0 else most - most // 8):  # joins many at once, since each pass is slow
@@ -220,15 +220,15 @@ def _groups(spans: Sequence[Span], part: float) -> list[list[Span]]:
 
 
 @lru_cache(maxsize=65536)
-def _places(value: str | None) -> tuple[Any, Any, Any]:
-    """Return the place of a value in each order by which tolerations compare; None where it has no place."""
+def _sort_keys(value: str | None) -> tuple[Any, Any, Any]:
+    """Return the sort key of a value in each order by which tolerations compare; None where it has none."""
     return (None, None, None) if value is None else (parse_integer(value), semver_sort_key(value), parse_natural(value))
 
 
 def _forget(spans: list[Span], number: int) -> None:
-    """Drop up to ``number`` values that no threshold needs, the oldest first. Only equality could need them.
+    """Drop up to ``number`` values that matter to exact comparisons only, the oldest first.
 
-    Values that a later span has, too, are dropped first: a toleration for them counts from that span.
+    Values that a later span has, too, are dropped first: the violation of a pod that tolerates them began after it.
     """
     for is_repeated in (True, False):
         later = Counter(value for span in spans for value in span.values)
@@ -249,12 +249,12 @@ def _together(values: Iterable[str | None]) -> tuple[str | None, ...]:
 
 
 def _needed(values: Sequence[str | None]) -> set[str | None]:
-    """Return the lowest, the highest and the last value in each order, and the last value without a place in it."""
+    """Return the lowest, the highest and the last value in each order, and the last one without a sort key in it."""
     found: set[str | None] = {None}
     for order in range(3):
-        placed = [(place, value) for value in values if (place := _places(value)[order]) is not None]
+        placed = [(key, value) for value in values if (key := _sort_keys(value)[order]) is not None]
         found |= {min(placed)[1], max(placed)[1], placed[-1][1]} if placed else set()
-        found |= {*[value for value in values if value is not None and _places(value)[order] is None][-1:]}
+        found |= {*[value for value in values if value is not None and _sort_keys(value)[order] is None][-1:]}
     return found
 
 
@@ -269,7 +269,7 @@ def _append(spans: list[Span], span: Span) -> None:
 def encode_histories(histories: Mapping[str, TaintHistory]) -> str:
     """Write the node annotation: ``{"key:effect": {"values": [[since, [value]]], "stamp": seconds}}``.
 
-    The text is never longer than :func:`read_histories` reads: with many taints, fewer spans of each are stored. If it
+    The text is never longer than :func:`read_histories` accepts: for many taints, fewer spans of each are stored. If it
     is still too long, histories are left out: first those of devices, then those that ``timeAdded`` replaces.
     """
     names = sorted(histories, key=lambda name: (is_of_device(name), histories[name].is_stated, name))
@@ -335,7 +335,7 @@ def _checked(history: TaintHistory) -> TaintHistory:
 def until_now(histories: Mapping[str, TaintHistory], now: float) -> dict[str, TaintHistory]:
     """Remove times in the future: a kubelet may write the annotation of its node, and so postpone evictions.
 
-    Times further ahead than the allowed clock skew count as ``now``.
+    Values that begin further ahead than the clock skew allows begin ``now``; such a stamp is dropped.
     """
     return {name: _until_now(history, now) for name, history in histories.items()}
 
