@@ -21,8 +21,9 @@ from taintwarden.engine.records import GuardRecord, Pace
 SLOTS = 20
 """Number of slots in a window. An eviction counts as if it happened at the end of its slot."""
 SMALLEST_RESERVATION = 10
+"""Number of pods that one record may always reserve, and that have to fit into it before pods are retried."""
 TIDY_SECONDS = 10.0
-"""Seconds until the record is stored without a departed pod: a new leader would count the pod as evicted now."""
+"""Seconds until the record is stored without a departed pod. A new leader would date its eviction too late."""
 
 
 class GuardTransition(Enum):
@@ -39,7 +40,7 @@ class Guard:
     Args:
         settings: the limits of the guard.
         freed: called with a namespace, or ``ALL``, when the guard may admit pods that it refused.
-        free_record: called when the record may reserve pods for which it had no place.
+        free_record: called when the record may reserve pods that did not fit into it.
 
     """
 
@@ -144,7 +145,7 @@ class Guard:
     def check_wave(
         self, now: Instant, most: int = 500, *, may_trip: bool = True, may_arm: bool = True
     ) -> GuardTransition | None:
-        """Trip, narrow or arm the guard, as its counts require.
+        """Trip, narrow or arm the guard, as its counts require. Returns the transition to report, if any.
 
         Args:
             now: current time.
@@ -206,10 +207,7 @@ class Guard:
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
-        """Admit up to ``most`` released pods, once the counts are stored. The last one arms the guard.
-
-        Returns their UIDs.
-        """
+        """Admit up to ``most`` released pods when the counts are stored; the last arms the guard. Returns UIDs."""
         if not self.is_stored:
             return []
         passing = self._passing[-most:]
@@ -274,7 +272,7 @@ class Guard:
         return self.ledger.may_call(uid, now.monotonic, self.settings.window_seconds, self._most_failing())
 
     def want(self, uid: str, namespace: str) -> bool:
-        """Ask for a place of the pod in the next record. Returns True if it will have one."""
+        """Reserve the pod in the next record, if the pod fits. Returns True if it is reserved."""
         return self.ledger.want(
             uid,
             namespace,
@@ -314,9 +312,9 @@ class Guard:
         self._offer()
 
     def _offer(self) -> None:
-        """Report that pods may be reserved for which the record had no place."""
-        has_place = len(self.ledger.rows) <= MAX_RESERVED - SMALLEST_RESERVATION
-        if self.ledger.is_full and has_place and self._free() > 0:
+        """Retry the pods that did not fit into the record, if some fit now."""
+        has_space = len(self.ledger.rows) <= MAX_RESERVED - SMALLEST_RESERVATION
+        if self.ledger.is_full and has_space and self._free() > 0:
             self.ledger.is_full = False
             self._free_record()
 
@@ -381,7 +379,7 @@ class Guard:
         self.error, self._unsaved, self._changed = "", False, True
 
     def resolve(self, existing: Callable[[Collection[str]], Container[str]], now: Instant) -> None:
-        """Count pods that the previous leader had reserved as evicted if they are gone. All pods are known now."""
+        """Count as evicted the pods that the previous leader had reserved and that are gone. All pods are known now."""
         if self.ledger.unknown:
             self.ledger.resolve(existing(self.ledger.unknown), self._slot(now))
             self._tidy_at = later(now.monotonic, TIDY_SECONDS)
@@ -391,6 +389,6 @@ class Guard:
         """Apply changed settings. The caller passes the pods that have to leave to :meth:`expect` again."""
         if settings != self.settings:
             self._is_resized = True
-            self.latch.check_scope()
+            self.latch.schedule_narrowing()
         self._changed = True  # the policy may act again
         self.settings = settings

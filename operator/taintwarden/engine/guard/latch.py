@@ -58,7 +58,7 @@ class Latch:
         self._counted, self.held = counted, dict.fromkeys(groups)
         self._version += 1
         self.settled_at = later(now.monotonic, settle_seconds)
-        self._grow(now.monotonic)
+        self._restart_wait(now.monotonic)
 
     def arm(self) -> bool:
         """Hold nothing. Returns True if the trip was reported."""
@@ -73,10 +73,10 @@ class Latch:
         self.arm()
         self.tripped_at, self.cause, self.is_reported = tripped_at, cause, bool(cause)
         self._before = Counter(counted)
-        self._grow(now.monotonic)
+        self._restart_wait(now.monotonic)
 
     def count(self, key: GroupKey, pods: int) -> None:
-        """Hold a group, and count its namespace. ``pods``: those of it that count or were evicted."""
+        """Hold a group, and count its namespace. ``pods``: those of the namespace that count or were evicted."""
         namespace, _ = key
         self.held[key] = None
         if pods > self._counted[namespace]:
@@ -102,7 +102,7 @@ class Latch:
             due: pods by namespace that count; empty if they are not all known.
 
         """
-        self._let_grow(now)
+        self._check_growth(now)
         if self.is_stored and now >= self.settled_at and len(due) == 1:
             return next(iter(due))
         if self.scope != ALL:
@@ -113,19 +113,19 @@ class Latch:
         scope = _largest(counted)
         return scope if is_small(counted.total() - counted[scope]) else ALL
 
-    def _let_grow(self, now: MonotonicTime) -> None:
+    def _check_growth(self, now: MonotonicTime) -> None:
         """Wait another minute if a namespace other than the largest has grown."""
         if self._grown:
             scope = _largest(self.counted())
             if any(namespace != scope for namespace in self._grown):
-                self._grow(now)
+                self._restart_wait(now)
             self._grown = {}
 
-    def _grow(self, now: MonotonicTime) -> None:
+    def _restart_wait(self, now: MonotonicTime) -> None:
         self._grew_at = now
-        self.check_scope()
+        self.schedule_narrowing()
 
-    def check_scope(self) -> None:
+    def schedule_narrowing(self) -> None:
         """Check for narrowing a minute after the last growth: changed settings may allow what did not fit."""
         self._narrows_at = later(self._grew_at, NARROW_SECONDS)
 

@@ -2,10 +2,9 @@
 
 A pod is reserved in the stored record before its call. After the call it is *called* and stays reserved until its watch
 event shows that it leaves: then it counts as evicted, whatever the answer was. The reservation ends if a budget refused
-the call, or nothing was sent. It also ends one window after the first call (one minute after the last call, if the pod
-no longer has to leave), and the pod then needs another one. A pod that leaves within a window after a call still
+the call, or nothing was sent. It also ends one window after the first call, or one minute after the last call if the
+pod no longer has to leave. Another call needs another reservation. A pod that leaves within a window after a call still
 counts. While too many called pods of a namespace do not leave, no other pod of that namespace is reserved.
-
 A new leader treats the pods that the previous leader had reserved as called when it began to lead.
 """
 
@@ -33,7 +32,7 @@ class Reservation(msgspec.Struct, eq=False):
     is_stored: bool = False
     """True if the stored record has the pod."""
     since: MonotonicTime | None = None
-    """When the first call since the reservation was made."""
+    """When the first call after the reservation was made; None: not called yet."""
     last_at: MonotonicTime = MonotonicTime(-math.inf)
     """When the last call was made."""
     in_flight: bool = False
@@ -79,7 +78,7 @@ class Ledger:
     # -- reservations ---------------------------------------------------------------------------------------------
 
     def may_call(self, uid: str, now: MonotonicTime, window_seconds: float, most_failing: int) -> bool:
-        """Return True if the stored record has the pod, unless too many called pods of its namespace stay."""
+        """Return True if the stored record reserves the pod now. A first call waits while too many called pods stay."""
         row = self.rows.get(uid)
         if row is None or not row.is_stored:
             return False
@@ -88,7 +87,7 @@ class Ledger:
         return now < later(row.since, window_seconds)
 
     def want(self, uid: str, namespace: str, *, free: int, at_once: int, most_failing: int) -> bool:
-        """Reserve the pod in the next record, if it has a place. Returns True if it is reserved."""
+        """Reserve the pod in the next record, if the pod fits. Returns True if it is reserved."""
         if self.fails(namespace, most_failing):
             self.unreserve([uid])
         elif uid not in self.rows and free > 0 and len(self.wanted) < at_once and len(self.rows) < MAX_RESERVED:
@@ -98,7 +97,7 @@ class Ledger:
         return uid in self.rows
 
     def fails(self, namespace: str, most: int) -> bool:
-        """Return True if ``most`` reserved pods of a namespace were called and have not left."""
+        """Return True if at least ``most`` reserved pods of a namespace were called and have not left."""
         if self._failing is None:
             self._failing = Counter(row.namespace for row in self.rows.values() if row.may_leave and row.since)
         return self._failing[namespace] >= max(1, most)
@@ -151,7 +150,7 @@ class Ledger:
         self._ends_at = -math.inf
 
     def gone(self, uid: str, workload: WorkloadKey | None, slot: MonotonicTime) -> bool:
-        """Count a pod that is gone or terminating as evicted in this slot, if it was called. Returns True if it was."""
+        """Count a pod as evicted in this slot if it was called, since it is gone or terminating. Returns True if so."""
         row = self.called.get(uid)
         self.drop(uid)
         if row is not None:
@@ -189,6 +188,7 @@ class Ledger:
 
     def population(self, pods: int) -> int:
         """Return the population: ``pods`` that may be evicted, and evicted pods that are not replaced yet."""
+        # Pods beyond the population that the previous leader stored replace pods that it evicted.
         self.past.replace(RESTORED, max(0, pods + self.past.missing - self._population))
         return pods + self.past.missing
 
@@ -200,7 +200,7 @@ class Ledger:
         self._failing = None
 
     def resolve(self, existing: Container[str], slot: MonotonicTime) -> None:
-        """Count pods that another process reserved as evicted if they are not among the ``existing`` ones."""
+        """Count as evicted the pods that another process reserved and that are not among the ``existing`` ones."""
         unknown, self.unknown = self.unknown, ()
         for uid in unknown:
             if uid not in existing:
@@ -219,7 +219,7 @@ class _Slot:
 
 
 class EvictionWindow:
-    """Evictions of one window. The counts are never too low."""
+    """Evictions of one window. Each counts until the end of its slot, so no count is too low."""
 
     def __init__(self) -> None:
         self.slots: dict[MonotonicTime, _Slot] = {}
@@ -283,17 +283,17 @@ class EvictionWindow:
         return bool(ended)
 
     def end(self, pods: int, allowance: int, slot: MonotonicTime, window_seconds: float) -> MonotonicTime | None:
-        """Return when the allowance admits the last of ``pods`` further pods. ``slot``: end of the current slot."""
+        """Return when the last of ``pods`` others is admitted; None: never. ``slot``: end of the current slot."""
         if (waiting := pods + self.total - allowance) <= 0:
             return slot
         if not allowance:
             return None
-        places = [(end, evicted.pods.total()) for end, evicted in self.slots.items()]
-        places.append((slot, max(0, allowance - self.total)))
-        surplus = max(0, self.total - allowance)  # their end frees no place
+        openings = [(end, evicted.pods.total()) for end, evicted in self.slots.items()]
+        openings.append((slot, max(0, allowance - self.total)))
+        surplus = max(0, self.total - allowance)  # their end admits no other pod
         windows, waiting = divmod(waiting - 1 - surplus, allowance)
         waiting += surplus
-        for end, number in places:
+        for end, number in openings:
             slot, waiting = end, waiting - number
             if waiting < 0:
                 break

@@ -124,7 +124,7 @@ class Guards(Limit):
             guard.settle(uid, stays=settlement is Settlement.STAYS)
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """Count a pod that is gone or terminating as evicted if it was called."""
+        """Count a called pod as evicted, since it is gone or terminating."""
         for guard in self.by_policy.values():
             guard.gone(pod.uid, pod.shared.workload, now)
 
@@ -154,8 +154,8 @@ class GuardRecords(Limit):
         guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
         if request.released or request.is_rehearsal or guard.may_call(pod.uid, request.now):
             return None
-        # Never refuse the whole policy. Pods without a place in the record have another key than those with one, which
-        # may be behind them in the queue.
+        # Never refuse the whole policy. Pods that the record does not reserve have another key than those that it does,
+        # which may be behind them in the queue.
         is_wanted = guard.want(pod.uid, pod.namespace)
         why, until = ("", None) if is_wanted else guard.used_up(pod.namespace)
         is_brief = until is None and not guard.error
@@ -181,5 +181,5 @@ def record_key(policy: str) -> str:
 
 
 def unreserved_key(policy: str) -> str:
-    """Return the key of a refusal, shared by the pods for which the record has no place."""
+    """Return the key of a refusal, shared by the pods that do not fit into the record."""
     return f"unreserved/{policy}"
