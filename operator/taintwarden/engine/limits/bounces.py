@@ -22,11 +22,11 @@ from taintwarden.engine.policy import Policy
 MAX_LOOPS = 10_000
 """Maximum combinations of policy, workload and node that are tracked. Beyond it, the oldest rounds are dropped."""
 CAME_BACK = "evicted pods came back to their nodes"
-"""Part of the cause of a wave whose pods were mostly evicted already, and came back."""
+"""Start of the cause of a trip if pods came back, and at least as many were evicted as have to leave."""
 
 
 class _Loop:
-    """Rounds of one workload (by UID) on one node (by name, so that a recreated node is the same) by one policy."""
+    """Rounds of one workload on one node (by name, so that a recreated node is the same) by one policy."""
 
     __slots__ = ("began_with", "came", "last_at", "policy", "rounds", "workload")
 

@@ -83,7 +83,7 @@ class Budgets(Limit):
             selectors.pop(budget.name, None)
             selectors[budget.name] = self._changes
             self._freed.add(shared_key(budget.namespace))
-        self._release_budget(key)
+        self._retry_budget(key)
         return is_other
 
     def drop_budget(self, namespace: str, name: str) -> None:
@@ -96,7 +96,7 @@ class Budgets(Limit):
         if not budgets:
             del self._budgets[namespace], self._selectors[namespace]
         self._freed.add(shared_key(namespace))
-        self._release_budget((namespace, name))
+        self._retry_budget((namespace, name))
 
     def refused(self, pod: Pod, now: MonotonicTime) -> None:
         """Note that the API server refused an eviction because of a budget, whatever the budget's status is."""
@@ -117,12 +117,12 @@ class Budgets(Limit):
         since = accounts[0].refuses_since if pod.ready else accounts[0].refuses_unready_since
         return None if since is None else max(since, known_since)
 
-    def release_namespace(self, namespace: str) -> None:
+    def retry_namespace(self, namespace: str) -> None:
         """Retry the pods of a namespace that budgets block: a Deployment may replace them by now."""
         for name in self._budgets.get(namespace, ()):
-            self._release_budget((namespace, name))
+            self._retry_budget((namespace, name))
 
-    def _release_budget(self, key: tuple[str, str]) -> None:
+    def _retry_budget(self, key: tuple[str, str]) -> None:
         for ready in (True, False):
             self._freed.add(_key("/".join(key), ready=ready))
         self._report_change(key)
@@ -224,7 +224,7 @@ class Budgets(Limit):
         account.under_way -= 1
         if settlement is Settlement.ACCEPTED and counts and account.updates == updates:
             account.unseen.append(later(now.monotonic, UNSEEN_SECONDS))
-        self._release_budget(key)  # a retry may be refused again until the eviction no longer counts
+        self._retry_budget(key)  # a retry may be refused again until the eviction no longer counts
 
 
 def _selects(budget: Budget, pod_class: PodClass) -> bool:

@@ -75,7 +75,7 @@ class Calls(Limit):
         self._calls: dict[str, _Call] = {}
         """Calls by the UID of the pod, the oldest first."""
         self._slow = 0
-        """Number of slow calls that would give their slots back without ``MAX_SLOW``."""
+        """Number of slow calls that give their slots back, as far as ``MAX_SLOW`` allows."""
         self._lanes: dict[LaneKey, _Lane] = {}
         """Lanes with calls in progress, or whose calls fail."""
         self._paused_until = MonotonicTime(0.0)

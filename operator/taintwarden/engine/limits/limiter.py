@@ -1,4 +1,4 @@
-"""The list of all limits. A pod is evicted when all of them admit it, and only then takes tokens and places."""
+"""The list of all limits. A pod is evicted when all of them admit it, and only then takes tokens."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

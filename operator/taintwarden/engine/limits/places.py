@@ -16,7 +16,7 @@ from taintwarden.engine.records import Place
 
 NAMED = 3
 """Maximum nodes that a sentence names."""
-STORING = "its place is stored first"
+STORING = "the place of its node is stored first"
 
 
 class Nodes:
@@ -61,11 +61,11 @@ class Nodes:
         if stored is not None:
             self.stored, self.is_new = {place.node: place for place in stored}, False
         for node in [*self.waiting, *self.held]:
-            self.release(node)
+            self.retry(node)
         self.held, self.begun = dict(self.stored), dict.fromkeys([*self.begun, *self.stored])
         self.waiting, self.idle, self.ending, self.changed = {}, {}, {}, True
 
-    def release(self, node: str) -> None:
+    def retry(self, node: str) -> None:
         """Retry the pods of a node."""
         self._freed.add(key(self._policy, node))
 
@@ -79,7 +79,7 @@ class Nodes:
         del self.held[node]
         self.idle.pop(node, None)
         self.ending.pop(node, None)
-        self.release(node)
+        self.retry(node)
 
     def postpone(self, node: str) -> None:
         """Move a node to the end of the nodes that wait."""
@@ -92,7 +92,7 @@ class Nodes:
         before, self.stored = self.stored, {one.node: one for one in places}
         for node, place in self.stored.items():
             if before.get(node) != place:
-                self.release(node)
+                self.retry(node)
 
     def admit(self, node: str, now: Instant) -> Refusal | None:
         """Refuse pods of a node without a stored place. The node takes a free place if it is its turn."""
@@ -187,7 +187,7 @@ class Places(Limit):
             nodes.changed = True
 
     def gone(self, pod: Pod, now: Instant) -> None:
-        """Note that a called pod has left: its node is not idle, unless the pod was bound after it took its place."""
+        """Note that a called pod has left: its node is not idle, unless the pod was bound after the place was taken."""
         del now
         is_called = pod.uid in self._called
         self.stay(pod.uid)

@@ -1,7 +1,7 @@
 """The protocol of every limit. docs/development.md tells how to add one.
 
 =============== =====================================================================================================
-``admit``       whether the pod may be evicted now; changes nothing
+``admit``       whether the pod may be evicted now; takes only what has to be stored before a call
 ``reserve``     the pod is about to be evicted: take what that costs
 ``settle``      the call of :meth:`~Limit.reserve` ended: return what was not used
 ``stay``        no call for the pod is in progress, and it is not terminating
@@ -95,18 +95,18 @@ class Limit:
         """Apply changed policies at once."""
 
     def concerns(self, _: Policy) -> bool:
-        """Return True if the limit applies to pods of the policy, or counts them. Holds until the policies change."""
+        """Return True if the limit admits or counts pods of the policy. The answer holds until the policies change."""
         return True
 
     def admit(self, _: EvictionRequest) -> Refusal | None:
-        """Return why the pod may not be evicted now, None if it may. Changes nothing."""
+        """Return why the pod may not be evicted now, None if it may. Takes only what has to be stored before a call."""
         return None
 
     def reserve(self, _: EvictionRequest) -> None:
-        """Take the tokens and places that the eviction costs."""
+        """Take what the eviction costs, such as tokens."""
 
     def settle(self, uid: str, settlement: Settlement, now: Instant) -> None:
-        """Note the end of the eviction call for a pod. Does nothing if nothing was reserved for the pod."""
+        """Note the end of the eviction call for a pod, even if this limit was not asked to reserve it."""
 
     def stay(self, uid: str) -> None:
         """Note that no eviction of the pod is in progress any more."""

@@ -47,7 +47,7 @@ DELAYS = {
     ZONE_RATE: Delay("the rate of the zone"),
     ZONE: Delay("nodes of the zone are unhealthy"),
     GUARD: Delay("the guard holds evictions"),
-    PLACE: Delay("as many nodes lose pods as may at once"),
+    PLACE: Delay("the maximum number of nodes is losing pods"),
     NODE: Delay("the maximum number of pods of the node is terminating", 1_800.0, needs_evictions=True),
     WORKLOAD: Delay("the workload cannot lose another Ready pod now"),
     BOUNCE: Delay(

@@ -23,7 +23,7 @@ from taintwarden.engine.policy import Policy, TaintSelector, has_replace_first
 from taintwarden.engine.rfc3339 import at, read_time
 
 FORGOTTEN_SECONDS = 60.0
-"""Time after which a request that was not sent does not count, since its pod did not have to leave meanwhile."""
+"""Seconds after which a request that was not sent no longer counts: its pod did not have to leave meanwhile."""
 UNKNOWN_KEY = "deployments"
 """Key of the refusal of all pods while Deployments are not known."""
 UNKNOWN = "the list of Deployments is not up to date"
@@ -34,7 +34,7 @@ class Replacements(Limit):
 
     Args:
         freed: receives the key of pods that wait for the list of Deployments.
-        budgets: have the pods retried that they block, if a Deployment may replace them by now.
+        budgets: retries the pods that they block, when a Deployment may replace these.
 
     """
 
@@ -43,7 +43,7 @@ class Replacements(Limit):
         self._budgets = budgets
         self._is_used = False
         self._unknown_since: MonotonicTime | None = None
-        """Time from which on Deployments are not known, since their stream is not up to date. None if they are."""
+        """When Deployments became unknown, since their stream is not up to date; None: they are known."""
         self.changed: set[str] = set()
         """Namespaces with Deployments or ReplicaSets that changed."""
         self.problem = ""
@@ -55,7 +55,7 @@ class Replacements(Limit):
         self._revisions: dict[WorkloadKey, Revision] = {}
         """By ReplicaSet."""
         self._asked: dict[str, MonotonicTime] = {}
-        """UIDs of pods -> when their Deployments were asked; the past: they cannot be."""
+        """UIDs of pods -> when their Deployments were asked; -inf: the API server refused."""
         self._not_sent: dict[str, tuple[MonotonicTime, MonotonicTime]] = {}
         """UIDs of pods -> first and last request in a row that was not sent, or named an old version."""
 
@@ -73,7 +73,7 @@ class Replacements(Limit):
         return policy.eviction.replace_first is not None
 
     def why_not(self) -> str:
-        """Why Deployments are not asked; empty if they are."""
+        """Return why Deployments are not asked; empty if they are asked."""
         refused = self.last_refusal and f"the last request was refused: {self.last_refusal}"
         return self.problem or refused or (UNKNOWN if self._unknown_since is not None else "")
 
@@ -111,10 +111,10 @@ class Replacements(Limit):
         else:
             self._revisions.pop(replica_set, None)
 
-    def release_changed(self) -> None:
+    def retry_changed(self) -> None:
         """Retry the pods that a budget blocks in namespaces where a Deployment may replace them by now."""
         while self.changed:
-            self._budgets.release_namespace(self.changed.pop())
+            self._budgets.retry_namespace(self.changed.pop())
 
     # -- which pods are replaced ----------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ def _last_at(grounds: Grounds, pod: Pod, now: Instant) -> MonotonicTime:
 
 
 def _keeps_away(verdict: TaintVerdict, pod: Pod) -> bool:
-    """Return True if the scheduler does not bind the replacement to the node, which the taint would evict again."""
+    """Return True if the taint keeps the replacement off the node, from which it would be evicted again."""
     taint = verdict.taint
     selector = verdict.policy.selector_for(taint)
     if taint.origin is not None or (isinstance(selector, TaintSelector) and selector.placement):
@@ -210,5 +210,5 @@ def _keeps_away(verdict: TaintVerdict, pod: Pod) -> bool:
 
 
 def _essence(deployment: Deployment) -> tuple[bool, str]:
-    """The fields on which it depends how its pods are treated."""
+    """The fields that decide if its pods are replaced."""
     return deployment.can_replace, deployment.restarted_at

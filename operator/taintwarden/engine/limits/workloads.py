@@ -23,7 +23,7 @@ MISSING_SECONDS = 600.0
 """Maximum seconds that an evicted pod of an unknown controller counts as missing if no Ready pod replaces it."""
 
 
-class LabelKey(NamedTuple):
+class LabelGroup(NamedTuple):
     """The pods of a namespace with one value of a label."""
 
     namespace: str
@@ -31,7 +31,7 @@ class LabelKey(NamedTuple):
     value: str
 
 
-_Key = WorkloadKey | LabelKey
+_Key = WorkloadKey | LabelGroup
 
 
 class _Workload:
@@ -47,7 +47,7 @@ class _Workload:
         self.known: set[str] = set()
         """UIDs of pods of unknown controllers that were Ready once, and therefore replace no further pod."""
         self.unready: dict[str, Pod] = {}
-        """Running pods that are not Ready, by UID."""
+        """Pods that are not Ready, by UID."""
 
 
 class Workloads(Limit):
@@ -65,18 +65,18 @@ class Workloads(Limit):
         self._wanted: dict[WorkloadKey, int] = {}
         self._workloads: dict[_Key, _Workload] = {}
         self._leaving: dict[str, Pod] = {}
-        self._values: dict[WorkloadKey, tuple[LabelKey, ...]] = {}
+        self._values: dict[WorkloadKey, tuple[LabelGroup, ...]] = {}
         """Controller -> the counted labels of its pod template."""
-        self._controllers: dict[LabelKey, dict[WorkloadKey, int]] = {}
+        self._controllers: dict[LabelGroup, dict[WorkloadKey, int]] = {}
         """Label with its value -> controller -> the number of pods that the controller wants."""
-        self._running: Tally[tuple[LabelKey, WorkloadKey | None]] = Tally()
+        self._running: Tally[tuple[LabelGroup, WorkloadKey | None]] = Tally()
         """Number of pods by label and controller. None stands for all controllers that are not watched."""
 
     def count_by(self, labels: tuple[str, ...], pods: Iterable[Pod]) -> None:
         """Count all pods by other labels. The caller passes all controllers to :meth:`set_wanted` afterwards."""
         self.labels = labels
         self._values, self._controllers, self._running = {}, {}, Tally()
-        self._workloads = {key: one for key, one in self._workloads.items() if not isinstance(key, LabelKey)}
+        self._workloads = {key: one for key, one in self._workloads.items() if not isinstance(key, LabelGroup)}
         for pod in pods if labels else ():
             for key in self._named(pod.namespace, pod.shared.labels.items()):
                 self._count(key, pod, 1)
@@ -100,7 +100,7 @@ class Workloads(Limit):
                 self._freed.add(_key(value))
 
     def seen(self, pod: Pod, before: Pod | None) -> None:
-        """Count a running pod that is new, or that differs from ``before``."""
+        """Count a pod that is new, or that differs from ``before``."""
         if before is not None and before.ready == pod.ready and before.shared is pod.shared:
             return
         for key in self._keys(pod):
@@ -153,7 +153,7 @@ class Workloads(Limit):
         if not pod.ready or pod.uid in self._leaving:
             return None  # a pod whose last call may have been carried out already counts
         for key in self._keys(pod):
-            if not isinstance(key, LabelKey) or key.label == limit.label:
+            if not isinstance(key, LabelGroup) or key.label == limit.label:
                 refused = self._refuse(key, pod, limit, now)
                 if refused is not None:
                     return refused
@@ -163,14 +163,14 @@ class Workloads(Limit):
         workload = self._workloads[key]
         missing_until = workload.missing_until = [until for until in workload.missing_until if until > now]
         wanted, which = workload.total + len(missing_until), f"of {pod.shared.owner}"
-        if isinstance(key, LabelKey):
+        if isinstance(key, LabelGroup):
             controllers = self._controllers.get(key, {}).items()
             wanted += sum(replicas - self._running[key, controller] for controller, replicas in controllers)
             which = f"with label {key.label}={key.value}"
         elif self._is_counted(key, pod):
             wanted, missing_until = self._wanted[key], []
-        spare = 1 if isinstance(key, LabelKey) else limit.of(wanted)
-        rule = "" if str(spare) == str(limit) or isinstance(key, LabelKey) else f" ({limit})"
+        spare = 1 if isinstance(key, LabelGroup) else limit.of(wanted)
+        rule = "" if str(spare) == str(limit) or isinstance(key, LabelGroup) else f" ({limit})"
         missing = wanted - (workload.ready - workload.ready_leaving)
         if missing + 1 <= spare:
             return None
@@ -181,12 +181,12 @@ class Workloads(Limit):
         return Refusal(WORKLOAD, until, RefusalScope.PODS, _key(key), f"{counted}, and at most {spare}{rule} may be")
 
     def _count(self, key: _Key, pod: Pod, by: int) -> None:
-        """Add ``by`` running pods like this one to a workload: 1, or -1 to subtract it."""
+        """Add the pod to a workload (``by`` is 1), or subtract it (-1)."""
         workload = self._workloads.get(key)
         if workload is None:
             workload = self._workloads[key] = _Workload()
         workload.total += by
-        if isinstance(key, LabelKey):
+        if isinstance(key, LabelGroup):
             self._running.change((key, _watched(pod)), by)
         if pod.ready:
             workload.ready += by
@@ -208,13 +208,13 @@ class Workloads(Limit):
         keys: tuple[_Key, ...] = () if own is None else (own,)
         return keys + self._named(pod.namespace, pod.shared.labels.items()) if self.labels else keys
 
-    def _named(self, namespace: str, labels: Iterable[tuple[str, str]]) -> tuple[LabelKey, ...]:
+    def _named(self, namespace: str, labels: Iterable[tuple[str, str]]) -> tuple[LabelGroup, ...]:
         named = self.labels
-        return tuple([LabelKey(namespace, label, value) for label, value in labels if value and label in named])
+        return tuple([LabelGroup(namespace, label, value) for label, value in labels if value and label in named])
 
     def _is_counted(self, key: _Key, pod: Pod) -> bool:
         """Return True if the number of pods that the controller of a pod wants in this workload is known."""
-        return _watched(pod) in (self._controllers.get(key, {}) if isinstance(key, LabelKey) else self._wanted)
+        return _watched(pod) in (self._controllers.get(key, {}) if isinstance(key, LabelGroup) else self._wanted)
 
 
 def _key(key: _Key) -> str:

@@ -113,7 +113,7 @@ class Dispatcher:
     def release_freed(self) -> None:
         """Release claims whose limits may admit them now."""
         if self._world.limiter.replacements.changed:
-            self._world.limiter.replacements.release_changed()
+            self._world.limiter.replacements.retry_changed()
         while keys := self._world.limiter.freed.take():
             for key in keys:
                 self._world.queues.release(key)

@@ -133,7 +133,7 @@ class Placing:
         free = [claim for claim in claims if self._waits_only_for_place(claim)]
         if free:
             nodes.others_wait |= any(not self._is_policy_held(claim) for claim in free)
-            nodes.release(node)
+            nodes.retry(node)
         elif any(claim.refusal is not None and claim.refusal.limit == PLACE for claim in claims):
             nodes.postpone(node)
         else:
