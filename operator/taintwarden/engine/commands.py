@@ -127,7 +127,7 @@ class Cancelled(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decided(msgspec.Struct, frozen=True, gc=False):
-    """Notice: the pod is due, all limits admit it, and the call is issued. ``waited``: seconds it waited for limits."""
+    """Notice: all limits admit the due pod, and its call is issued. It ``waited`` seconds, last for ``limit``."""
 
     pod: Pod
     verdict: TaintVerdict
@@ -199,9 +199,9 @@ class InvalidValue(msgspec.Struct, frozen=True):
 class Held(msgspec.Struct, frozen=True, gc=False):
     """Notice: the pod is due, and no call is made.
 
-    Either its PodDisruptionBudgets, which ``reason`` names, do not allow it. At ``until`` the pod is deleted instead,
-    if its policy specifies that. Or the pod ``is_bouncing``: it waits until ``until``, and ``reason`` states how often
-    its workload came back.
+    Its PodDisruptionBudgets, which ``reason`` names, do not allow it; at ``until`` the pod is deleted instead, if its
+    policy specifies that. If the pod ``is_bouncing``, it waits until ``until``, and ``reason`` states how often its
+    workload came back.
     """
 
     pod: Pod
@@ -227,7 +227,7 @@ class BadNodes(msgspec.Struct, frozen=True):
 
 
 class GuardReport(msgspec.Struct, frozen=True):
-    """State of a policy's guard: its record, and the numbers that it compares now."""
+    """State of a policy's guard: its record, whether it ``halts`` evictions now, and the numbers that it compares."""
 
     record: GuardRecord
     halts: bool
@@ -256,7 +256,7 @@ class GuardTripped(msgspec.Struct, frozen=True):
 
 
 class GuardArmed(msgspec.Struct, frozen=True):
-    """Notice: the cause is gone, or a person reset the guard, which released ``released`` pods."""
+    """Notice: a person reset the guard, which released ``released`` pods; None: the cause is gone."""
 
     policy: Policy
     released: int | None

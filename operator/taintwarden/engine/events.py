@@ -80,13 +80,13 @@ class ViewChanged(msgspec.Struct, frozen=True):
 
 
 class PodSeen(msgspec.Struct, frozen=True):
-    """A running pod was listed, added or modified."""
+    """A bound pod that neither terminates nor has finished was listed, added or modified."""
 
     pod: Pod
 
 
 class PodsSeen(msgspec.Struct, frozen=True):
-    """The running pods of one page of a list: one step for all of them."""
+    """The pods of :class:`PodSeen` that are on one page of a list: one step for all of them."""
 
     pods: tuple[Pod, ...]
 

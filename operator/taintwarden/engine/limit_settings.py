@@ -36,7 +36,7 @@ class PerNode(Spec, frozen=True):
 
 
 class RateLimit(Spec, frozen=True):
-    """Maximum rate at which each namespace, or each zone, may lose pods. None: no limit. The burst is that of 1 s."""
+    """Maximum rate at which each namespace or zone may lose pods. None: no limit. The burst is one second's worth."""
 
     evictions_per_second: Rate | None = None
 
@@ -47,7 +47,7 @@ DEFAULT_UNAVAILABLE = "25%"
 class PerWorkload(Spec, frozen=True):
     """Maximum number, or percentage, of its pods that a workload may lack. None: 25 %.
 
-    ``label``: the pods of a namespace with the same value of this label may lack one, whatever their controllers.
+    ``label``: one of the pods of a namespace with the same value of this label may be missing, whatever their owners.
     """
 
     max_unavailable: (

@@ -88,13 +88,13 @@ class DeviceOrigin(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):
-    """A taint without its time: equal taints of different nodes are equal."""
+    """A taint without its ``timeAdded``, so that the same taint on two nodes is one value."""
 
     key: str
     value: str = ""
     effect: str = Effect.NO_EXECUTE
     source: str = ""
-    """Source on the node from which the taint is derived; empty if the taint is in the node's spec."""
+    """Text of the :class:`ValueSource` from which the taint is derived; empty if it is not derived."""
     origin: DeviceOrigin | None = None
     """The device that has the taint; None: the node has it."""
 
@@ -166,7 +166,7 @@ class ValueSource(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class SourceValue(msgspec.Struct, frozen=True, gc=False):
-    """The value of a source on a node. ``since``: time of its start as its writer states it; None if it states none."""
+    """The value of a source on a node. ``since``: when it began, as the source states; None if it states no time."""
 
     text: str
     since: float | None = None
@@ -231,7 +231,7 @@ class Profile(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The controlling owner of a pod, which replaces it. ``kind`` includes the group of kinds outside of Kubernetes."""
+    """The controlling owner of a pod, which replaces it. The ``kind`` of a custom resource includes its API group."""
 
     kind: str
     name: str
@@ -256,14 +256,14 @@ WorkloadKey = tuple[str, str]
 
 
 class DeviceUse(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """A device that a claim allocates to a pod, and the tolerations of that claim for taints of the device."""
+    """A device that a ResourceClaim allocates to a pod, and the tolerations of that claim for taints of the device."""
 
     device: DeviceId
     tolerations: tuple[Toleration, ...] = ()
 
 
 class SchedulingGroup(msgspec.Struct, frozen=True):
-    """The PodGroup of a pod. ``claims``: names of the claims that the pod uses; some may belong to the group."""
+    """The PodGroup of a pod. ``claims``: ResourceClaims that the pod uses, by name; some may belong to the group."""
 
     name: str
     claims: tuple[str, ...]
@@ -290,9 +290,9 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     local_storage: bool = False
     """True if a pod has data on its node: a ``hostPath`` volume, or an ``emptyDir`` that is not in memory."""
     group: SchedulingGroup | None = None
-    """The PodGroup of pods with claims; None for other pods."""
+    """The PodGroup of pods with ResourceClaims; None for other pods."""
     devices: tuple[DeviceUse, ...] = ()
-    """Devices that the claims allocate; empty if no policy selects taints of devices."""
+    """Devices that ResourceClaims allocate; empty if no policy selects taints of devices."""
 
     @property
     def workload(self) -> WorkloadKey | None:
@@ -305,7 +305,7 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A running pod that is bound to a node. Finished, terminating and mirror pods are not represented."""
+    """A pod that is bound to a node. Finished, terminating and mirror pods are not represented."""
 
     uid: str
     name: str

@@ -20,7 +20,7 @@ class Outcome(StrEnum):
     NOT_REPLACED = "not-replaced"
     """The request for a replacement was refused, so the pod is evicted like any other."""
     GONE = "gone"
-    """404, or 409 on the UID: the pod that was to be evicted no longer exists."""
+    """404, or 409 or 422 about the UID: the pod that was to be evicted no longer exists."""
     BLOCKED = "blocked"
     """429 or 403 by a PodDisruptionBudget."""
     THROTTLED = "throttled"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     """Timeout, 5xx or a lost connection: the call may or may not have been carried out."""
     NOT_SENT = "not-sent"
-    """Nothing was done: just before the call the decision no longer held or the lease was not held, or the pod had
+    """Nothing was done: just before the call the decision no longer held or the lease was lost, or the pod had
     changed when the API server compared it (409).
     """
 

@@ -47,7 +47,7 @@ class TolerationSecondsMode(StrEnum):
 
 
 class OnInvalidValue(StrEnum):
-    """Effect of a taint value that cannot be compared: it keeps the last valid verdict, or it evicts."""
+    """Effect of a taint value that cannot be compared: the last valid value decides, or the value evicts."""
 
     HOLD = "Hold"
     EVICT = "Evict"
@@ -102,7 +102,7 @@ class DeviceTaintSelector(Spec, frozen=True):
     value_type: ValueType | None = None
 
     def specificity(self, taint: Taint) -> int:
-        """Return how specific the selection of ``taint`` is, as in :class:`TaintSelector`. A driver adds 1."""
+        """Return how specific the selection of ``taint`` is: twice that of its key, and 1 more by driver."""
         origin = taint.origin
         if origin is None or self.driver not in (None, origin.device.driver):
             return 0
@@ -138,7 +138,7 @@ class Timing(Spec, frozen=True):
 
 
 class OrderBy(StrEnum):
-    """A criterion that orders due pods of the same urgency."""
+    """A criterion that orders due pods with deadlines in the same minute."""
 
     PRIORITY = "Priority"
     TOPOLOGY_SPREAD = "TopologySpread"
@@ -201,7 +201,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     quarantine: bool = False
     """True if no toleration of a pod counts."""
     rehearses: bool = False
-    """True in mode DryRun, even while paused: the policy places no pods. A paused policy in mode Enforce does."""
+    """True in DryRun, even while paused. Such a policy has no placement; a paused one in Enforce keeps its own."""
 
     @property
     def replacement_seconds(self) -> float:
@@ -212,7 +212,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     def selector_for(self, taint: Taint) -> AnySelector | None:
         """Return the most specific selector of the policy that selects ``taint``; None if none does.
 
-        A quarantine does not act on derived taints. It evicts whatever the value is, and every node has a value.
+        A quarantine does not act on derived taints: it evicts for any value, and every node has one.
         """
         if self.quarantine and taint.source:
             return None

@@ -86,13 +86,13 @@ class Profiles:
 
     def of(self, pod_class: PodClass) -> tuple[Profile, ...]:
         """Return the profiles that select pods of a class, sorted by name."""
-        return self._found[pod_class][1] if self._look(pod_class) else ()
+        return self._found[pod_class][1] if self._update_profiles(pod_class) else ()
 
     def tolerations(self, pod_class: PodClass) -> Tolerations:
         """Return all tolerations of pods of a class: their own and those of its profiles."""
-        return self._found[pod_class][2] if self._look(pod_class) else pod_class.tolerations
+        return self._found[pod_class][2] if self._update_profiles(pod_class) else pod_class.tolerations
 
-    def _look(self, pod_class: PodClass) -> bool:
+    def _update_profiles(self, pod_class: PodClass) -> bool:
         """Compute the profiles of a class if any has changed. Returns True if its namespace has profiles."""
         named = self.named.get(pod_class.namespace)
         if named is None:

@@ -133,22 +133,22 @@ class ReportedStatus(Status, frozen=True):
     past_budgets: Int64 = 0
     """Pods that were deleted in spite of a PodDisruptionBudget. ``evicted`` includes them."""
     leaving: Int64 = 0
-    """Pods that had to leave and terminate now: their nodes are not empty."""
+    """Pods that had to leave and terminate now: their nodes are not drained yet."""
     stuck: tuple[StuckPod, ...] = ()
     """Pods in ``leaving`` that should have ended, the longest overdue first."""
     retained: Int64 = 0
     """Pairs of a pod and a taint whose value cannot be compared and therefore does not evict the pod."""
     invalid_taints: tuple[InvalidTaint, ...] = ()
-    """Taints with the most pods first."""
+    """Taints, those with the most pods first."""
     staying: tuple[StayingPods, ...] = ()
-    """Reasons with the most pods first."""
+    """Reasons, those with the most pods first."""
     next_deadline: str | None = None
     limited_by: str | None = None
     """The limit that refuses the most pods."""
     limits: tuple[LimitStatus, ...] = ()
     """Limits that refuse due pods, those with the most pods first."""
     blocked_budgets: tuple[BlockedBudget, ...] = ()
-    """Budgets that hold the most pods first."""
+    """Budgets, those that hold the most pods first."""
     zones: tuple[ZoneStatus, ...] = ()
     """Zones by name; beyond ``MAX_ZONES``, the worst only. Empty if the policy has no ``zoneHealth``."""
     next_pods: tuple[NextPod, ...] = ()

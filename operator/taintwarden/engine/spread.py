@@ -1,9 +1,9 @@
 """Choice of the pod of a workload revision to evict next, so that the others are spread evenly.
 
 The first pod is the one whose domains, over all constraints that the pods declare, have the greatest sum of cubed
-counts. Its eviction lowers the sum of fourth powers most, which the fullest domains dominate. In generated cases, this
-choice leaves less skew than the sum of counts, which lowers the sum of squares, and at most a percent more than a trial
-of every candidate.
+counts. Its eviction lowers the sum of the fourth powers of all counts most, which the fullest domains dominate. In
+generated cases, cubes leave less skew than plain counts, which lower the sum of squares, and at most a percent more
+than a trial of every candidate.
 
 Candidates of one node have equal sums, so a choice costs a comparison for each node with candidates after a count has
 changed, and next to nothing otherwise.
@@ -140,7 +140,7 @@ class Group:
         changes = sum(tally.changes for tally in self._tallies)
         if changes != self._seen or len(self._order) > 2 * len(self._nodes):
             self._seen = changes
-            self._order = list(map(self._place, self._nodes))
+            self._order = list(map(self._entry, self._nodes))
             heapify(self._order)
         while True:
             _, uid, node = self._order[0]
@@ -151,9 +151,9 @@ class Group:
 
     def _push(self, node: str) -> None:
         if self._tallies is not None and node in self._nodes:
-            heappush(self._order, self._place(node))
+            heappush(self._order, self._entry(node))
 
-    def _place(self, node: str) -> tuple[int, str, str]:
+    def _entry(self, node: str) -> tuple[int, str, str]:
         return -sum([tally.weight(node) for tally in self._tallies or ()]), self._nodes[node][0], node
 
 
@@ -168,7 +168,7 @@ class _ClassCount:
 
 
 class Spread:
-    """Counts of the running pods by node, without pods that are being evicted.
+    """Number of pods by node, without those that are being evicted.
 
     Pods are counted by class, so that a selector is evaluated once for each class. A tally of domains is created when
     the first group needs it, and exists as long as the groups that use it.
