@@ -47,3 +47,11 @@ def test_every_time_can_be_told_however_absurd(moment):
 def test_what_is_beyond_the_calendar_is_its_end():
     assert rfc3339.at(1e30) == rfc3339.at(math.nan) == "9999-12-31T23:59:59Z"
     assert rfc3339.at(-1e18) == "0001-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [("2023-11-14T22:13:20Z", 1_700_000_000.0), ("2023-11-14T22:13:20", None), ("later", None), (None, None)],
+)
+def test_time_without_a_zone_cannot_be_parsed(text, moment):
+    assert rfc3339.read_time(text) == moment

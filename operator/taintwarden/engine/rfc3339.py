@@ -26,9 +26,10 @@ def exactly(moment: float) -> str:
 
 
 def read_time(text: str | None) -> float | None:
-    """Parse an RFC 3339 time into seconds since the epoch; None if it cannot be parsed."""
+    """Parse an RFC 3339 time into seconds since the epoch; None if it cannot be parsed or has no time zone."""
     try:
-        return None if text is None else datetime.fromisoformat(text).timestamp()
+        found = None if text is None else datetime.fromisoformat(text)
+        return None if found is None or found.tzinfo is None else found.timestamp()
     except (ValueError, OverflowError):
         return None
 
