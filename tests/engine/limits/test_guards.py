@@ -168,6 +168,17 @@ def test_a_pod_without_a_place_waits_apart_from_those_with_one():
     assert bench.refuse_record("one-more").key == "unreserved/p"
 
 
+def test_pod_beyond_the_allowance_waits_for_the_window_and_not_for_a_write():
+    bench = Bench()
+    for number in range(10):
+        bench.refuse_record(f"p{number}")
+    found = bench.refuse_record("one-more")
+    assert (found.detail, found.is_brief) == (
+        "as many pods as it allows were evicted within its window, or are reserved",
+        False,
+    )
+
+
 def test_a_pace_admits_pods_that_the_record_has():
     bench = Bench(PACED)
     bench.expect(20)

@@ -158,8 +158,8 @@ class GuardRecords(Limit):
         # which may be behind them in the queue.
         is_wanted = guard.want(pod.uid, pod.namespace)
         why, until = ("", None) if is_wanted else guard.used_up(pod.namespace)
-        is_brief = until is None and not guard.error
-        detail = _storing(guard) if until is None else why
+        is_brief = not why and not guard.error
+        detail = why or _storing(guard)
         key = record_key(name) if is_wanted else unreserved_key(name)
         return Refusal(GUARD, until, RefusalScope.PODS, key, detail, is_brief=is_brief)
 
