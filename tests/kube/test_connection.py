@@ -194,17 +194,17 @@ def test_a_401_reads_the_token_file_again(tmp_path, clock):
     file.write_text("first")
     used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(file)}))
     assert shown(used) == "Bearer first"
-    assert not asyncio.run(used.renew_refused("Bearer first"))
+    assert not asyncio.run(used.renew_after_401("Bearer first"))
     file.write_text("second")
-    assert asyncio.run(used.renew_refused("Bearer first"))
+    assert asyncio.run(used.renew_after_401("Bearer first"))
     assert shown(used) == "Bearer second"
-    assert asyncio.run(used.renew_refused("Bearer first"))  # somebody else was refused at the same time
+    assert asyncio.run(used.renew_after_401("Bearer first"))  # somebody else was refused at the same time
 
 
 def test_a_token_that_stands_in_the_file_does_not_change_by_a_401(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, {"token": "secret"}))
     shown(used)
-    assert not asyncio.run(used.renew_refused("Bearer secret"))
+    assert not asyncio.run(used.renew_after_401("Bearer secret"))
 
 
 def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path, clock):
@@ -218,7 +218,7 @@ def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path
     clock[0] += 601
     shown(used)
     assert asked.read_text() == "xx"
-    asyncio.run(used.renew_refused("Bearer t"))
+    asyncio.run(used.renew_after_401("Bearer t"))
     assert asked.read_text() == "xxx"
 
 

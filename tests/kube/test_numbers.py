@@ -106,7 +106,7 @@ async def test_a_lease_of_any_length_is_none() -> None:
     )
     with pytest.raises(EndOfScriptError):
         await one.run()
-    assert "is no lease" in errors[0]
+    assert "is not a valid lease" in errors[0]
 
 
 @pytest.mark.parametrize("resource", [own_kinds.POLICIES, resources.PODS, resources.NODES, resources.JOBS])

@@ -31,7 +31,7 @@ class MissingDefinitionError(KubeError):
 
 
 class Unreachable(KubeError):  # noqa: N818 - clear without the suffix
-    """The API server did not answer: the connection failed, broke or timed out. It may have carried out the request."""
+    """No usable answer came: the connection failed, or something else answered. The request may have taken effect."""
 
 
 class Fenced(KubeError):  # noqa: N818 - clear without the suffix
@@ -110,7 +110,7 @@ class ApiError(KubeError):
 
     @property
     def is_unserved(self) -> bool:
-        """True if the API server does not serve the resource. A 404 of a load balancer does not count."""
+        """True if the resource is not served, or the requested object does not exist. A proxy's 404 does not count."""
         return self.is_not_found or (self.code == 404 and self.message == UNSERVED_MESSAGE)
 
     @property

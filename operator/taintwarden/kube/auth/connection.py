@@ -95,7 +95,7 @@ class Connection:
             await asyncio.to_thread(self.renew)
         return None if self._credentials is None else self._credentials.authorization
 
-    async def renew_refused(self, authorization: str | None) -> bool:
+    async def renew_after_401(self, authorization: str | None) -> bool:
         """Read the credentials again after a 401 for this header. Return True if there is another header now."""
         if not (self._source.token_file or self._source.plugin):
             return False  # these credentials do not change
@@ -105,7 +105,7 @@ class Connection:
         return self._credentials is not None and self._credentials.authorization != authorization
 
     def renew(self) -> Credentials:
-        """Read credentials and certificates again if they are due. Blocks.
+        """Read the credentials again if they are due, and the certificates. Blocks.
 
         Raises:
             CredentialsError: no credentials have been read so far.

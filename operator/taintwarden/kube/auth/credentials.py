@@ -99,7 +99,7 @@ def _run_plugin(plugin: Plugin, now: float, timeout_seconds: float) -> Credentia
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise _failed(plugin, f"it did not end within {timeout_seconds:g} s") from None  # it has the arguments
+        raise _failed(plugin, f"it did not end within {timeout_seconds:g} s") from None  # it quotes the arguments
     except OSError as error:
         raise _failed(plugin, str(error), plugin.hint) from error
     if done.returncode:

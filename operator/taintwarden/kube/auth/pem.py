@@ -18,7 +18,7 @@ def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    """Load from a file in memory: OpenSSL reads only files, and a pod's files are on a disk."""
+    """Load from a file in memory if the system has them: ``ssl`` reads only files, and keys do not belong on a disk."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("certificate"), "wb") as file:
             file.write(pem)

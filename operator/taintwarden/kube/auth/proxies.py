@@ -7,7 +7,7 @@ from yarl import URL
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str | None:
-    """Return the proxy in ``HTTPS_PROXY`` (``HTTP_PROXY`` for plain http), unless ``NO_PROXY`` excludes the host."""
+    """Return the proxy in ``HTTPS_PROXY`` (http: ``HTTP_PROXY``); None if the host is local or in ``NO_PROXY``."""
     url = URL(server)
     name = "HTTPS_PROXY" if url.scheme == "https" else "HTTP_PROXY"
     proxy = environment.get(name) or environment.get(name.lower())

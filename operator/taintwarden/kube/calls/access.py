@@ -46,7 +46,7 @@ async def review_token(client: Client, token: str) -> User | None:
 
 
 async def may_get(client: Client, user: User, path: str) -> bool:
-    """Return True if the user may ``get`` the path, which is that of no resource.
+    """Return True if the user may ``get`` a path that belongs to no resource, such as ``/metrics``.
 
     Raises:
         ApiError: the API server refused the review.

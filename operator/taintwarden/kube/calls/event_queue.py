@@ -12,7 +12,7 @@ T = TypeVar("T")
 class EventQueue(Generic[T]):
     """A queue of Events by key. A later one replaces one with the same key that waits.
 
-    A tenant causes any number of Events about its objects. These wait for each other, and are dropped before those of
+    A tenant can cause any number of Events. Those of one namespace wait for each other, and are dropped before those of
     namespaces that have fewer. An alarm, such as a tripped guard, waits for none of them.
 
     Args:

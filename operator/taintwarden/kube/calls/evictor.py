@@ -133,30 +133,26 @@ def _failed(error: KubeError) -> Result:
 def outcome_of(error: ApiError) -> Result:
     """Return the outcome of a refusal. The order of the rows is the order of the checks.
 
-    ===== ============================== ============= ==================================================
-    code  recognized by                  outcome       reason
-    ===== ============================== ============= ==================================================
-    2xx                                  ACCEPTED      the pod stream shows whether it leaves
-    404   reason ``NotFound``            GONE          nothing to do
-    404   otherwise                      FAILED        no API server answered
-    409   "UID in (the) precondition"    GONE          the UID is another pod's
-    409   "fulfilled on pods"            NOT_SENT      the pod has another version; nothing was done
-    409   otherwise                      FAILED        the budget has another version
-    422   cause field ``metadata.uid``   GONE          the UID is another pod's, in a patch
-    429   cause ``DisruptionBudget``     BLOCKED       a budget allows nothing now
-    403   cause ``DisruptionBudget``     BLOCKED       from 1.37 on: its controller must confirm first
-    429   reason ``TooManyRequests`` and BLOCKED       the budget is not yet observed by its controller
-          "disruption budget" in it
-    429   from a webhook                 POSTPONED     not the API server's flow control
-    429   otherwise                      THROTTLED     the API server's flow control
-    500   "more than one                 MISCONFIGURED permanent: the Eviction API rejects such pods
-          PodDisruptionBudget"
-    403   cause ``NamespaceTerminating`` NAMESPACE_    its controller deletes the pod
-                                         TERMINATING
-    4xx                                  REFUSED       no permission, or an admission policy refused
-    500   "request is too large"         REFUSED       the pod is too large to be changed
-    else                                 FAILED        try again
-    ===== ============================== ============= ==================================================
+    ===== ==================================== ===================== =================================================
+    code  recognized by                        outcome               reason
+    ===== ==================================== ===================== =================================================
+    any   "failed calling webhook"             WEBHOOK_FAILED        a webhook did not answer, or failed
+    429   from a webhook                       POSTPONED             not the API server's flow control
+    any   from a webhook or admission policy   DENIED                a webhook chooses the code
+    404   reason ``NotFound``                  GONE                  nothing to do
+    409   "UID in (the) precondition"          GONE                  the UID is another pod's
+    422   cause field ``metadata.uid``         GONE                  the UID is another pod's, in a patch
+    409   "fulfilled on pods"                  NOT_SENT              the pod has another version; nothing was done
+    429   cause ``DisruptionBudget``           BLOCKED               a budget allows nothing now
+    403   cause ``DisruptionBudget``           BLOCKED               from 1.37 on: its controller must confirm first
+    429   "disruption budget"                  BLOCKED               the budget is not yet observed by its controller
+    429   otherwise                            THROTTLED             the API server's flow control
+    500   "more than one PodDisruptionBudget"  MISCONFIGURED         permanent: the Eviction API rejects such pods
+    403   cause ``NamespaceTerminating``       NAMESPACE_TERMINATING its controller deletes the pod
+    4xx   otherwise, except 404, 408 and 409   REFUSED               no permission, or an admission plugin refused
+    any   "request is too large"               REFUSED               the pod is too large to be changed
+    else                                       FAILED                404 of a proxy, 409 of the budget, 5xx: try again
+    ===== ==================================== ===================== =================================================
     """
     message = error.message
     if by_admission := _admission_outcome(error.code, message):

@@ -99,7 +99,7 @@ class Lease:
         self._renewed_at: float | None = None
         self._last_read = LeaseSpec(lease_transitions=-1)
         """The lease as it was last read. Before the first read, one that does not exist."""
-        self._observed: tuple[str, float] = ("", float("-inf"))
+        self._observed: tuple[str, float] = ("", float("-inf"))  # the spec as text, and when it was first read
         self._expires: float | None = None
         """Time at which the lease of another holder expires, by the local clock."""
         self._rival_at = float("-inf")
@@ -117,7 +117,7 @@ class Lease:
 
     @property
     def has_leader(self) -> bool:
-        """True if a live candidate holds the lease: this one, or another that renewed it recently."""
+        """True if this candidate leads, or another renewed the lease recently. Also for a while after ``run`` began."""
         ends_at = self._rival_at + self._timings.duration + self._timings.renew_deadline
         return self.is_held or self._monotonic() < ends_at
 

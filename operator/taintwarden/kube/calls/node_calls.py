@@ -73,7 +73,7 @@ async def read_node(client: Client, name: str) -> NodeObject | None:
 
 
 async def last_writer(client: Client, name: str) -> Writer | None:
-    """Return the last writer of the taints of a node, which are one field. None if it is unknown, or the node is gone.
+    """Return the last writer of the taints of a node, which are one field; None if the node does not record it.
 
     Raises:
         KubeError: the read failed.
@@ -89,12 +89,12 @@ async def last_writer(client: Client, name: str) -> Writer | None:
 
 
 async def save_history(client: Client, order: SaveHistory, fence: Fence) -> int:
-    """Apply the annotation as its only field manager; an empty text removes it. Return the new version of the node.
+    """Apply the annotation, or remove it if its text is empty. Return the new version of the node; -1 if unreadable.
 
     UID and resourceVersion are preconditions: neither another node of this name nor a later write is overwritten.
 
     Raises:
-        KubeError: the history was not saved.
+        KubeError: the history was not saved, or the result is not known.
 
     """
     annotations = {"annotations": {HISTORY_ANNOTATION: order.text}} if order.text else {}
@@ -133,12 +133,12 @@ async def read_pods(client: Client, node: str) -> list[StoredPod]:
 
 
 async def save_condition(client: Client, order: SaveCondition, fence: Fence) -> int:
-    """Write or remove the condition, and change no other. Return the new resourceVersion of the node.
+    """Write or remove ``Drained``, and change no other condition. Return the new version of the node; -1 if unreadable.
 
     A patch without ``lastTransitionTime`` keeps the stored one.
 
     Raises:
-        KubeError: it was not saved.
+        KubeError: the condition was not saved, or the result is not known.
 
     """
     change: dict[str, str] = {"type": DRAINED_CONDITION, "lastHeartbeatTime": (now := rfc3339.at(order.at))}

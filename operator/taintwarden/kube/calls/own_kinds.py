@@ -23,7 +23,7 @@ GUARD_RESET_ANNOTATION = "taintwarden.io/guard-reset"
 NEW_FIELDS = ("population",)
 """Fields of a guard that definitions of earlier versions lack. Without them a guard only knows less after a restart."""
 GUARD_TIMEOUT_SECONDS = 10.0
-"""Maximum seconds for storing a record. Evictions wait for it, so that a retry is better than a long wait."""
+"""Maximum seconds for each request that stores a record. Evictions wait for it, so retrying beats a long wait."""
 
 
 class _PolicyMeta(msgspec.Struct, rename="camel"):
@@ -51,7 +51,7 @@ class _WithStatus(msgspec.Struct):
 
 
 class EarlierTermError(KubeError):
-    """A leader of a later term, ``stored``, has already written."""
+    """The record is of an earlier term than ``stored``, whose leader has already written."""
 
     def __init__(self, term: int, stored: int) -> None:
         super().__init__(f"the record is of term {term}, and one of term {stored} is stored")
@@ -59,7 +59,7 @@ class EarlierTermError(KubeError):
 
 
 async def check_definition(client: Client, resource: Resource[CustomObject]) -> None:
-    """Check with a list of one object that the API server serves one of these kinds.
+    """Check that the API server serves this custom resource, by listing one object.
 
     Raises:
         MissingDefinitionError: there is no CustomResourceDefinition.
@@ -90,10 +90,10 @@ async def patch_status(
 async def save_record(
     client: Client, name: str, uid: str, record: dict[str, Any], fence: Fence, where: str = "guard"
 ) -> tuple[str, ...] | None:
-    """Merge ``record`` into ``guard`` or ``places`` of the status. Return the fields that the API server dropped.
+    """Merge ``record`` into the field ``where`` of the status. Return the fields that the API server dropped.
 
-    None: the policy with this UID is gone. An API server with an older definition drops new fields without an error.
-    All other fields have to be stored as they were sent.
+    Return None if the policy with this UID is gone. An API server with an older definition drops ``NEW_FIELDS`` without
+    an error. All other fields have to be stored as they were sent.
 
     The API server ignores a UID in a patch of a status. So the version that was just read is the precondition: neither
     another policy of this name is changed, nor does a late write undo a later one. A record of a later term is kept.

@@ -34,7 +34,7 @@ async def patch(
     Args:
         client: sends the patch.
         path: path of the object or its subresource.
-        change: the fields. An apply becomes their owner, and takes them from other managers.
+        change: the fields. An apply makes ``manager`` their owner, whoever wrote them before.
         fence: returns True if the change may still be made.
         uid: precondition, which the API server ignores in the status of a custom resource.
         version: resourceVersion, as a precondition.

@@ -65,8 +65,8 @@ class EventSubject(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """An Event to write. ``action`` is what was done, ``note`` the text for people.
 
-    A note that is a function is called when the Event is written: most Events of a wave are dropped before. While it
-    waits, a later message with the same object, ``reason`` and ``policy`` replaces it.
+    A note that is a function is called when the Event is written, since most Events of a wave are dropped before that.
+    While such a message waits, a later one with the same object, ``reason`` and ``policy`` replaces it.
     """
 
     subject: EventSubject
@@ -120,11 +120,11 @@ class Recorder:
 
     @property
     def dropped(self) -> int:
-        """Number of Events that were not written: the queue was full, or the API server refused them."""
+        """Number of Events that were not written: the queue was full, the write failed, or the process ended before."""
         return self._queue.dropped + self._failed
 
     def record(self, message: Message) -> None:
-        """Queue one Event. Never waits, never raises."""
+        """Queue one Event, unless it was written a short time ago. Never waits, never raises."""
         if isinstance(message.note, str):
             message = message.with_text()  # shortened, so that the queue is bounded in bytes, too
             key = event_name(message)
@@ -209,7 +209,7 @@ class Recorder:
             await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
 
     async def _count(self, path: str) -> int:
-        """Return how often an Event was written. An empty patch returns it without the permission to get it."""
+        """Return how often an Event was written. An empty patch returns the Event without the permission to get it."""
         body = await self._client.request("PATCH", path, body={}, content_type=MERGE_PATCH)
         series = decoded(body, _Event, "Event").series
         return 1 if series is None else max(1, min(series.count, MAX_COUNT))

@@ -89,7 +89,7 @@ class Client:
                 authorization = await self._connection.authorization()
                 request = Request(method, path, params or {}, _headers(headers, authorization), data, fence, max_bytes)
                 answer = await self._open_session().send(request, timeout_seconds)
-                if answer.status != 401 or not await self._connection.renew_refused(authorization):
+                if answer.status != 401 or not await self._connection.renew_after_401(authorization):
                     break  # otherwise the server did nothing, and there are other credentials to try
         except OSError as error:
             raise _unreachable(error) from error
@@ -118,7 +118,7 @@ class Client:
             request = Request("GET", path, params, _headers({"Accept": accept}, authorization))
             async with self._open_session().stream(request, idle_timeout_seconds) as (answer, chunks):
                 if answer.status == 401:
-                    await self._connection.renew_refused(authorization)
+                    await self._connection.renew_after_401(authorization)
                 if not answer.is_success:
                     raise read_refusal(answer.status, answer.body, answer.retry_after)
                 yield chunks

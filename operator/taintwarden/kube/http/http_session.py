@@ -136,7 +136,7 @@ class HttpSession:
         """Send one request and yield its answer and the chunks of its body. Only a refusal has its body in the answer.
 
         Raises:
-            OSError: as for ``send``; from the chunks if none arrives for ``idle_seconds`` or the connection breaks.
+            TooLong, Untrusted, OSError: as for ``send``; OSError from the chunks if none arrives for ``idle_seconds``.
 
         """
         timeouts = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds)

@@ -30,7 +30,7 @@ class EventHandler(Protocol[Received_contra]):
         """All changes up to this version were delivered."""
 
     def live(self, *, live: bool) -> None:
-        """The delivered objects became up to date (``live``), or may be out of date, as before the first call."""
+        """The delivered objects are up to date now (``live``), or may be out of date, which is so before any call."""
 
     def undecodable(self, what: Identity, reason: str) -> None:
         """An existing object cannot be decoded. The stream continues without it."""

@@ -33,7 +33,7 @@ class FrameDecoder(Generic[Object]):
         """Decode one page of a list.
 
         Raises:
-            Unreachable: another server answered. As an empty list its answer would remove all known objects.
+            Unreachable: another server answered. Taken for an empty list, its answer would remove all known objects.
 
         """
         found = (self._protobuf if body.startswith(MAGIC) else self._json).page(body)

@@ -37,7 +37,7 @@ class StreamLiveness:
         self._set(live=False)
 
     def prove_by_list(self, at: float) -> None:
-        """Note that a list is complete, which was requested at this moment."""
+        """Note that a list is complete that was requested at the time ``at``."""
         self._proven_at = at
         self.end_watch()
 

@@ -1,6 +1,6 @@
 """List and watch, without end: a stream of changes that survives every way in which a watch can end.
 
-kopf's is not used: a relist after 410 must report which objects vanished, and unread fields must cost nothing.
+kopf's watching is not used: a relist after 410 must report which objects vanished, and unread fields must cost nothing.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class Stream(Generic[Object]):
         async with aclosing(self._pages()) as pages:
             async for page in pages:
                 version = version or page.head.resource_version
-                await self._listed(page)
+                await self._pass_on(page)
         return version
 
     async def _pages(self) -> AsyncGenerator[Page[Object]]:
@@ -166,7 +166,7 @@ class Stream(Generic[Object]):
             except ApiError as error:
                 raise expired_or(error) from error  # an expired continue token: begin again
 
-    async def _listed(self, page: Page[Object]) -> None:
+    async def _pass_on(self, page: Page[Object]) -> None:
         if page.head.continue_:
             await asyncio.sleep(0)  # the request for the next page is sent first
         for first in range(0, max(1, len(page.items)), self._objects_at_once):

@@ -43,7 +43,7 @@ class StreamTimings(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum time until a watch is answered. The server answers at once, but its flow control may delay the request.
     """
     idle: float = 22.0
-    """Silence after which a connection is dead, because the server should have ended the watch before.
+    """Silence after which a connection is dead, because the server should have ended the watch. Less for a short watch.
 
     Well below the shortest notice that a cloud gives before it removes a node (30 s).
     """
@@ -101,7 +101,7 @@ class BackOff:
         await self._sleep(max(delay, min(at_least or 0.0, self._max_retry_after)))
 
     async def pause_after(self, error: ApiError, detail: str) -> None:
-        """Report an answer of the API server, and pause. An overloaded or failing server has refused nothing."""
+        """Report a refusal, and pause. An overloaded or failing server counts as unreachable: it refused nothing."""
         await self.pause("refused" if error.is_final else "unreachable", detail, error.retry_after)
 
 
@@ -265,7 +265,7 @@ class Watch(Generic[Object]):
                 request.result()
 
     async def _request_goal(self) -> None:
-        """Request a list, whose version is that of the whole store now, past every cache: the goal."""
+        """Request a list past every cache. Its version, which is that of the whole store now, is the goal."""
         known = version_number(self._version)
         try:
             params = {"limit": "1"} | self._resource.selection

@@ -61,5 +61,5 @@ def decoded(body: bytes, kind: type[T], what: str) -> T:
     try:
         return decoded_flat(msgspec.json.Decoder(kind).decode, body)
     except NOT_JSON as error:
-        msg = f"the answer is no {what}: {printable(str(error), MAX_MESSAGE_LENGTH)}"
+        msg = f"the answer is not a valid {what}: {printable(str(error), MAX_MESSAGE_LENGTH)}"
         raise Unreachable(msg) from error

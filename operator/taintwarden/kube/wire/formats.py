@@ -130,5 +130,5 @@ class Format(ABC, Generic[Object]):
 
 
 def expired_or(error: ApiError) -> KubeError:
-    """Return an ExpiredError for the answer 410, which may also be a frame; otherwise the error itself."""
+    """Return an ExpiredError for the answer 410, which a watch may also send as a frame; otherwise the error itself."""
     return ExpiredError(str(error)) if error.code == 410 else error

@@ -327,7 +327,7 @@ class WorkloadObject(msgspec.Struct, gc=False):
         return "" if self.spec.template is None else self.spec.template.metadata.annotations.get(key, "")
 
     def controller(self) -> OwnerReference | None:
-        """The object that controls it; None if there is none."""
+        """Return the object that controls it; None if there is none."""
         return next((owner for owner in self.metadata.owner_references if owner.controller), None)
 
 
@@ -453,7 +453,7 @@ class Followed(Protocol):
 
     @property
     def metadata(self) -> Any:
-        """Metadata with a name and a resourceVersion."""
+        """Metadata with a ``resource_version``."""
 
 
 Object = TypeVar("Object", bound=Followed)

@@ -90,7 +90,7 @@ class ProtobufFrames(Format[Object]):
 
 
 def status_of(body: bytes) -> ApiStatus | None:
-    """Return the ``Status`` of a refusal; None if it is none."""
+    """Return the ``Status`` of a refusal; None if the body is not one."""
     try:
         found = _status(_unwrapped(body))
     except FAULTS:
@@ -115,4 +115,4 @@ def _text(part: bytes) -> str | None:
 
 
 def _foreign(what: str) -> Unreachable:
-    return Unreachable(f"the answer is no {what} in Kubernetes' protobuf")
+    return Unreachable(f"the answer is not a valid {what} in Kubernetes' protobuf")

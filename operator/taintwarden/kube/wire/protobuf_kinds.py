@@ -215,7 +215,7 @@ class EncodedWorkload(WorkloadObject, gc=False):
         return _text(annotations[key]) if key in annotations else ""
 
     def controller(self) -> OwnerReference | None:
-        """The Deployment that controls it; None if there is none."""
+        """Return the object that controls it; None if there is none."""
         return next((owner for owner in map(_owner, self.message.metadata.ownerReferences) if owner.controller), None)
 
 

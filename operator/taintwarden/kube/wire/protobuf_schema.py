@@ -152,7 +152,7 @@ SCHEMA: Mapping[str, Fields] = {
     **{f"{kind}List": {"metadata": (1, "meta.v1.ListMeta"), "items": (2, f"repeated {kind}")} for kind in LISTED},
 }
 """``meta.v1.List`` is any list with encoded items, ``meta.v1.Object`` any object, ``meta.v1.Entry`` an entry of a map.
-"""
+A last part such as ``.Pod`` or ``.Identity`` names a selection of the fields of one message, for one use."""
 
 _PACKAGE = "taintwarden"
 _EDITION = descriptor_pb2.EDITION_2023
