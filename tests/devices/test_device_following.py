@@ -13,7 +13,7 @@ from taintwarden.kube.errors import ApiError, ApiStatus, Unreachable
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics
 from taintwarden_devices import events as device_events
-from taintwarden_devices.following import RETRY_SECONDS, UPGRADED_SECONDS, DeviceFollowing
+from taintwarden_devices.following import RECHECK_SECONDS, RETRY_SECONDS, DeviceFollowing
 from taintwarden_devices.inventory import Slice
 from taintwarden_devices.objects import CLAIMS, DEVICES_PATH, SLICES, TAINT_RULES
 
@@ -246,7 +246,7 @@ async def test_a_server_that_serves_more_after_an_upgrade_is_followed_anew():
     server = Server()
     followed = await following(server)
     server.served = WITH_RULES
-    await asyncio.sleep(UPGRADED_SECONDS + 2)
+    await asyncio.sleep(RECHECK_SECONDS + 2)
     assert followed.told() == [KNOWN, UNKNOWN, KNOWN]
     assert TAINT_RULES.path in followed.client.paths()
     await followed.end()

@@ -270,7 +270,7 @@ def test_an_outdated_view_concerns_devices_alone():
 @pytest.mark.parametrize(("reason", "problems"), [("refused", ["403"]), ("unreachable", ["403"]), ("ended", [])])
 def test_why_the_server_does_not_answer_is_said(reason, problems):
     found: list[str] = []
-    handler = TaintRuleHandler("things", lambda _: None, Metrics(), report_trouble=found.append)
+    handler = TaintRuleHandler("things", lambda _: None, Metrics(), report_problem=found.append)
     handler.restarted(reason, "403")
     assert found == problems
 

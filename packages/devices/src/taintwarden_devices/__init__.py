@@ -1,7 +1,7 @@
 """Taints of devices of Dynamic Resource Allocation, a source of taints in addition to those of nodes.
 
 ``inventory``, ``node_taints`` and ``source`` are rules without I/O; ``handlers`` and ``following`` list and watch.
-While no policy selects taints of devices, the operator calls nothing in this package.
+While no policy selects taints of devices, nothing is listed or watched, and the machine does not use the source.
 Forbidden here: deciding about pods.
 """
 

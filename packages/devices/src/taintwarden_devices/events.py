@@ -5,7 +5,7 @@ from taintwarden_devices.inventory import DeviceClaim, Slice, TaintRule
 
 
 class SliceChanged(SourceEvent, frozen=True):
-    """A ResourceSlice was added, changed or deleted (None). ``listed``: True if earlier changes may be missing."""
+    """A ResourceSlice was added or changed, or (``found`` None) is gone. ``listed``: earlier changes may be missing."""
 
     name: str
     found: Slice | None
@@ -13,7 +13,7 @@ class SliceChanged(SourceEvent, frozen=True):
 
 
 class TaintRuleChanged(SourceEvent, frozen=True):
-    """A DeviceTaintRule was added, changed or deleted (None). ``listed``: as in SliceChanged."""
+    """A DeviceTaintRule was added or changed, or (``found`` None) is gone. ``listed``: as in SliceChanged."""
 
     name: str
     found: TaintRule | None
@@ -21,7 +21,7 @@ class TaintRuleChanged(SourceEvent, frozen=True):
 
 
 class ClaimChanged(SourceEvent, frozen=True):
-    """A ResourceClaim with the key ``namespace/name`` was allocated or changed; None if deleted or deallocated."""
+    """A ResourceClaim (``namespace/name``) was allocated or changed, or (``found`` None) no pod has its devices now."""
 
     key: str
     found: DeviceClaim | None

@@ -24,7 +24,7 @@ from taintwarden_devices.objects import CLAIMS, DEVICES_PATH, SLICES, TAINT_RULE
 
 RETRY_SECONDS = 15.0
 """Seconds between two requests for the served resources while the server does not serve devices."""
-UPGRADED_SECONDS = 60.0
+RECHECK_SECONDS = 60.0
 """Seconds between two requests for the served resources while devices are followed."""
 
 HANDLERS: dict[Resource[Any], type[DeviceHandler[Any, Any]]] = {
@@ -122,7 +122,7 @@ class DeviceFollowing:
     async def _watch_served(self, served: frozenset[str]) -> None:
         """Raise an error when the server serves other resources, for example DeviceTaintRules after an upgrade."""
         while True:
-            await asyncio.sleep(UPGRADED_SECONDS)
+            await asyncio.sleep(RECHECK_SECONDS)
             found = await self._served()
             if not isinstance(found, str) and found != served:
                 raise _ServedChangedError

@@ -1,7 +1,7 @@
 """Handlers of the streams of slices, rules and claims, which turn objects into events for the machine.
 
 An object that cannot be read counts as absent: no pod is evicted because of a device whose taints are not known.
-Objects beyond the maximum of their owner count as absent, too, since a kubelet may write any number of slices.
+Objects beyond the maximum for one node, namespace or selector count as absent, too: any number may be written.
 """
 
 import sys
@@ -47,7 +47,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
         feed: receives the events.
         metrics: counts restarts and faults.
         drivers: the drivers whose devices are followed.
-        report_trouble: called with the reason each time the server refuses a request or does not answer.
+        report_problem: called with the reason each time the server refuses a request or does not answer.
 
     """
 
@@ -60,13 +60,13 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
         feed: Feed,
         metrics: Metrics,
         drivers: frozenset[str] = EVERY,
-        report_trouble: Callable[[str], None] = lambda _: None,
+        report_problem: Callable[[str], None] = lambda _: None,
     ) -> None:
         super().__init__(resource, feed, metrics)
         self._drivers = drivers
-        self._report_trouble = report_trouble
+        self._report_problem = report_problem
         self._weights: Counter[str] = Counter()
-        """Owner -> total weight of its objects that were passed on."""
+        """Node, namespace or selector -> total weight of its objects that were passed on."""
 
     @abstractmethod
     def read(self, obj: Kind) -> Decoded | None:
@@ -74,7 +74,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
 
     @abstractmethod
     def weigh(self, key: str, found: Decoded) -> tuple[str, int, int]:
-        """Return the owner of an object, its weight, and the owner's maximum total weight."""
+        """Return whose total an object counts for (a node, namespace or selector), its weight, and the maximum."""
 
     def pass_on(self, key: str, obj: Kind) -> None:
         """Pass an object on if a used part changed. Drivers often write slices without a change."""
@@ -126,7 +126,7 @@ class DeviceHandler(KeyedHandler[Kind], Generic[Kind, Decoded]):
     def restarted(self, reason: str, detail: str) -> None:
         """Report the reason of a restart that the server caused."""
         if reason in ("refused", "unreachable"):
-            self._report_trouble(detail)
+            self._report_problem(detail)
         super().restarted(reason, detail)
 
 
@@ -165,7 +165,7 @@ class ClaimHandler(DeviceHandler[DeviceClaimObject, DeviceClaim]):
     event = events.ClaimChanged
 
     def read(self, obj: DeviceClaimObject) -> DeviceClaim | None:
-        """Return the claim; None if it is not allocated or has no devices of the drivers."""
+        """Return the claim; None if no pod has devices of the drivers by it."""
         return device_claim(obj, self._drivers)
 
     def weigh(self, key: str, found: DeviceClaim) -> tuple[str, int, int]:
@@ -201,7 +201,7 @@ def taint_rule(obj: TaintRuleObject) -> TaintRule | None:
 
 
 def device_claim(obj: DeviceClaimObject, drivers: frozenset[str] = EVERY) -> DeviceClaim | None:
-    """Return the used parts of a claim; None if it has no devices of these drivers, or is reserved for no pod."""
+    """Return the used parts of a claim; None without devices of these drivers, or a pod or PodGroup that has them."""
     allocation = obj.status.allocation
     consumers = frozenset(filter(None, (_consumer(entry, obj.metadata.namespace) for entry in obj.status.reserved_for)))
     if allocation is None or not consumers:

@@ -7,8 +7,8 @@ again when a driver replaces its slices.
 * A device has the taints of its ResourceSlice and of every DeviceTaintRule that selects it, in one list.
 * Only the slices of a pool's newest generation count.
 * A slice that names a node concerns pods on that node only. A kubelet may write such slices, of any driver and pool.
-* A pod has the devices of the claims that are reserved for it, or for its PodGroup if the pod names the claim. The
-  tolerations for their taints are those of the claims.
+* A pod has the devices of the ResourceClaims that are reserved for it, or for its PodGroup if the pod names the claim.
+  The tolerations for their taints are those of the claims.
 
 The cost of an update depends only on the changed objects, since kubelets, drivers and tenants may write any number.
 """
@@ -192,9 +192,9 @@ class DeviceInventory:
         if found is not None:
             self._slices[name] = found
         changes = []
-        for place in dict.fromkeys(_pool_key(slice_) for slice_ in (before, found) if slice_ is not None):
-            old, new = (one if one is not None and _pool_key(one) == place else None for one in (before, found))
-            driver, named, node = place
+        for pool_key in dict.fromkeys(_pool_key(slice_) for slice_ in (before, found) if slice_ is not None):
+            old, new = (one if one is not None and _pool_key(one) == pool_key else None for one in (before, found))
+            driver, named, node = pool_key
             pools = self._pools.setdefault((driver, named), {})
             pool = pools.setdefault(node, _Pool())
             devices = pool.put(name, old, new)

@@ -52,7 +52,7 @@ class DeviceTaints:
                         yield Concern(taint, history, use.tolerations, SETTLE_SECONDS)
 
     def unknown_histories(self, policies: Iterable[Policy]) -> Mapping[str, TaintHistory]:
-        """Return the histories of taints that are not known yet, if any policy selects taints of devices."""
+        """Return the stored histories of taints not known again yet, if any policy selects taints of devices."""
         return self.absent if self.is_unknown and any(policy.devices for policy in policies) else {}
 
     def count_pod(self, before: PodClass | None, after: PodClass | None) -> Collection[DeviceId]:
@@ -145,8 +145,8 @@ def _observed(
 ) -> dict[str, TaintHistory]:
     """Return the histories of the ``taints`` of devices, continued from the ``known`` ones.
 
-    ``absent_at``: device -> last time at which it did not have the taints that are new. ``gaps``: names of histories in
-    which changes may be missing.
+    ``absent_at``: device -> last time at which it was seen without its new taints. ``gaps``: names of histories that
+    may lack changes.
     """
     taints = tuple(taints)
     former = _former_names(known, taints)

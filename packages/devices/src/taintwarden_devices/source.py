@@ -1,4 +1,4 @@
-"""The source of taints for devices. It puts pods with devices into classes of their own, and taints on their nodes."""
+"""The source of taints of devices. It gives pods with devices classes of their own, and NodeStates their taints."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -87,7 +87,7 @@ class Devices:
         return replace(pod, shared=found)
 
     def replace_pod(self, state: NodeState, before: Pod | None, after: Pod | None) -> bool:
-        """Replace a pod of the node; None: it is new, or gone. Returns True if taints of the node's pods changed."""
+        """Replace a pod of the node; None: it is new, or gone. Returns True if source taints changed."""
         if before is not None and after is None:
             self._forget(before)
         had, has = (None if pod is None else pod.shared for pod in (before, after))
@@ -152,20 +152,20 @@ class Devices:
 
     def _record_use(self, device: DeviceId, node: str, *, used: bool) -> None:
         """Record whether pods on a node use a device."""
-        place = (device.driver, device.pool)
+        pool = (device.driver, device.pool)
         if used:
-            self._nodes_with.setdefault(place, {}).setdefault(device.device, {})[node] = None
+            self._nodes_with.setdefault(pool, {}).setdefault(device.device, {})[node] = None
             return
-        devices = self._nodes_with.get(place, {})
+        devices = self._nodes_with.get(pool, {})
         nodes = devices.get(device.device, {})
         nodes.pop(node, None)
         if not nodes:
             devices.pop(device.device, None)
         if not devices:
-            self._nodes_with.pop(place, None)
+            self._nodes_with.pop(pool, None)
 
     def _is_removed(self, node: str, devices: Collection[DeviceId], name: str) -> bool:
-        """True if a taint of these devices was removed, not only device or claim. Its time then begins again."""
+        """True if the taint with this history was removed, and not only its device or claim. Added again, it is new."""
         device = device_of(name)
         if device is None or device not in devices or not (is_rule_history(name) or self._inventory.has(device, node)):
             return False
@@ -185,7 +185,7 @@ class Devices:
             self._late[name] = gap or name in self._late  # of two changes, only the second is seen
 
     def is_pending(self, node: str) -> bool:
-        """True if pods of the node wait to be evaluated, since their taints may have changed."""
+        """True if pods of the node wait to be evaluated, since taints of their devices may have changed."""
         return node in self._pending
 
     @property
@@ -194,7 +194,7 @@ class Devices:
         return bool(self._pending)
 
     def catch_up(self, node: str) -> bool:
-        """Look up the devices of a late node before its evaluation. Returns True if the taints of its pods changed."""
+        """Look up the devices of a late node before its evaluation. Returns True if taints changed."""
         if node not in self._late:
             return False
         return self.refresh(self._host.nodes.get(node) or NodeState(node))
