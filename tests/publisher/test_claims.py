@@ -1,13 +1,13 @@
 """One key has one publisher."""
 
 from publisher.scene import body
-from taintwarden_publisher.claims import Claim, claim, conflict, source_keys
+from taintwarden_publisher.claims import KeyClaim, claim, conflict, source_keys
 
-FIRST, SECOND = Claim("2026-01-01", "b", "sla"), Claim("2026-01-02", "a", "sla")
+FIRST, SECOND = KeyClaim("2026-01-01", "b", "sla"), KeyClaim("2026-01-02", "a", "sla")
 
 
 def test_a_claim_is_read_from_the_object():
-    assert claim(body()) == Claim("2026-11-01T00:00:00Z", "sla", "sla")
+    assert claim(body()) == KeyClaim("2026-11-01T00:00:00Z", "sla", "sla")
 
 
 def test_the_oldest_object_has_the_key():
@@ -18,13 +18,13 @@ def test_the_oldest_object_has_the_key():
 
 
 def test_then_the_first_by_name():
-    twin = Claim("2026-01-01", "a", "sla")
+    twin = KeyClaim("2026-01-01", "a", "sla")
     assert conflict(twin, [FIRST, twin], {}) == ""
     assert "TaintPublisher a" in conflict(FIRST, [FIRST, twin], {})
 
 
 def test_nobody_else_is_before_it_who_has_another_key_or_is_not_known():
-    assert conflict(SECOND, [SECOND, Claim("2025-01-01", "c", "other")], {}) == conflict(SECOND, [], {}) == ""
+    assert conflict(SECOND, [SECOND, KeyClaim("2025-01-01", "c", "other")], {}) == conflict(SECOND, [], {}) == ""
 
 
 def test_a_policy_may_read_the_key_from_elsewhere():

@@ -9,7 +9,7 @@ from taintwarden.api.types import POLICY_KIND
 from taintwarden_publisher.spec import KIND
 
 
-class Claim(msgspec.Struct, frozen=True, order=True):
+class KeyClaim(msgspec.Struct, frozen=True, order=True):
     """A claim of a TaintPublisher to a key. The smallest claim wins: the oldest object, then the first by name."""
 
     created: str
@@ -17,10 +17,10 @@ class Claim(msgspec.Struct, frozen=True, order=True):
     key: str
 
 
-def claim(body: Mapping[str, Any]) -> Claim:
+def claim(body: Mapping[str, Any]) -> KeyClaim:
     """Return the claim of a TaintPublisher."""
     metadata, spec = body.get("metadata", {}), body.get("spec", {})
-    return Claim(metadata.get("creationTimestamp", ""), metadata.get("name", ""), spec.get("key", ""))
+    return KeyClaim(metadata.get("creationTimestamp", ""), metadata.get("name", ""), spec.get("key", ""))
 
 
 def source_keys(body: Mapping[str, Any]) -> list[str]:
@@ -29,7 +29,7 @@ def source_keys(body: Mapping[str, Any]) -> list[str]:
     return [taint.get("key", "") for taint in taints if taint.get("from") is not None]
 
 
-def conflict(own: Claim, others: Iterable[Claim], sources: Mapping[str, Iterable[str]]) -> str:
+def conflict(own: KeyClaim, others: Iterable[KeyClaim], sources: Mapping[str, Iterable[str]]) -> str:
     """Return why ``own`` loses its key, as a sentence; empty if it does not. ``sources``: names of policies by key."""
     first = min((other for other in others if other.key == own.key), default=own)
     if first < own:

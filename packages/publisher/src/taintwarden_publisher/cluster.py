@@ -42,7 +42,7 @@ class WriteOutcome(StrEnum):
     GONE = "gone"
     FAILED = "failed"
     REFUSED = "refused"
-    """RBAC or an admission policy forbids the write, so that a retry does not help."""
+    """RBAC or an admission policy forbids the write, so a retry does not help."""
 
 
 class ClusterError(Exception):
@@ -183,10 +183,10 @@ def _message(body: bytes) -> str:
 
 
 async def configuration(kubeconfig: str | None, context: str | None) -> client.Configuration:
-    """Return the connection to the API server, from a kubeconfig as kubectl finds it, else from the service account.
+    """Return the connection of a named kubeconfig or context, else of the service account, else of ``~/.kube/config``.
 
     Raises:
-        ConfigError: there is neither, or the kubeconfig impersonates a user, which the official client ignores.
+        ConfigError: there is none, or the kubeconfig impersonates a user, which the official client ignores.
 
     """
     found = client.Configuration()

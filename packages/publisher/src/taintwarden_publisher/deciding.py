@@ -32,7 +32,7 @@ class State(StrEnum):
     """State of a node that a round does not change."""
 
     PUBLISHED = "published"
-    """A taint of this publisher with the right value."""
+    """A taint of this publisher with the right value, or one whose measured value is missing but not stale yet."""
     WAITING = "waiting"
     """A taint of this publisher that keeps its value for ``minDwellSeconds``."""
     STALE = "stale"
@@ -190,8 +190,8 @@ def _publication(view: DecisionInput, node: Node, record: Record | None, value: 
 
 
 def _removal(node: Node, key: str, record: Record) -> Change:
-    ours = {(key, effect, record.value) for effect in record.effects}
-    left = tuple(one for one in node.spec.taints if (one.get("key"), one.get("effect"), one.get("value")) not in ours)
+    own = {(key, effect, record.value) for effect in record.effects}
+    left = tuple(one for one in node.spec.taints if (one.get("key"), one.get("effect"), one.get("value")) not in own)
     return Change(node, Kind.REMOVED, record.value, "", None, left, None, counts=True)
 
 

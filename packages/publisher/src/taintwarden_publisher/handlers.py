@@ -9,7 +9,7 @@ from kubernetes.aio import client
 
 from taintwarden.api.types import GROUP, POLICY_PLURAL, VERSION
 from taintwarden_publisher import claims, reporting
-from taintwarden_publisher.claims import Claim
+from taintwarden_publisher.claims import KeyClaim
 from taintwarden_publisher.cluster import connection_info
 from taintwarden_publisher.rounds import Rounds, Tools
 from taintwarden_publisher.spec import PLURAL, read_spec
@@ -61,7 +61,7 @@ def register(
         return connection_info(await load())
 
     @kopf.index(GROUP, VERSION, PLURAL, registry=registry, id="publishers")
-    def publishers(name: str, body: kopf.Body, **_: Any) -> dict[str, Claim]:
+    def publishers(name: str, body: kopf.Body, **_: Any) -> dict[str, KeyClaim]:
         return {name: claims.claim(body)}
 
     @kopf.index(GROUP, VERSION, POLICY_PLURAL, registry=registry, id="sources")
@@ -108,7 +108,7 @@ class Daemons:
         body: kopf.Body,
         memo: kopf.Memo,
         stopped: kopf.DaemonStopped,
-        publishers: Mapping[str, Iterable[Claim]],
+        publishers: Mapping[str, Iterable[KeyClaim]],
         sources: Mapping[str, Iterable[str]],
     ) -> None:
         """Publish the values of one object until it is deleted, or until the process exits."""

@@ -118,7 +118,7 @@ async def run_query(
         query: the query in PromQL.
         access: credentials, and certificates to trust.
         now: seconds since 1970, by the clock of this process.
-        timeout_seconds: maximum time from the first byte sent to the last byte read.
+        timeout_seconds: maximum seconds for the whole query, with connecting.
 
     Raises:
         NoAnswerError: there is no answer, or no usable one.
@@ -170,7 +170,7 @@ def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
     try:
         envelope = msgspec.json.decode(body, type=_Envelope)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers {status} and no JSON of Prometheus") from error
+        raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers {status} without JSON of Prometheus") from error
     if envelope.status != "success" or envelope.data is None:
         trouble = Trouble.QUERY_INVALID if status in (400, 422) else Trouble.WRONG_CONTENT
         raise NoAnswerError(trouble, f"Prometheus cannot answer the query: {printable(envelope.error, MAX_TEXT)}")
@@ -185,7 +185,7 @@ def _vector(url: str, status: int, body: bytes, now: float) -> list[Series]:
         found = msgspec.json.decode(envelope.data.result, type=list[_Sample])
         series = [Series(sample.metric, sample.value[0], float(sample.value[1])) for sample in found]
     except (msgspec.DecodeError, UnicodeError, ValueError, RecursionError) as error:
-        raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers with no samples of Prometheus") from error
+        raise NoAnswerError(Trouble.WRONG_CONTENT, f"{url} answers without samples of Prometheus") from error
     if not series:
         raise NoAnswerError(Trouble.EMPTY, "the query gives no series")
     ahead = max(one.at for one in series) - now

@@ -37,7 +37,7 @@ class Record(msgspec.Struct, frozen=True, rename={"from_value": "from"}):
 
 
 def bounds(kept: Interval) -> tuple[float | None, float | None]:
-    """Return the bounds of an interval for JSON, which has no infinity. No value is below 0."""
+    """Return the bounds of an interval; None for infinity, which JSON lacks, and for 0 or less: no value is lower."""
     low, high = kept
     return (low if low > 0 else None), (None if math.isinf(high) else high)
 

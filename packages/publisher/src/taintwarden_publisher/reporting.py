@@ -177,8 +177,8 @@ def no_usable_series(found: Samples) -> NoAnswerError:
 
 
 def _unused(found: Samples) -> str:
-    claims = "; ".join(f"{address}: {names_text(nodes)}" for address, nodes in islice(found.shared.items(), MAX_NAMES))
-    more = {Fault.SHARED_ADDRESS: f" ({claims})"}
+    shared = "; ".join(f"{address}: {names_text(nodes)}" for address, nodes in islice(found.shared.items(), MAX_NAMES))
+    more = {Fault.SHARED_ADDRESS: f" ({shared})"}
     return ", ".join(f"{count} {fault}{more.get(fault, '')}" for fault, count in found.faults.items())
 
 

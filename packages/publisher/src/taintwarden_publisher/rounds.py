@@ -1,4 +1,4 @@
-"""The rounds of a publisher: query, decide, write, report. The only module that uses both clocks."""
+"""The rounds of a publisher: query, decide, write, report. The only module that reads a clock."""
 
 import asyncio
 import time
