@@ -48,8 +48,7 @@ class StreamTimings(msgspec.Struct, frozen=True, kw_only=True):
     Well below the shortest notice that a cloud gives before it removes a node (30 s).
     """
     back_off: tuple[float, float] = (0.25, 5.0)
-    """First and longest pause after failures. It is short, because no pod is evicted while the view is not up to date.
-    """
+    """First and longest pause after failures, with 50% jitter. Short, since no pod may be evicted meanwhile."""
     max_retry_after: float = 15.0
     """Longest pause that a server or a load balancer can request (``Retry-After``)."""
     empty_watch: float = 1.0

@@ -50,7 +50,7 @@ def annotation(key: str) -> str:
 
 
 def check_own_key(key: str) -> Iterator[FieldError]:
-    """Check that a key may be published. Keys that Kubernetes writes are not allowed."""
+    """Check that a key may be published: valid, not too long, and not of Kubernetes or Taintwarden."""
     yield from names.check_key(key)
     if RESERVED.fullmatch(key):
         yield FieldError(
