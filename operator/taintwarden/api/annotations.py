@@ -28,9 +28,9 @@ def read_json(
         return None, FieldError(path, ascii(text), "must be valid Unicode", example)
 
 
-def bounded(errors: list[FieldError], unexplained: int, path: str, number: int) -> tuple[FieldError, ...]:
-    """Return the first ``errors``. The last one shows the number of all others, including the ``unexplained`` ones."""
+def bounded(errors: list[FieldError], unexplained: int, path: str, value: int) -> tuple[FieldError, ...]:
+    """Return at most ``MAX_FAULTS`` errors. The last one, with ``value``, counts those left out and ``unexplained``."""
     left_out = unexplained + len(errors) - MAX_FAULTS
     if left_out <= 0:
         return tuple(errors)
-    return (*errors[: MAX_FAULTS - 1], FieldError(path, number, f"has {left_out + 1} more faults"))
+    return (*errors[: MAX_FAULTS - 1], FieldError(path, value, f"has {left_out + 1} more faults"))

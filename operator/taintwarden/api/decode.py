@@ -20,7 +20,7 @@ MAX_INT64 = 2**63 - 1
 MAX_UNKNOWN_FIELDS = 3
 """Maximum number of unknown fields of one object that are named. More are another mistake, or made to cost time."""
 LONGEST_TYPO = 64
-"""Maximum length of a text that is compared with valid names, which takes time with the square of the length."""
+"""Maximum length of a text that is compared with valid names, which takes time in proportion to its square."""
 
 
 class _Invalid:
@@ -201,12 +201,12 @@ def _is_nullable(wanted: inspect.Type) -> bool:
 
 
 def _between(low: str, high: str) -> str:
-    """The rule of a range, in the words of apimachinery's ``InclusiveRangeError``."""
+    """Return the rule of a range, in the words of apimachinery's ``InclusiveRangeError``."""
     return f"must be between {low} and {high}, inclusive"
 
 
 def _decimal(number: float) -> str:
-    """``number`` without an exponent: 0.00001 and 10000."""
+    """Return ``number`` without an exponent, such as 0.00001 or 10000."""
     return f"{number:f}".rstrip("0").rstrip(".")
 
 

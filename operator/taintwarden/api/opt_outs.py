@@ -30,9 +30,9 @@ class OptOuts(msgspec.Struct, frozen=True):
     """Opt-outs from the annotations of a pod.
 
     Attributes:
-        evictions: True if the pod opts out of evictions.
-        disruptions: True if the pod opts out of disruptions.
-        protected_seconds: seconds after its binding for which the pod opts out of disruptions.
+        evictions: True if ``DO_NOT_EVICT`` opts the pod out, which policies respect by ``respectDoNotEvict``.
+        disruptions: True if another annotation does, which policies respect by ``respectDoNotDisrupt``.
+        protected_seconds: seconds after its binding for which ``DO_NOT_DISRUPT`` does.
 
     """
 
@@ -55,7 +55,7 @@ def opt_outs(annotations: Callable[[str], str]) -> OptOuts:
 
 
 def check_opt_outs(annotations: Mapping[str, object]) -> Iterator[FieldError]:
-    """Yield an error for each value that has no effect. Its remedy is a value that has."""
+    """Yield an error for each value that has no effect, unless it is a boolean. Its remedy is a value that has."""
     for name, remedy in _REMEDIES.items():
         value = annotations.get(name)
         if value in (None, "", "true", "false") or (name == DO_NOT_DISRUPT and parse_go_duration(value)):

@@ -22,7 +22,7 @@ from taintwarden.engine.policy import Exclude, Mode, Policy, TaintSelector, Wind
 from taintwarden.fields.field_errors import FieldError, InvalidObject
 
 QUARANTINE_GRACE_SECONDS = 30
-"""Grace period of pods in a quarantine unless the policy sets one, as Kubernetes' default."""
+"""Grace period of pods in a quarantine unless the policy sets one: the default of Kubernetes."""
 
 
 def parse_policy(obj: Mapping[str, Any]) -> Policy:

@@ -20,7 +20,7 @@ MAX_ENTRIES_IN_NAMESPACE = 1000
 
 
 def check_tolerations(tolerations: tuple[ExtendedToleration, ...]) -> Iterator[FieldError]:
-    """Yield an error for each entry that is listed twice. It changes nothing, so another one was meant."""
+    """Yield an error for each entry that repeats another one. It has no effect, so a different one was meant."""
     for index, entry in enumerate(tolerations):
         first = tolerations.index(entry)
         if first != index:
@@ -77,7 +77,7 @@ def parse_profile(obj: Mapping[str, Any]) -> Profile:
 def count_entries(profile: Profile) -> int:
     """Return the number of entries of a profile.
 
-    These are its tolerations or their listed values, and the values (or keys alone) in its selector and its affinity.
+    A toleration, or a requirement of selector or affinity, counts as one for each listed value, and at least as one.
     """
     asked = sum(max(1, len(requirement.values)) for requirement in profile.selector.requirements)
     affinity = profile.affinity or NodeAffinity()

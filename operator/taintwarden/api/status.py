@@ -12,7 +12,7 @@ MAX_PAST = 64
 MAX_NAMESPACES = 64
 MAX_RESERVED = 512
 MAX_CAUSE_LENGTH = 1_024
-"""Maximum entries of the record of a guard, and characters of its cause."""
+"""Maximum numbers of past evictions, namespaces and reserved pods in the record of a guard, and length of its cause."""
 
 
 class ConditionStatus(StrEnum):
@@ -61,7 +61,7 @@ class ReservedEviction(Status, frozen=True):
 class GuardStatus(Status, frozen=True):
     """The record of a guard, written before the evictions that it reserves. Its times have microseconds.
 
-    As in :class:`ReportedStatus`, None removes a value.
+    As in :class:`ReportedStatus`, None removes a value. ``engine.records.GuardRecord`` says what the fields mean.
     """
 
     tripped_at: str | None = None

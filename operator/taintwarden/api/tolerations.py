@@ -19,7 +19,7 @@ TOLERATIONS_ANNOTATION = "taintwarden.io/tolerations"
 PATH = f"metadata.annotations[{TOLERATIONS_ANNOTATION}]"
 MAX_TOLERATIONS = 100
 MAX_FIELDS = 64
-"""Maximum number of fields of an entry that are read. One with more has unknown fields in any case."""
+"""Maximum number of fields of an entry that are searched for nulls. One with more has unknown fields in any case."""
 MAX_VALUE_LENGTH = 256
 """Maximum length of a value. Values of taints have at most 63 characters."""
 MAX_VALUES = 32

@@ -36,7 +36,7 @@ _START = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a zone
 
 
 class WindowFields(Protocol):
-    """The fields of a window."""
+    """The fields of ``api.types.WindowSpec``. A protocol, because that module imports this one."""
 
     @property
     def schedule(self) -> str: ...  # noqa: D102
@@ -130,7 +130,7 @@ def _duration_error(text: str) -> FieldError:
 
 @cache
 def _zones() -> frozenset[str]:
-    """Return the names of all zones, from a package: the machine must not decide whether a policy is valid."""
+    """Return the names of all zones, from a package, so that the host does not decide whether a policy is valid."""
     return frozenset(resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split())
 
 

@@ -13,7 +13,7 @@ MAX_PATH_CHARACTERS = 400
 """Maximum characters of a path. Only the name of an unknown field can be cut: paths with keys of labels are shorter."""
 MAX_REASON_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 317
-"""Maximum characters of the name of an object, and of the group of its kind: the maximum of the API server."""
+"""Maximum characters of the name of an object, and of its kind with the group: the maximum of the API server."""
 MAX_LISTED = 10
 """Maximum number of errors of one object that are kept, or listed in a message; further ones are only counted."""
 
@@ -70,7 +70,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @property
     def detail(self) -> str:
-        """All but the path."""
+        """Text of the error without its path."""
         value = "" if self.error_type in _WITHOUT_VALUE else f" {_shown(self.value)}:"
         return f"{self.error_type}:{value} {self.reason}" + (f"; {self.remedy}" if self.remedy else "")
 
@@ -83,27 +83,27 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 def duplicate(path: str, value: object, reason: str, remedy: str) -> FieldError:
-    """An entry of a list that repeats another one."""
+    """Return the error for an entry of a list that repeats another one."""
     return FieldError(path, value, reason, remedy, ErrorType.DUPLICATE)
 
 
 def forbidden(path: str, reason: str, remedy: str) -> FieldError:
-    """A field that may not be specified, whatever its value is."""
+    """Return the error for a field that may not be specified, whatever its value is."""
     return FieldError(path, None, reason, remedy, ErrorType.FORBIDDEN)
 
 
 def too_long(path: str, text: str, most: int) -> FieldError:
-    """A text of more than ``most`` characters."""
+    """Return the error for a text of more than ``most`` characters."""
     return FieldError(path, text, f"may not be more than {most} characters", error_type=ErrorType.TOO_LONG)
 
 
 def too_many(path: str, number: int, most: int, remedy: str = "") -> FieldError:
-    """A list or map of ``number`` items, more than ``most``."""
+    """Return the error for a list or map of ``number`` items, more than ``most``."""
     return FieldError(path, number, f"must have at most {most} items", remedy, ErrorType.TOO_MANY)
 
 
 def as_written(fault: FieldError, text: str) -> FieldError:
-    """Return the fault of a scalar that is not a string with its text in the file: ``1.30``, not 1.3."""
+    """Return a fault that shows the text of a scalar as it is in the file: ``1.30``, not the number 1.3."""
     remedy = f'write "{text}", in quotes' if fault.remedy == QUOTE else fault.remedy
     return msgspec.structs.replace(fault, value=_Cut(printable(text, MAX_SHOWN_CHARACTERS)), remedy=remedy)
 
@@ -127,7 +127,7 @@ class InvalidObject(ValueError):  # noqa: N818 - named for what it is, as kubect
 
 
 def join(path: str, field: str) -> str:
-    """Join two parts of a path. ``spec`` and ``mode`` are ``spec.mode``; an index such as ``[0]`` needs no dot."""
+    """Join two parts of a path. ``spec`` and ``mode`` become ``spec.mode``; an index such as ``[0]`` needs no dot."""
     return f"{path}.{field}" if path and field and not field.startswith("[") else path + field
 
 

@@ -99,7 +99,7 @@ def check_namespace(text: str) -> Iterator[FieldError]:
 
 
 def check_object_name(text: str) -> Iterator[FieldError]:
-    """Check the name of a policy."""
+    """Check the name of a policy or another object."""
     if not re.fullmatch(DNS_SUBDOMAIN, text):
         yield FieldError("", text, f"must consist of lower case alphanumeric characters, '-' or '.', {_SAME_ENDS}")
 

@@ -33,7 +33,7 @@ LabelValue = Annotated[str, checked(names.check_label_value, max_length=names.MA
 
 
 def no_duplicates(values: tuple[object, ...]) -> Iterator[FieldError]:
-    """Yield an error for each value that is already in the list."""
+    """Yield an error for each value that repeats an earlier one of the list."""
     for index, value in enumerate(values):
         first = values.index(value)
         if first != index:

@@ -5,13 +5,13 @@ import re
 _USERINFO = re.compile(r"//.*@", re.DOTALL)
 _CUT = " ... "
 MAX_QUOTED = 300
-"""Maximum characters quoted from an answer of the wrong kind."""
+"""Maximum characters quoted from an unexpected answer."""
 
 
 def shortened(text: str, limit: int) -> str:
     """Shorten ``text`` to ``limit`` characters: its beginning and its end remain.
 
-    The cause is at the end of what a server reports of others: ``failed calling webhook "a": Post "https://...": EOF``.
+    The cause is at the end if a server passes on an error: ``failed calling webhook "a": Post "https://...": EOF``.
     """
     if len(text) <= limit:
         return text
@@ -22,8 +22,8 @@ def shortened(text: str, limit: int) -> str:
 def printable(text: str, limit: int | None = None) -> str:
     r"""Put ``text`` on one line, shortened to ``limit`` characters.
 
-    Control characters, line separators, directional marks and lone surrogates become escapes such as ``\x1b``, as in a
-    Python literal: no terminal acts on them, and the text is always valid UTF-8.
+    Control characters, directional marks and lone surrogates become escapes such as ``\x1b``, as in a Python literal,
+    and non-ASCII white space becomes a space: no terminal acts on them, and the text is always valid UTF-8.
     """
     if limit is not None:
         return shortened(printable(shortened(text, 3 * limit)), limit)
@@ -33,7 +33,7 @@ def printable(text: str, limit: int | None = None) -> str:
 
 
 def quoted(body: bytes) -> str:
-    """Shorten an answer of the wrong kind to one line, for example the page of a gateway."""
+    """Shorten an unexpected answer to one line, for example the HTML page of a gateway."""
     text = shortened(body.decode("utf-8", "replace"), 10 * MAX_QUOTED)
     return printable(" ".join(text.split()), MAX_QUOTED)
 
