@@ -1,4 +1,4 @@
-"""The metrics as text for Prometheus, made within a share of the time, because it blocks evictions for milliseconds."""
+"""The metrics as text for Prometheus. Making it takes a bounded share of the time: it blocks evictions meanwhile."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ class Exposition:
 
     Args:
         make: returns the text.
-        seconds: the clock that measures how long that takes.
+        seconds: a monotonic clock, which measures how long that takes.
 
     """
 

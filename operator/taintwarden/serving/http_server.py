@@ -30,7 +30,7 @@ class _Handler(web.RequestHandler):
     """
 
     ends_at_once = False
-    """True to end without the closing messages of TLS: a client's data would be decrypted until it sends its own."""
+    """True to end a refused connection without TLS's closing message: data are decrypted until the client sends one."""
     may_log: LogLimiter
     """Returns True if an error of this kind is logged now: clients cause errors as often as they like."""
     _is_refused = False
@@ -62,7 +62,7 @@ class _Handler(web.RequestHandler):
         return await super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log an error of the server once in a while, without data of clients: a traceback has some kilobytes."""
+        """Log errors of the server, at most one of a type each minute. Errors that clients cause are not logged."""
         error = kw.get("exc_info")
         if not isinstance(error, HttpProcessingError) and self.may_log(type(error)):
             super().log_exception(*args, **kw)

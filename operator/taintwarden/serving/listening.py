@@ -18,7 +18,7 @@ import msgspec
 from taintwarden.serving.tls_stream import TlsLimits, TlsStream
 
 ACCEPT_RETRY_SECONDS = 1.0
-"""Seconds after a failure to accept, for example without free file descriptors."""
+"""Seconds to wait after a failure to accept, for example without free file descriptors."""
 BACKLOG = 128
 HEAD_END = b"\r\n\r\n"
 READ_BYTES = 2**14
@@ -160,7 +160,7 @@ class _Connection(asyncio.BufferedProtocol):
     async def _begin(self, accepted: socket.socket, lowest: asyncio.BaseProtocol) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: lowest, accepted)
-        except (OSError, asyncio.CancelledError) as error:  # there was no connection
+        except (OSError, asyncio.CancelledError) as error:  # connection_lost is not called
             # asyncio's frames and the error refer to each other, and keep the buffers of the connection in memory.
             error.__traceback__ = None
             accepted.close()

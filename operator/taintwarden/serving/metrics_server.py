@@ -37,7 +37,7 @@ class MetricsServer(HttpServer):
 
     Args:
         settings: host, port and folder of the certificate.
-        client: the session for access reviews.
+        client: sends the access reviews.
         metrics: returns the metrics.
         clock: both clocks.
         reload_seconds: seconds between reads of the certificate.

@@ -16,7 +16,7 @@ READ_BYTES = 2**14
 HEADER_BYTES = 5
 """Size of the header of a record. Its last two bytes are the length of the rest."""
 PLAIN_BYTES = 2**14
-"""Maximum plain bytes of a record: a read returns those of one."""
+"""Maximum bytes of plaintext in a record. One read returns those of one record."""
 
 
 def server_context() -> ssl.SSLContext:
@@ -110,7 +110,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
                 return size
             self._left = int.from_bytes(self._header[-2:])
             self._header = b""
-        self._empty_records += not self._left
+        self._empty_records += not self._left  # at its end, until _read finds data in it
         return size
 
     def eof_received(self) -> bool | None:

@@ -1,4 +1,4 @@
-"""Logs and metrics, with all names of each in one file.
+"""Configuration of the logs, and the names of all metrics in one file.
 
 Forbidden here: knowing what a name is used for.
 """

@@ -1,4 +1,4 @@
-"""Configuration of structlog, and the same format for the standard library's loggers of kopf and aiohttp."""
+"""Configuration of structlog, and of the same format for kopf and aiohttp, which log with the standard library."""
 
 import logging
 import sys
@@ -50,7 +50,7 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # kopf logs every reaction to every object at INFO. Only its warnings concern users.
     logging.getLogger("kopf").setLevel(logging.WARNING)
-    # kopf warns that it cannot receive signals in its thread. The operator receives them and stops it.
+    # kopf warns if it runs outside the main thread, where it receives no signals.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 

@@ -12,7 +12,7 @@ from taintwarden import __version__
 
 _LATENESS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REQUEST = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_ADMISSION = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5)
+_ANSWER = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5)
 
 
 WATCH_ENDS = ("ended", "expired", "refused", "unreachable", "empty", "late", "behind", "unconfirmed")
@@ -159,7 +159,7 @@ class Metrics:
         )
         self.evictions = counter(
             "taintwarden_evictions",
-            "Eviction calls by outcome, dry-run, and past-budget: a deletion in spite of a PodDisruptionBudget.",
+            "Eviction calls by outcome; dry-run; and past-budget, a deletion in spite of a PodDisruptionBudget.",
             ["policy", "outcome"],
         )
         self.cancelled = counter(
@@ -201,7 +201,7 @@ class Metrics:
             "taintwarden_extender_duration_seconds",
             "Time in which the extender computed an answer, without the network.",
             ["verb"],
-            buckets=_ADMISSION,
+            buckets=_ANSWER,
         )
         self.extender_refusals = counter(
             "taintwarden_extender_refused_nodes",
@@ -225,7 +225,7 @@ class Metrics:
             "taintwarden_admission_duration_seconds",
             "Time in which the webhooks computed an answer, without the network.",
             ["webhook"],
-            buckets=_ADMISSION,
+            buckets=_ANSWER,
         )
         self.webhook_certificate_expiry = gauge(
             "taintwarden_webhook_certificate_expiry_timestamp_seconds",
