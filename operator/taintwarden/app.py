@@ -57,8 +57,7 @@ from taintwarden.telemetry.metrics import Metrics, Process
 COLLECTOR_THRESHOLDS = (5_000, 2, 1_000)
 """Thresholds of the garbage collector: scanning all pods would be a long pause, and they form no cycles."""
 STARTING_SECONDS = 30.0
-"""Maximum seconds until the API server is reachable and ready. After that the process ends, to be started again later.
-"""
+"""Maximum seconds until the API server is reachable and ready. After that the process ends, to be started again."""
 
 log = structlog.get_logger()
 
@@ -99,12 +98,13 @@ class App:
         self._timings = timings
         self.connection = connection
         self.failure: BaseException | None = None
+        """Error of the first task that failed."""
         self._clock = clock = CheckedClock(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._taking_over: asyncio.Task[None] | None = None
         self._events_dropped = 0
-        """Number of dropped Events that the metric includes."""
+        """Number of dropped Events that the metric already counts."""
         gates = settings.gates
         source: SourcePlugin | None = load_plugin(TAINT_SOURCE)
         labeller: LabellerPlugin | None = load_plugin(LABELLER)
@@ -280,8 +280,7 @@ class App:
             self.following.list_again(NODES)
 
     async def _await_definition(self, resource: Resource[CustomObject]) -> None:
-        """Wait until the API server serves this kind. It may not be ready after its start, or after that of a
-        definition.
+        """Wait until the API server serves this kind. At first it may not be ready, or not serve a new definition yet.
 
         Right after a node has booted, its pods cannot reach the API server: the rules of its Services do not exist yet.
         """
@@ -352,7 +351,7 @@ class App:
     # -- probes and metrics --------------------------------------------------------------------------------------------
 
     def unready(self) -> str:
-        """Return why this replica may not decide; empty if it may."""
+        """Return why this replica is not ready; empty if it decides, or could take over from the leader."""
         view = self.machine.view
         if not view.is_synced:
             return "the cluster is not fully known yet"

@@ -57,7 +57,7 @@ class Login(kopf.ConnectionInfo):
     tls: ssl.SSLContext | None = None
 
     def as_ssl_context(self) -> ssl.SSLContext:
-        """Return the context of the operator's requests: kopf's rejects the certificates of many API servers."""
+        """Return the context of the operator's requests. kopf's own rejects the certificates of many API servers."""
         return self.tls or super().as_ssl_context()
 
 

@@ -13,8 +13,8 @@ from taintwarden.kube.http.client import Client
 from taintwarden.kube.watch.watching import StreamTimings
 from taintwarden.telemetry.metrics import Metrics
 
-TAINT_SOURCE = "taintwarden.taint_source"
-LABELLER = "taintwarden.labeller"
+TAINT_SOURCE, LABELLER = "taintwarden.taint_source", "taintwarden.labeller"
+"""Entry point group of each kind of plugin."""
 
 
 class SourceFollowing(Protocol):
@@ -25,7 +25,7 @@ class SourceFollowing(Protocol):
 
 
 class SourcePlugin(Protocol):
-    """A source of taints besides those of nodes."""
+    """A plugin that provides taints besides those in the spec of nodes."""
 
     new_source: NewSource
     """Creates the part that knows the taints, which like the machine does no I/O."""
@@ -44,11 +44,11 @@ class LabellerPlugin(Protocol):
     """A plugin that provides a labeller."""
 
     Labeller: Callable[[Client, Fence, Callable[[Sequence[object]], None], Spawn], Labeller]
-    """Creates it from the session, the lease's state, a receiver of notices, and a starter of tasks."""
+    """Creates it from the client, a fence that holds with the lease, a receiver of notices, and a starter of tasks."""
 
 
 def load_plugin(group: str) -> Any:
-    """Return the installed plugin of this group, an object with the attributes of its protocol; None if there is none.
+    """Return the installed plugin of an entry point group, with the attributes of its protocol; None if there is none.
 
     Raises:
         RuntimeError: several distributions provide one.

@@ -71,7 +71,7 @@ class Settings(CommonSettings, frozen=True, kw_only=True):
 
     @property
     def max_in_flight(self) -> int:
-        """Maximum number of eviction calls in progress: four times as many as the rate needs for calls of 0.1 s each.
+        """Maximum number of eviction calls in progress: 8 to 64, four times as many as the rate needs for 0.1 s each.
 
         If many webhooks hang, each call to one of them occupies a slot for a second.
         """
