@@ -66,7 +66,7 @@ def test_a_pod_that_is_too_large_is_told_and_tolerates_every_taint(decoder, issu
     [fault] = told(issues)
     assert fault.startswith(f"{field}: Invalid value: ")
     assert "at most 16000 characters of" in fault
-    assert "the pod counts as one that has none and tolerates every taint" in fault
+    assert "the pod counts as one that has none of these and tolerates every taint" in fault
     assert fault.endswith("shorten this field")
 
 

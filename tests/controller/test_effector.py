@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from controller import NOW, pod, policy, verdict
 from kube.scripted import Call, ScriptedClient, by_path, foreign_404, refusal
-from taintwarden.controller.effector import GUARD_TRIES, HISTORY_WRITES, READS, Effector
+from taintwarden.controller.effector import HISTORY_WRITES, READS, RECORD_TRIES, Effector
 from taintwarden.engine import commands, events
 from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.model import NodeCondition
@@ -448,7 +448,7 @@ async def test_a_policy_that_is_written_all_the_time_is_left_to_the_machine():
     stage = Stage(default=by_path({"GET /sla": STORED, "PATCH /status": CONFLICT}))
     with capture_logs():
         assert await stage.carry_out(SAVE_GUARD) == [outdated(SAVE_GUARD)]
-    assert len(stage.client.paths("PATCH")) == GUARD_TRIES
+    assert len(stage.client.paths("PATCH")) == RECORD_TRIES
 
 
 async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():

@@ -15,7 +15,7 @@ from simulated import policy
 from taintwarden.controller.loop import LONGEST_SLEEP_SECONDS, Loop
 from taintwarden.controller.status.status_writer import (
     PAUSE,
-    PROFILES_PER_TURN,
+    PROFILES_PER_ROUND,
     REFRESH_SECONDS,
     REPORT_SECONDS,
     REST,
@@ -622,24 +622,24 @@ async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told)
 
 async def test_many_profiles_are_written_a_few_at_a_time_and_none_is_forgotten():
     stage = Stage()
-    for number in range(PROFILES_PER_TURN + 3):
+    for number in range(PROFILES_PER_ROUND + 3):
         give(stage, f"p{number}")
     await stage.run(0.5)
-    assert len(of_profiles(stage)) == PROFILES_PER_TURN
+    assert len(of_profiles(stage)) == PROFILES_PER_ROUND
     await stage.run(0.5)
-    assert len(of_profiles(stage)) == PROFILES_PER_TURN + 3
+    assert len(of_profiles(stage)) == PROFILES_PER_ROUND + 3
 
 
 async def test_profiles_that_change_all_the_time_take_turns():
     stage = Stage()
-    for number in range(PROFILES_PER_TURN + 3):
+    for number in range(PROFILES_PER_ROUND + 3):
         give(stage, f"p{number}")
     await stage.run(1.5 * REFRESH_SECONDS)
     stage.step(events.PodSeen(stage.pod("a")))
     before = len(stage.client.calls)
     await stage.run(1.5 * REFRESH_SECONDS)
     assert {status["matchedPods"] for status in of_profiles(stage, before).values()} == {1}
-    assert len(of_profiles(stage, before)) == PROFILES_PER_TURN + 3
+    assert len(of_profiles(stage, before)) == PROFILES_PER_ROUND + 3
 
 
 def test_a_namespace_with_many_profiles_delays_no_other():

@@ -99,7 +99,7 @@ def test_a_pod_that_is_too_large_is_named_with_its_field(tenant: Tenant) -> None
         return [one["note"] for one in found if one["reason"] == "IgnoredValue" and "metadata.labels" in one["note"]]
 
     [note] = wait_until(notes, LEAVES_SECONDS, "an Event")
-    assert "the pod counts as one that has none and tolerates every taint" in note
+    assert "the pod counts as one that has none of these and tolerates every taint" in note
     assert "shorten this field" in note
 
 

@@ -60,7 +60,7 @@ class CheckedClock:
         self._date = ""
         self._agreed_at = MonotonicTime(-math.inf)
         """Time of the last answer of the API server that agreed with the offset in use."""
-        self._ignored_at: float | None = None
+        self._ignored_offset: float | None = None
         """Offset whose step was last logged as ignored."""
 
     def __call__(self) -> Instant:
@@ -70,10 +70,10 @@ class CheckedClock:
         used = offset if self._offset is None else self._offset
         server = offset if self._server_offset is None else self._server_offset
         if abs(offset - used) <= STEP_SECONDS or abs(offset - server) <= abs(used - server):
-            self._offset, self._ignored_at = offset, None
+            self._offset, self._ignored_offset = offset, None
             return now
-        if self._ignored_at is None or abs(offset - self._ignored_at) > STEP_SECONDS:
-            self._ignored_at = offset
+        if self._ignored_offset is None or abs(offset - self._ignored_offset) > STEP_SECONDS:
+            self._ignored_offset = offset
             log.warning(
                 "clock-step-ignored",
                 seconds=round(offset - used, 1),
@@ -106,4 +106,4 @@ class CheckedClock:
             # Date lacks fractions of a second. Add one: a clock that is behind makes graces begin too early, and they
             # would end early once it is corrected.
             self._offset, self._agreed_at = self._server_offset + STEP_SECONDS, now.monotonic
-            self._ignored_at = now.wall - now.monotonic
+            self._ignored_offset = now.wall - now.monotonic

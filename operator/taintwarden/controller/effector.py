@@ -31,8 +31,8 @@ READS = 8
 """Maximum reads of nodes and pods in progress at once. Due pods wait for them."""
 HISTORY_WRITES = 2
 """Maximum writes of taint histories in progress at once. Evictions of a wave take precedence over them."""
-GUARD_TRIES = 5
-"""Maximum tries to write a guard when another write, usually of the status, changes the policy at the same moment."""
+RECORD_TRIES = 5
+"""Maximum tries to write a guard or places when other writes, usually of the status, change the policy meanwhile."""
 CONFLICT = 409
 WRITE_WARNINGS: dict[type, str] = {
     commands.SaveHistory: "taint-history-not-saved",
@@ -53,8 +53,8 @@ log = structlog.get_logger()
 class Effector:
     """Starts a task for each order and feeds the result to the machine.
 
-    ``spawn`` starts a call that must complete, ``spawn_minor`` any other. ``is_wanted`` returns True while the machine
-    still wants an order carried out.
+    ``spawn`` starts a call that must complete, ``spawn_minor`` any other. ``is_wanted``: the machine wants an order.
+    ``knows_pods``: it knows all of a node's pods that were read. ``newest_version``: newest version of a delivered pod.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Effector:
             case commands.Evict():
                 self._spawn(self._evict(order))
             case commands.CheckNode():
-                self._spawn_minor(self._check(order))
+                self._spawn_minor(self._check_node(order))
             case commands.CheckPod():
                 self._spawn_minor(self._check_pod(order))
             case commands.FindWriter():
@@ -115,7 +115,7 @@ class Effector:
         """Return a check for immediately before a request is sent: this replica leads, and the order is wanted."""
         return lambda: self._lease.is_held and self._is_wanted(order)
 
-    async def _check(self, command: commands.CheckNode) -> None:
+    async def _check_node(self, command: commands.CheckNode) -> None:
         async with self._reads:
             pods_version = self._newest_version()
             try:
@@ -204,7 +204,7 @@ class Effector:
         save = partial(
             save_record, self._client, order.policy.name, order.policy.uid, record, self._fence(order), where
         )
-        for _ in range(GUARD_TRIES - 1):
+        for _ in range(RECORD_TRIES - 1):
             try:
                 return await save()
             except EarlierTermError as error:

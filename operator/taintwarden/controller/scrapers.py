@@ -18,7 +18,7 @@ METRICS_PATH = "/metrics"
 ALLOWED_SECONDS, REFUSED_SECONDS = 60.0, 10.0
 """Seconds for which an answer is cached. A right that is revoked or granted takes effect after this time."""
 KNOWN_SECONDS = 600.0
-"""Seconds for which a token that was allowed is reviewed again even if other tokens have used up the rate."""
+"""Seconds after its last review for which an allowed token is reviewed even if unknown ones have used up the rate."""
 MAX_REMEMBERED = 64
 """Maximum number of allowed tokens cached, and of refused ones. Prometheus has one token, and a new one every hour."""
 REVIEWS_PER_SECOND, REVIEW_BURST = 5.0, 20

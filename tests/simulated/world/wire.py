@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 30.0
 GUARD_TIMEOUT_SECONDS = 10.0
-GUARD_TRIES = 5
+RECORD_TRIES = 5
 TAKES_OVER = ("dry-run", "migrate", "take")
 SLOTS = {"check": 8, "check-pod": 8, "history": 2}
 """How many such calls are in progress at once: see ``controller/effector.py``."""
@@ -247,7 +247,7 @@ class Wire:
                 self._call(replica, order, "PATCH", write, was_written)
 
         def was_written(found: Answer) -> None:
-            if found[0] == 409 and tries < GUARD_TRIES and self._world.lease.holds(replica):
+            if found[0] == 409 and tries < RECORD_TRIES and self._world.lease.holds(replica):
                 self._write_record(replica, order, done, tries + 1)
             else:
                 done(_outcome(found))

@@ -26,7 +26,7 @@ MAX_SELECTED = 1_000
 """Maximum number of labels, keys and values of one selector. Selectors written by hand have fewer."""
 
 
-def claims(obj: PodObject) -> list[str]:
+def resource_claims(obj: PodObject) -> list[str]:
     """Return the names of the ResourceClaims of a pod in a PodGroup; none for other pods."""
     named = (*obj.spec.resource_claims, *obj.status.resource_claim_statuses) if obj.spec.scheduling_group else ()
     return [claim.resource_claim_name for claim in named if claim.resource_claim_name]
@@ -44,8 +44,8 @@ def fault(obj: PodObject, extended: Iterable[Toleration]) -> FieldError | None:
     if sum(sizes.values()) <= MAX_CHARACTERS:
         return None
     reason = (
-        f"at most {MAX_CHARACTERS} characters of labels, tolerations, selectors and claims of a pod are kept, of which "
-        f"each text counts as {MIN_TEXT} or more: the pod counts as one that has none and tolerates every taint"
+        f"at most {MAX_CHARACTERS} characters of labels, tolerations, selectors and claims of a pod are kept (each "
+        f"text counts as {MIN_TEXT} or more): the pod counts as one that has none of these and tolerates every taint"
     )
     largest = max(sizes, key=sizes.__getitem__)
     return FieldError(largest, sizes[largest], reason, "shorten this field")
@@ -65,7 +65,7 @@ def _texts(obj: PodObject, extended: Iterable[Toleration]) -> dict[str, Iterable
             (text for selector in selectors for pair in selector.match_labels.items() for text in pair),
             (text for requirement in requirements for text in (requirement.key, *requirement.values)),
         ),
-        "spec.resourceClaims": claims(obj),
+        "spec.resourceClaims": resource_claims(obj),
     }
 
 

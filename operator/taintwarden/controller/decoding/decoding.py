@@ -67,7 +67,7 @@ NO_FAULTS: Faults = ((), ())
 ALWAYS_ALLOW = "AlwaysAllow"
 MAX_PROBLEM_CHARACTERS = 200
 """Maximum characters of the message of the disruption controller about a budget that it cannot compute."""
-OWN_KINDS = {
+BUILT_IN_KINDS = {
     "v1": ("ReplicationController",),
     "apps/v1": ("ReplicaSet", "StatefulSet", "DaemonSet"),
     "batch/v1": ("Job",),
@@ -99,7 +99,7 @@ class Decoder:
     """Decodes objects into engine values. Equal values become the same object.
 
     Args:
-        clock: gives the time for objects without one.
+        clock: gives the time at which a pod without times counts as bound.
         on_issue: called for a pod with values that cannot be used, once while they do not change.
         reads_drained: True if the condition that says whether a node is drained is read.
 
@@ -155,7 +155,7 @@ class Decoder:
         extended, _ = self._extended(annotations)
         is_too_large = bounds.fault(obj, extended) is not None
         labels = {} if is_too_large else meta.labels
-        # Its kind is not interned: Python 3.12 never frees interned strings, and a tenant may write any kind.
+        # The owner's kind is not interned: Python 3.12 never frees interned strings, and a tenant may write any kind.
         owner = next(
             (bounds.owner(_kind_of(given), given) for given in meta.owner_references if given.controller), None
         )
@@ -226,7 +226,7 @@ class Decoder:
     def node(self, obj: NodeObject) -> Node:
         """Decode a node with its first ``MAX_TAINTS`` taints.
 
-        An invalid ``timeAdded`` counts as not set. It may be in the future, since another machine's clock gave it.
+        An invalid ``timeAdded`` counts as not set. It may be in the future, since the clock of another host gave it.
         """
         meta = obj.metadata
         taints = []
@@ -264,8 +264,8 @@ class Decoder:
 
 
 def _group(obj: PodObject) -> SchedulingGroup | None:
-    """Return the PodGroup of a pod with the names of the pod's claims; None without a group or claims."""
-    group, claims = obj.spec.scheduling_group, set(bounds.claims(obj))
+    """Return the PodGroup of a pod with the pod's ResourceClaims by name; None without a group or ResourceClaims."""
+    group, claims = obj.spec.scheduling_group, set(bounds.resource_claims(obj))
     if group is None or not group.pod_group_name or not claims:
         return None
     return SchedulingGroup(group.pod_group_name, tuple(sorted(claims)))
@@ -289,7 +289,7 @@ def _kind_of(reference: OwnerReference) -> str:
     ``batch/v1``, also gets its group: the garbage collector cannot look up such an owner and leaves the pod alone, and
     the operator would wait for a workload that it never sees.
     """
-    if reference.kind in OWN_KINDS.get(reference.api_version, ()):
+    if reference.kind in BUILT_IN_KINDS.get(reference.api_version, ()):
         return reference.kind
     group = reference.api_version.rpartition("/")[0]
     return f"{reference.kind}.{group or reference.api_version}"

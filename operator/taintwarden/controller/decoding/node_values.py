@@ -38,15 +38,15 @@ def _value_of(node: NodeObject, source: ValueSource) -> SourceValue | None:
             condition = node.status.condition(source.name)
             if condition is None or not condition.status:
                 return None
-            return _made(condition.status, condition.last_transition_time)
+            return _source_value(condition.status, condition.last_transition_time)
         case SourceKind.LABEL:
             text = node.metadata.labels.get(source.name)
         case SourceKind.ANNOTATION:
             text = node.metadata.annotation(source.name)
-    return None if text is None else _made(text)
+    return None if text is None else _source_value(text)
 
 
-def _made(text: str, timestamp: Timestamp | None = None) -> SourceValue | None:
+def _source_value(text: str, timestamp: Timestamp | None = None) -> SourceValue | None:
     if len(text) > MAX_TEXT_LENGTH:
         return None
     value = as_value(text)

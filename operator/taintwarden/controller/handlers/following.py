@@ -19,7 +19,7 @@ class Following:
     """Starts and stops the streams of the operator.
 
     Args:
-        client: the session to list and watch with.
+        client: sends the lists and watches.
         handlers: resource -> receiver of its stream.
         timings: durations of lists, watches and pauses.
         spawn: starts the tasks of streams and handlers.

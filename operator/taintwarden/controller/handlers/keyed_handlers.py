@@ -128,11 +128,11 @@ class DeploymentHandler(KeyedHandler[DeploymentObject]):
     """True if the stream is up to date. It is not among those whose loss holds all pods, so ``is_live`` stays True."""
 
     def key(self, obj: DeploymentObject) -> tuple[str, str]:
-        """Namespace and UID."""
+        """Return namespace and UID."""
         return obj.metadata.namespace, obj.metadata.uid
 
     def key_of(self, what: Identity) -> tuple[str, str] | None:
-        """Namespace and UID."""
+        """Return namespace and UID; None if one of them is unknown."""
         return (what.namespace, what.uid) if what.namespace and what.uid else None
 
     def pass_on(self, key: tuple[str, str], obj: DeploymentObject) -> None:

@@ -46,7 +46,7 @@ class StatusPatcher:
         self._report_seconds = report_seconds
         self._written: dict[str, tuple[dict[str, Any], float]] = {}
         """Key -> status that was last written, and its monotonic time. The oldest comes first."""
-        self._since: dict[str, dict[str, tuple[str, str]]] = {}
+        self._since: dict[str, dict[str, tuple[str, str]]] = {}  # key -> type -> status, lastTransitionTime
 
     def prune(self) -> None:
         """Drop the entries of objects that no longer exist."""

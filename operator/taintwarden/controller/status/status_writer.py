@@ -32,10 +32,10 @@ REFRESH_SECONDS = 3.0
 PAUSE = 4.0
 """Pause after each part of a report, for evictions, as a multiple of the CPU time of the part."""
 REST = 60.0
-"""Minimum time between reports, as a multiple of the CPU time of one, which is 0.2 to 0.4 s for 100,000 claims."""
+"""Time between reports, at most ``REPORT_SECONDS``: a multiple of one's CPU time (0.2 to 0.4 s for 100,000 claims)."""
 REPORT_SECONDS = 20.0
 """Maximum seconds between two writes of a policy's status. After a minute without one, the operator counts as dead."""
-PROFILES_PER_TURN = 50
+PROFILES_PER_ROUND = 50
 """Maximum statuses of profiles written in one round. The numbers of their pods change often, as pods come and go."""
 PROFILES_AT_ONCE = 200
 """Maximum statuses of profiles compared in one step of the event loop."""
@@ -101,17 +101,17 @@ class StatusWriter:
         self._loop = loop
         self._dry_run = dry_run
         self._refresh_seconds = refresh_seconds
-        self._of_policies = StatusPatcher(
+        self._policy_patcher = StatusPatcher(
             "policy", partial(patch_status, client, POLICIES, fence=may_write), observed, clock, REPORT_SECONDS
         )
-        self._of_profiles = StatusPatcher(
+        self._profile_patcher = StatusPatcher(
             "profile", partial(patch_status, client, PROFILES, fence=may_write), profiles, clock
         )
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
         """Refresh the gauges and, while leading, the statuses, forever."""
-        patchers = (self._of_policies, self._of_profiles)
+        patchers = (self._policy_patcher, self._profile_patcher)
         latest: _Round | None = None
         while True:
             latest = await self._report(latest)
@@ -175,22 +175,22 @@ class StatusWriter:
         if entry is not None:  # no other writer removes a guard, or places, that no longer exist
             of_view = {"guard": self._view.guard(name), "places": self._view.places(name)}
             more |= {field: None for field, found in of_view.items() if found is None}
-        await self._of_policies.write_status(name, reported, observed, rows, more)
+        await self._policy_patcher.write_status(name, reported, observed, rows, more)
 
     async def _write_profiles(self) -> None:
         matched, _ = await self._run_slices(self._view.matched_pods())
         written = 0
-        for number, key in enumerate(in_turns(self._of_profiles.oldest_first())):
+        for number, key in enumerate(in_turns(self._profile_patcher.oldest_first())):
             if number % PROFILES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             observed = self._profiles.get(key)
-            if written >= PROFILES_PER_TURN:
+            if written >= PROFILES_PER_ROUND:
                 break
             if observed is None:  # the profile was deleted while others were written
                 continue
             reported = ProfileStatus(matched_pods=matched.get(key, 0))
             rows = profile_conditions(observed.problem, in_force=key in matched)
-            written += await self._of_profiles.write_status(key, reported, observed, rows)
+            written += await self._profile_patcher.write_status(key, reported, observed, rows)
 
 
 def holds_seconds(reports: Sequence[PolicyReport], now: float, wake_after: float | None) -> float:

@@ -24,7 +24,7 @@ class _Stored(msgspec.Struct):
     places: Any = None
     """``status.places``."""
     asked: str = ""
-    """Generation and value of the reset annotation; empty without it. A new generation may be the first valid one."""
+    """Generation of the policy and value of its reset annotation; empty without. A new one may be the first valid."""
     passed_on: str = ""
     """Value of ``asked`` that was last passed on while this process leads; empty if none was."""
 

@@ -102,7 +102,7 @@ class Store(ABC, Generic[T]):
     def _apply(self, changes: Mapping[str, T | None]) -> None:
         """Pass on the values that are now in force, by key; None for a key that has none any more."""
 
-    def _met(self, obj: Mapping[str, Any]) -> None:
+    def _object_seen(self, obj: Mapping[str, Any]) -> None:
         """Read other fields of a stored object, valid or not, before it is in force."""
 
     def _spec_changed(self, key: str, obj: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ class Store(ABC, Generic[T]):
         known = self._known.get(key)
         if known is not None and known.uid != found.uid:  # another object of the same name inherits nothing
             self._forget(key)
-        self._met(obj)
+        self._object_seen(obj)
         self._known[key] = found
         if known == found and found.generation:
             self._observe(key, conditions=_conditions(obj))

@@ -42,7 +42,7 @@ class PolicyStore(Store[Policy]):
         self._guards = guards
         self._changes = changes
 
-    def _met(self, obj: Mapping[str, Any]) -> None:
+    def _object_seen(self, obj: Mapping[str, Any]) -> None:
         if self._guards is not None:
             self._guards.seen(obj)
 

@@ -140,14 +140,14 @@ class ProfileStore(Store[Profile]):
 
     def _publish(self) -> None:
         for name, space in self._touched.items():
-            self._settle(space)
+            self._update_counting(space)
             self._trim(space)
             if not space.stored:
                 del self._namespaces[name]
         self._touched = {}
         super()._publish()
 
-    def _settle(self, space: _Namespace) -> None:
+    def _update_counting(self, space: _Namespace) -> None:
         if space.first_waiting is None:
             before, now = space.counting, self._count(space)
             space.counting = now

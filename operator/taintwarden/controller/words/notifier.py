@@ -27,11 +27,11 @@ log = structlog.get_logger()
 
 
 class Report(NamedTuple):
-    """Text about a notice: more facts for its log line, the note of its Event, and an index into its row's names."""
+    """Text about a notice: facts for its log line, note of its Event, and index into its row's lines and reasons."""
 
     facts: Mapping[str, object]
     note: Note = ""
-    name: int = 0
+    variant: int = 0
 
 
 class Notifier:
@@ -74,12 +74,12 @@ class Notifier:
             self.record(_pod(notice), NORMAL, "EvictionScheduled", "Schedule", note, policy.name)
 
     def _report(self, notice: object, row: "NoticeRow") -> None:
-        facts, note, name = row.say(self, notice)
+        facts, note, variant = row.say(self, notice)
         beginning = row.about.facts(notice)
-        getattr(log, row.level)(row.lines[name], **beginning, **facts)
+        getattr(log, row.level)(row.lines[variant], **beginning, **facts)
         if row.kind:
             policy = "" if isinstance(note, str) else beginning["policy"]
-            self.record(row.about.subject(notice), row.kind, row.reasons[name], row.action, note, policy)
+            self.record(row.about.subject(notice), row.kind, row.reasons[variant], row.action, note, policy)
 
     def record(self, subject: EventSubject, kind: str, reason: str, action: str, note: Note, policy: str = "") -> None:
         """Queue an Event. ``policy``: the policy that the note is about, if the note is a function."""
@@ -197,7 +197,7 @@ def _replacement_asked(to: Notifier, n: commands.ReplacementAsked) -> Report:
     "EvictionFailed EvictionBlocked",
     "Evict",
 )
-def _hindered(to: Notifier, n: commands.EvictionFailed) -> Report:
+def _eviction_failed(to: Notifier, n: commands.EvictionFailed) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, n.outcome).inc()
     facts = {"outcome": n.outcome, "message": n.message, "attempts": n.attempts, "retry": rfc3339.at(n.retry_at)}
     note = f"Not evicted from {n.pod.node} ({n.outcome.row.why}): {n.message}. It is retried."
@@ -205,7 +205,7 @@ def _hindered(to: Notifier, n: commands.EvictionFailed) -> Report:
 
 
 @row(commands.PodAlreadyGone, POD, "info", "eviction-settled")
-def _left(to: Notifier, n: commands.PodAlreadyGone) -> Report:
+def _pod_already_gone(to: Notifier, n: commands.PodAlreadyGone) -> Report:
     to.metrics.evictions.labels(n.verdict.policy.name, "gone").inc()
     return Report({"outcome": "gone"})
 

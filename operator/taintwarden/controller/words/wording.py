@@ -37,7 +37,7 @@ def relative(at: float, now: float) -> str:
 
 
 def ago(at: float, now: float) -> str:
-    """Return the time since ``at`` in its two largest units: ``2d3h ago``; ``0s ago`` if its clock is ahead."""
+    """Return the time since ``at`` in its two largest units: ``2d3h ago``; ``0s ago`` if ``at`` is in the future."""
     return f"{duration(max(now - at, 0.0))} ago"
 
 
@@ -118,8 +118,8 @@ def waiting(limit: str, policy: str, detail: str) -> str:
 def why_held(limit: str, detail: str) -> str:
     """Return why a limit delays pods. ``detail``: its message about one of them.
 
-    A guard without a detail has tripped. The details of budgets, places, failed calls and armed guards need no further
-    words.
+    A guard without a detail has tripped. The details of the limits ``budget``, ``calls`` and ``place``, and of armed
+    guards, are the whole reason.
     """
     if (limit in (refusal.BUDGET, refusal.CALLS, refusal.PLACE) and detail) or detail.startswith("the guard "):
         return detail
