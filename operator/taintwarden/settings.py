@@ -101,7 +101,7 @@ def load_settings(environment: Mapping[str, str], **flags: Any) -> Settings:
 
 
 def load(kind: type[AnySettings], environment: Mapping[str, str], **flags: Any) -> AnySettings:
-    """Load the settings of a process: flags that are not None, then ``TAINTWARDEN_*`` variables, then defaults.
+    """Load settings: flags that are not None, then ``TAINTWARDEN_*`` variables, then ``POD_NAMESPACE``, then defaults.
 
     Raises:
         SettingsError: a value is of the wrong type or out of range.

@@ -15,7 +15,7 @@ MAX_REASON_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 317
 """Maximum characters of the name of an object, and of its kind with the group: the maximum of the API server."""
 MAX_LISTED = 10
-"""Maximum number of errors of one object that are kept, or listed in a message; further ones are only counted."""
+"""Maximum number of errors of one object that are listed in a message. Further ones are only counted."""
 
 
 QUOTE = "put it in quotes"

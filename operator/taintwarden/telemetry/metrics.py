@@ -51,7 +51,7 @@ class Metrics:
         self.watch_restarts = Counter(
             "taintwarden_watch_restarts",
             "Watches that ended or failed: ended (timeout), expired, refused, unreachable (or 429, 5xx), empty, late "
-            "(open after a gap), behind (not up to date), unconfirmed (the version of the server is not known).",
+            "(opened after a gap), behind (not up to date), unconfirmed (the version to reach is not known).",
             ["resource", "reason"],
             registry=registry,
         )

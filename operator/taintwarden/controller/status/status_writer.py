@@ -66,8 +66,8 @@ class StatusWriter:
         view: the state to report.
         metrics: contains the gauges to set.
         clock: gives transition times.
-        observed: the stored policies by name, kept by the handlers.
-        profiles: the stored profiles by ``namespace/name``, kept by the handlers.
+        observed: the stored policies by name, kept by their store.
+        profiles: the stored profiles by ``namespace/name``, kept by their store.
         may_write: returns True if this replica leads.
         loop: counts changes, and has the machine, which knows when its state changes without an event.
         dry_run: True if no policy may enforce.
