@@ -16,9 +16,9 @@ STEP_SECONDS: Final = 1.0
 SKEW_SECONDS: Final = 10.0
 """Maximum difference in seconds between the clocks of this machine and the API server that is not a fault."""
 DOUBT_SECONDS: Final = 60.0
-"""Seconds without an answer that agrees until the API server's clock replaces that of the machine.
+"""Seconds without an answer that agrees, after which the API server's clock replaces that of this machine.
 
-A single answer is not enough, because one of several API servers may be wrong.
+A single answer is not enough, except the first of all, because one of several API servers may be wrong.
 """
 
 log = structlog.get_logger(__name__)

@@ -78,7 +78,7 @@ class Metrics:
             return made
 
         self.nodes = gauge("taintwarden_nodes", "Known nodes.")
-        self.pods = gauge("taintwarden_pods", "Known running pods.")
+        self.pods = gauge("taintwarden_pods", "Known bound pods that neither terminate nor have finished.")
         self.profiles = gauge(
             "taintwarden_profiles",
             "TolerationProfiles: true if the newest version is in force, false if it is invalid.",
@@ -105,11 +105,11 @@ class Metrics:
             "Nodes with pods that wait for nothing but a place; absent without `limits.concurrentNodes`.",
         )
         self.leaving = policy_gauge(
-            "taintwarden_leaving_pods", "Pods that had to leave and terminate: their nodes are not empty."
+            "taintwarden_leaving_pods", "Pods that had to leave and terminate: their nodes are not drained."
         )
         self.stuck = policy_gauge(
             "taintwarden_stuck_pods",
-            "Pods that had to leave and should have ended: their grace period was over 15 s ago.",
+            "Pods that had to leave and should have ended: their grace period ended more than 15 s ago.",
         )
         self.limited = policy_gauge("taintwarden_limited_evictions", "Due pods that a limit delays.", "limit")
         self.budget_blocked = policy_gauge(
@@ -140,7 +140,7 @@ class Metrics:
         )
         self.all_nodes_unhealthy = policy_gauge(
             "taintwarden_all_nodes_unhealthy",
-            "1 if all nodes are unhealthy for the policy, so that no pod is evicted that a person does not release.",
+            "1 if all nodes are unhealthy for the policy, so that only pods that a person releases are evicted.",
         )
         self.guard_tripped = policy_gauge(
             "taintwarden_guard_tripped", "1 if the guard of the policy has tripped; absent without one."
@@ -150,7 +150,7 @@ class Metrics:
         )
         self.paced_until = policy_gauge(
             "taintwarden_guard_pace_end_timestamp_seconds",
-            "About when the last of these pods may be evicted; absent if none may.",
+            "About when the last pod that a guard with action Pace lets leave may be evicted; absent if none may.",
         )
         self.zone_state = policy_gauge(
             "taintwarden_zone_state",

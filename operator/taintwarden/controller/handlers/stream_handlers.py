@@ -141,8 +141,8 @@ class PodHandler(StreamHandler[PodObject]):
         return None if not what.uid or what.node_name is None else (what.uid, what.node_name)
 
     def pass_on(self, key: str, obj: PodObject) -> None:
-        """Pass on a pod. One that does not run counts as gone."""
-        if (pod := self._running(obj)) is not None:
+        """Pass on a pod. One that cannot be evicted counts as gone."""
+        if (pod := self._evictable(obj)) is not None:
             self.feed(events.PodSeen(pod))
 
     def withdraw(self, key: tuple[str, str]) -> None:
@@ -151,14 +151,14 @@ class PodHandler(StreamHandler[PodObject]):
             self.feed(events.PodGone(*key))
 
     def listed(self, objects: Sequence[PodObject]) -> None:
-        """Pass on the running pods of one page in one event."""
-        running = []
+        """Pass on the pods of one page that can be evicted, in one event."""
+        evictable = []
         for obj in objects:
             self._listed[obj.metadata.uid] = intern(obj.spec.node_name)
-            if (pod := self._running(obj)) is not None:
-                running.append(pod)
-        if running:
-            self.feed(events.PodsSeen(tuple(running)))
+            if (pod := self._evictable(obj)) is not None:
+                evictable.append(pod)
+        if evictable:
+            self.feed(events.PodsSeen(tuple(evictable)))
 
     def compare(self, listed: Mapping[str, str], version: int) -> None:
         """Pass on the nodes of all pods by UID. The machine compares them with its state."""
@@ -170,8 +170,8 @@ class PodHandler(StreamHandler[PodObject]):
         if self._is_listing and what.uid and what.node_name:
             self._listed[what.uid] = what.node_name
 
-    def _running(self, obj: PodObject) -> Pod | None:
-        """Return the pod if it runs. Another one is passed on as gone, and one that cannot be decoded is reported."""
+    def _evictable(self, obj: PodObject) -> Pod | None:
+        """Return the pod if it can be evicted. Others are passed on as gone; one that cannot be decoded is reported."""
         terminates_at = readable(obj.metadata.deletion_timestamp, moment)
         try:
             pod = self._decoder.pod(obj)

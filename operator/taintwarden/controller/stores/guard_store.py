@@ -73,7 +73,7 @@ class GuardStore:
                 self._feed(events.GuardReset(name))
 
     def restore_records(self, *names: str) -> None:
-        """Pass on the records of these policies again, or of all. A leader ignores records of guards that it has."""
+        """Pass on the records of these policies again, by default all. A leader ignores those of guards that it has."""
         for name in names or self._stored:
             self._restore_guard(name)
             if self._stored[name].places is not None:

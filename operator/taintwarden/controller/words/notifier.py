@@ -60,7 +60,7 @@ class Notifier:
         return wording.why(verdict, self._gates)
 
     def defer_note(self, note: str, verdict: TaintVerdict, *values: str) -> Note:
-        """Return a function that formats a note. It holds the reason as text, not the verdict with its tolerations."""
+        """Return a function that fills ``note`` with ``values``, reason and policy. It keeps no (large) verdict."""
         return partial(note.format, *values, shortened(self.why(verdict), MAX_NOTE_BYTES), _named(verdict.policy))
 
     def _scheduled(self, notices: Sequence[commands.Scheduled]) -> None:
