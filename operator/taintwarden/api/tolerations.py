@@ -85,7 +85,7 @@ def _valid(given: object) -> ExtendedToleration | None:
         read = msgspec.convert(given, ExtendedToleration)
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
-    is_valid = (read.key is None or names.is_key(read.key)) and _takes(read) and not any(check_toleration(read))
+    is_valid = (read.key is None or names.is_key(read.key)) and _values_fit(read) and not any(check_toleration(read))
     return read if is_valid else None
 
 
@@ -149,7 +149,7 @@ def toleration(read: ExtendedToleration) -> Toleration:
     )
 
 
-def _takes(read: ExtendedToleration) -> bool:
+def _values_fit(read: ExtendedToleration) -> bool:
     """Return True if the operator can compare with the values of the toleration."""
     family = ROWS[read.operator].family
     match family.takes:
@@ -164,7 +164,7 @@ def _takes(read: ExtendedToleration) -> bool:
 
 
 def _check_values(read: ExtendedToleration) -> Iterator[FieldError]:
-    if _takes(read):
+    if _values_fit(read):
         return
     operator, family = read.operator, ROWS[read.operator].family
     if read.values and family.takes != "values":

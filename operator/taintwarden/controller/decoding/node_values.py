@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from taintwarden.controller.decoding.times import readable
+from taintwarden.controller.decoding.times import time_of
 from taintwarden.engine.model import NodeCondition, NodeInfo, SourceKind, SourceValue, ValueSource
 from taintwarden.kube.calls.node_calls import DRAINED_CONDITION
 from taintwarden.kube.wire.kinds import NodeObject, Timestamp
@@ -50,7 +50,7 @@ def _source_value(text: str, timestamp: Timestamp | None = None) -> SourceValue 
     if len(text) > MAX_TEXT_LENGTH:
         return None
     value = as_value(text)
-    return None if value is None else SourceValue(value, readable(timestamp))
+    return None if value is None else SourceValue(value, time_of(timestamp))
 
 
 def as_value(text: str) -> str | None:

@@ -35,7 +35,7 @@ def latest_moment(timestamp: Timestamp) -> float:
     return seconds if seconds % 1 else seconds + 1.0
 
 
-def readable(timestamp: Timestamp | None, read: Callable[[Timestamp], float] = latest_moment) -> float | None:
+def time_of(timestamp: Timestamp | None, read: Callable[[Timestamp], float] = latest_moment) -> float | None:
     """Parse a ``timestamp`` that any client may have written; None if it is missing or invalid."""
     try:
         return None if timestamp is None else read(timestamp)

@@ -11,7 +11,7 @@ from typing import Any, Generic
 import structlog
 
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.times import moment, readable
+from taintwarden.controller.decoding.times import moment, time_of
 from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.engine import events
 from taintwarden.engine.events import Feed
@@ -172,7 +172,7 @@ class PodHandler(StreamHandler[PodObject]):
 
     def _evictable(self, obj: PodObject) -> Pod | None:
         """Return the pod if it can be evicted. Others are passed on as gone; one that cannot be decoded is reported."""
-        terminates_at = readable(obj.metadata.deletion_timestamp, moment)
+        terminates_at = time_of(obj.metadata.deletion_timestamp, moment)
         try:
             pod = self._decoder.pod(obj)
             leaving = self._decoder.bound(obj) if terminates_at is not None and not obj.is_mirror else None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from taintwarden.controller.decoding.times import readable
+from taintwarden.controller.decoding.times import time_of
 from taintwarden.controller.handlers.keyed_handlers import KeyedHandler
 from taintwarden.engine.events import Event, Feed
 from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
@@ -243,4 +243,4 @@ def _tolerations(given: Iterable[Toleration]) -> tuple[Toleration, ...]:
 
 def _taint(obj: TaintObject) -> DeviceTaint:
     """Return the taint. An unreadable ``timeAdded`` counts as not set."""
-    return DeviceTaint(obj.key, obj.value, obj.effect, readable(obj.time_added))
+    return DeviceTaint(obj.key, obj.value, obj.effect, time_of(obj.time_added))

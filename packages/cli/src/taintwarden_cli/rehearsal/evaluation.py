@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from taintwarden.controller.decoding.decoding import Decoder, PodIssue
-from taintwarden.controller.decoding.times import moment, readable
+from taintwarden.controller.decoding.times import moment, time_of
 from taintwarden.controller.words.wording import relative, what_keeps
 from taintwarden.engine.evaluate import TaintVerdict, acting_on, exclusion, node_exclusion
 from taintwarden.engine.history import TaintHistory, decode_histories
@@ -137,7 +137,7 @@ def why_not_acted_on(pod: FullPod, now: float) -> str:
 
 def _grace_ends(pod: FullPod, deletion_timestamp: Timestamp, now: float) -> str:
     """The end of the grace period, which is the meaning of ``deletionTimestamp``, and what keeps the pod."""
-    ends_at = readable(deletion_timestamp, moment)
+    ends_at = time_of(deletion_timestamp, moment)
     if ends_at is None:
         return ""
     ends = "ended" if ends_at <= now else "ends"

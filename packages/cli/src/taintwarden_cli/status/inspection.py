@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from taintwarden.controller.decoding import decoding
-from taintwarden.controller.decoding.times import readable
+from taintwarden.controller.decoding.times import time_of
 from taintwarden.controller.words import wording
 from taintwarden.controller.words.wording import pods
 from taintwarden.engine import rfc3339
@@ -253,7 +253,7 @@ class _Inspector:
         for publisher in found.items if found else ():
             spec, status, name = publisher["spec"], publisher.get("status", {}), publisher["metadata"]["name"]
             failing = (condition for condition in status.get("conditions", ()) if condition["status"] == "False")
-            since = min((readable(one.get("lastTransitionTime")) or 0.0 for one in failing), default=self._snapshot.now)
+            since = min((time_of(one.get("lastTransitionTime")) or 0.0 for one in failing), default=self._snapshot.now)
             if spec.get("mode") == "Publish" and self._snapshot.now - since >= STUCK_SECONDS:
                 told = f"TaintPublisher {name}: {status.get('summary')}", "its taints keep values that may be old"
                 for policy in self._policies:
@@ -310,7 +310,7 @@ class _Inspector:
         path, until = PODS.path_in(space), self._snapshot.now - STUCK_SECONDS
         async for page in self._session.pages(path, FullPod, PODS.name, "status.phase=Pending"):
             for pod in page:
-                if pod.is_pending and (readable(pod.metadata.creation_timestamp) or 0.0) <= until and is_wanted(pod):
+                if pod.is_pending and (time_of(pod.metadata.creation_timestamp) or 0.0) <= until and is_wanted(pod):
                     name, why = f"{space}/{pod.metadata.name}", f": {pod.unschedulable}" if pod.unschedulable else ""
                     return [(f"{name}, for which {waiting} waits, is Pending{why}", f"taintwarden explain pod {name}")]
         return []
@@ -321,7 +321,7 @@ class _Inspector:
         pages = self._session.pages(PODS.path_in(space), FullPod, PODS.name, f"metadata.name={name}")
         conditions = [one async for page in pages for pod in page for one in pod.status.conditions] if name else []
         unready = (one for one in conditions if (one.type, one.status) == ("Ready", "False"))
-        if not any((readable(one.last_transition_time) or until) < until for one in unready):
+        if not any((time_of(one.last_transition_time) or until) < until for one in unready):
             return []
         cause = f"{space}/{name}, for which limit workload waits, is not Ready"
         return [(cause, f"kubectl -n {space} describe pod {name}")]

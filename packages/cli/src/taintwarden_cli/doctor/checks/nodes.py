@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from taintwarden.controller.decoding.times import moment, readable
+from taintwarden.controller.decoding.times import moment, time_of
 from taintwarden.controller.words.wording import duration, invalid_taint, pods
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.machine import NodeView
@@ -102,7 +102,7 @@ def taint_left(context: Context) -> Iterator[Finding]:
     for node in context.snapshot.nodes:
         ready = node.status.condition("Ready")
         for taint in node.spec.taints if ready is not None and ready.status == "True" else ():
-            added_at, now = readable(taint.time_added, moment), context.snapshot.now
+            added_at, now = time_of(taint.time_added, moment), context.snapshot.now
             if taint.key in _CONDITION_KEYS and (added_at is None or now - added_at > _REMOVAL_SECONDS):
                 since = "" if added_at is None else f" for {duration(now - added_at)}"
                 text = f"is Ready, and has the taint {taint.key}:{taint.effect}{since}"
