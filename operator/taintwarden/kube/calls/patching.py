@@ -34,7 +34,7 @@ async def patch(
     Args:
         client: sends the patch.
         path: path of the object or its subresource.
-        change: the fields. An apply makes ``manager`` their owner, whoever wrote them before.
+        change: the fields. An apply makes ``manager`` their owner, even if another wrote them.
         fence: returns True if the change may still be made.
         uid: precondition, which the API server ignores in the status of a custom resource.
         version: resourceVersion, as a precondition.
