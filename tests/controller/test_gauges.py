@@ -101,7 +101,7 @@ def test_invalid_taints_and_zones_that_are_all_full(measured):
 
 
 def test_counters_of_a_policy_exist_before_anything_happens(measured):
-    for outcome in ("evicted", "blocked", "failed", "dry-run"):
+    for outcome in ("evicted", "past-budget", "blocked", "failed", "dry-run"):
         assert measured.value("evictions_total", outcome=outcome) == 0
     assert measured.value("evictions_cancelled_total") == 0
     assert measured.value("missed_deadlines_total", reason="not-evicted") == 0

@@ -48,7 +48,7 @@ class Gauges:
         """Create the counters of a policy at 0: a rate over a series that begins with 1 misses that event."""
         self._begun.add(policy)
         metrics = self._metrics
-        for outcome in ("evicted", *(one for one in Outcome if one is not Outcome.ACCEPTED), "dry-run"):
+        for outcome in ("evicted", "past-budget", *(one for one in Outcome if one is not Outcome.ACCEPTED), "dry-run"):
             metrics.evictions.labels(policy, outcome)
         for reason in MISSED:
             metrics.missed_deadlines.labels(policy, reason)
