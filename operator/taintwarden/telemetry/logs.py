@@ -50,8 +50,6 @@ def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> 
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # kopf logs every reaction to every object at INFO. Only its warnings concern users.
     logging.getLogger("kopf").setLevel(logging.WARNING)
-    # kopf warns if it runs outside the main thread, where it receives no signals.
-    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
 
 def _render_json(_: Any, __: str, event: structlog.typing.EventDict) -> str:
