@@ -10,7 +10,7 @@ from taintwarden.fields.names import KEY, MAX_PLACED_PREFIX_LENGTH, MAX_PREFIX_L
 from taintwarden_placement.node_labels.names import (
     Domain,
     LabelSubject,
-    is_mirror_label,
+    is_placement_label,
     label_version_label,
     labels_about,
     subjects_of,
@@ -56,7 +56,7 @@ def test_labels_are_keys_and_known_as_ours(key):
     for label in all_labels(key):
         assert re.fullmatch(KEY, label)
         assert label.find("/") <= 253
-        assert is_mirror_label(label)
+        assert is_placement_label(label)
 
 
 @given(KEYS, KEYS)
@@ -73,7 +73,7 @@ def test_a_key_that_is_a_label_of_ours_gets_another():
     "label", ["sla", "taintwarden.io/sla", "value.taintwarden.io", "evalue.taintwarden.io/sla", "value.example.com/sla"]
 )
 def test_labels_of_others_are_left_to_them(label):
-    assert not is_mirror_label(label)
+    assert not is_placement_label(label)
 
 
 @given(KEYS)

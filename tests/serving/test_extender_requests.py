@@ -88,7 +88,7 @@ async def test_preempt_passes_victims_on_as_they_are(bench):
 async def test_what_is_no_request_is_refused_and_the_next_one_answered(bench, body):
     status, text = await bench.post("filter", body)
     assert status == 400
-    assert text.startswith("no arguments of an extender with nodeCacheCapable: true: ")
+    assert text.startswith("not the arguments of a call with nodeCacheCapable: true: ")
     assert (await bench.post("filter", {"Pod": POD, "NodeNames": []}))[0] == 200
     assert bench.observed == [("filter", "malformed"), ("filter", "answered")]
 

@@ -130,7 +130,7 @@ class CertificateKeeper:
         log.info("certificate-served", secret=self._secret, days_left=days)
 
     async def _check_trust(self, served: KeyPair) -> None:
-        """Report each configuration that is missing, or by which API servers do not trust the served certificate."""
+        """Report kinds of configurations that are missing, or whose caBundle does not trust the served certificate."""
         try:
             found = {kind: await read_configurations(self._client, kind, *self._location) for kind in self._kinds}
         except KubeError as error:
@@ -143,7 +143,7 @@ class CertificateKeeper:
             self._report_configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls these webhooks, so none has to trust them
                 if self._reported_faults.is_new(kind.value, "missing"):
-                    remedy = f"apply deploy/base/webhooks.yaml: no webhook of it calls the Service {self._secret}"
+                    remedy = f"apply deploy/base/webhooks.yaml: no webhook in it calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)

@@ -1,7 +1,7 @@
 """Rotation of certificates: plans the next content of a Service's Secret from its present content.
 
-A certificate authority that is valid for ten years signs the served certificate. Callers trust the authority, whose
-certificate another account writes at installation. A new certificate of the server therefore changes no configuration.
+A certificate authority that is valid for ten years signs the served certificate. Callers trust the authority: another
+account writes its certificate into caBundle at installation. Renewing the served certificate needs no such write.
 """
 
 from collections.abc import Mapping, Sequence

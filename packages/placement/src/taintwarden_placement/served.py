@@ -74,7 +74,7 @@ class ServedApp(ABC):
         """Start all servers, and start following the cluster.
 
         Raises:
-            ConfigError: a port cannot be used.
+            ConfigError: a port or the certificate for metrics cannot be used.
 
         """
         await self.client.__aenter__()
@@ -139,7 +139,7 @@ async def serve(app: ServedApp) -> BaseException | None:
     """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
-        ConfigError: a port or a certificate of callers cannot be used.
+        ConfigError: a port or the certificate for metrics cannot be used.
 
     """
     for number in (signal.SIGTERM, signal.SIGINT):

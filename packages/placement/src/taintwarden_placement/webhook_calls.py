@@ -156,11 +156,11 @@ async def apply_bundle(client: Client, kind: ConfigurationKind, configuration: C
 async def disown_bundle(client: Client, kind: ConfigurationKind, configuration: Configuration) -> None:
     """Keep the caBundle, and give up its ownership.
 
-    An installer that uses server-side apply, as Helm 4 and Flux do, could not remove a webhook with an owner: the API
-    server would keep the owned caBundle alone, and refuse that as invalid.
+    An installer that uses server-side apply, as Helm 4 and Flux do, could otherwise not remove the webhook: the API
+    server would keep its caBundle for the other owner, and reject a webhook that has nothing else.
 
     Raises:
-        KubeError: it was not given up.
+        KubeError: the request failed.
 
     """
     meta = configuration.metadata

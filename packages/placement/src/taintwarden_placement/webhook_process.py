@@ -87,7 +87,7 @@ async def run(settings: WebhookSettings) -> BaseException | None:
     """Serve until a signal or a failure stops the process. Returns the failure; None after a signal.
 
     Raises:
-        ConfigError: the kubeconfig, a port or a certificate of callers cannot be used.
+        ConfigError: the kubeconfig, a port, a certificate or the CA of callers cannot be used.
 
     """
     return await serve(WebhookApp(settings, Connection.load(settings.kubeconfig, settings.context)))

@@ -17,7 +17,7 @@ from taintwarden_placement.admission.injection import NO_NODE
 from taintwarden_placement.admission.merged_affinity import merge
 from taintwarden_placement.admission.placing import Restrictions, concerning_policies, restrictions
 from taintwarden_placement.node_labels import NodeLabels, wanted_labels
-from taintwarden_placement.node_labels.names import is_mirror_label
+from taintwarden_placement.node_labels.names import is_placement_label
 from taintwarden_placement.node_labels.wanted import placed_keys, published_labels
 from taintwarden_placement.scheduling.demands import Demands, UnboundPod
 from taintwarden_placement.scheduling.feasibility import REPELLING, Demand, NodeFilter, Preferences, RefusalCause
@@ -80,7 +80,7 @@ class UnscheduledPod:
         self._filter = NodeFilter(demand, gates)
         self._native = NodeFilter(Demand(Tolerations(demand.tolerations.native)), gates)
         selector = tuple(pair for pair in requirements.selector if pair not in NO_NODE.items())
-        self._own = NodeRequirements(selector, requirements.terms).without(is_mirror_label).as_filter(gates)
+        self._own = NodeRequirements(selector, requirements.terms).without(is_placement_label).as_filter(gates)
         """Judges by its own requirements only, without those that placement has written."""
         self._requirements = requirements.as_filter(gates)
         self._labels = requirements.labels

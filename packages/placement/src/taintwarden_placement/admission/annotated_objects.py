@@ -47,7 +47,7 @@ def role_of(group: str, kind: str) -> ObjectRole:
     """Return the role of an object. The kinds of policies and profiles count even if the group is wrong."""
     if kind in (POLICY_KIND, PROFILE_KIND):
         return ObjectRole.POLICY if kind == POLICY_KIND else ObjectRole.PROFILE
-    if not kind or (group == GROUP and kind != PUBLISHER_KIND):  # its rules are those of another package
+    if not kind or (group == GROUP and kind != PUBLISHER_KIND):  # another package checks publishers
         return ObjectRole.UNKNOWN_KIND
     return ObjectRole.POD if (group, kind) in TEMPLATES else ObjectRole.OTHER
 
@@ -61,7 +61,7 @@ def check_object(
     is_completed: bool = False,
     checks_native: bool = True,
 ) -> Faults:
-    """Yield all faults of an object. ``profiles`` are the profiles of all namespaces.
+    """Yield all faults of an object. Of ``profiles``, only those in its namespace count.
 
     ``is_completed``: True if the webhook will add missing native tolerations (see ``injection``).
     ``checks_native``: False if the API server validates native tolerations itself.

@@ -9,7 +9,7 @@ from taintwarden.fields.field_errors import MAX_LISTED, FieldError
 
 
 class FaultSeverity(StrEnum):
-    """Severity of a fault. An error makes the object unusable; a warning may not be what the author intended."""
+    """Severity of a fault. An error makes the object unusable; a warning marks what its author may not intend."""
 
     ERROR = "error"
     WARNING = "warning"

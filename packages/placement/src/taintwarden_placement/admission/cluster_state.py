@@ -1,4 +1,4 @@
-"""The cluster state that admission needs: policies, profiles, and the labels of namespaces."""
+"""The cluster state that webhooks and the extender need: policies, profiles, and the labels of namespaces."""
 
 from taintwarden.engine import events
 from taintwarden.engine.policy import Policy
@@ -6,7 +6,7 @@ from taintwarden.engine.profile_selection import Profiles
 
 
 class ClusterState:
-    """The cluster state of the webhook's process. It contains no pods or nodes, since no decision there needs them."""
+    """Policies, profiles and namespaces. Pods and nodes are not part of it, since no admission decision needs them."""
 
     def __init__(self) -> None:
         self.policies: tuple[Policy, ...] = ()

@@ -28,7 +28,7 @@ def missing_natives(
 
 
 def unenforced_keys(extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
-    """Return the keys whose ``NoSchedule`` taints are compared and by which no policy would evict the pod."""
+    """Return the keys that ``extended`` compares for ``NoSchedule``, although no policy evicts by such a taint."""
     compared = (
         entry.key
         for entry in extended

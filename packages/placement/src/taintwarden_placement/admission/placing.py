@@ -44,7 +44,7 @@ class Restrictions(msgspec.Struct):
     """Restrictions because of taints, one for each key by which policies place pods."""
     affinities: list[Alternatives] = []
     """Restrictions because of node affinity with versions."""
-    preferred: list[list[dict[str, Any]]] = []
+    preferred: list[list[dict[str, Any]]] = []  # preferences of each node affinity, as the API has them
     impossible: bool = False
     """True if no node can match."""
     warnings: list[str] = []
@@ -63,8 +63,8 @@ def restrictions(demand: Demand, policies: Sequence[Policy], published: Collecti
     """Return the restrictions for a pod. ``policies`` place it; ``published`` labels are repeated as numbers."""
     found = Restrictions()
     for key in placed_keys(policies):
-        entered = [effect for effect in REQUIRED_EFFECTS if _may_enter(key, effect, demand.tolerations)]
-        found.taints.append(requirements(key, demand.tolerations.extended, gates, entered))
+        tolerated = [effect for effect in REQUIRED_EFFECTS if _has_native(key, effect, demand.tolerations)]
+        found.taints.append(requirements(key, demand.tolerations.extended, gates, tolerated))
         found.warn("placement", found.taints[-1].faults)
     for sourced in demand.affinities:
         _add_affinity(found, sourced, published, gates)
@@ -83,7 +83,7 @@ def _add_affinity(found: Restrictions, sourced: SourcedAffinity, published: Coll
     found.preferred.append([merging.preference(preference.weight, preference.term) for preference in native.preferred])
 
 
-def _may_enter(key: str, effect: Effect, tolerations: Tolerations) -> bool:
+def _has_native(key: str, effect: Effect, tolerations: Tolerations) -> bool:
     """True if the pod has, or will get, a native toleration for some taint with this key and effect."""
     named = (entry for entry in tolerations.extended if entry.key)
     return any(entry.key in ("", key) and entry.effect in ("", effect) for entry in (*named, *tolerations.native))

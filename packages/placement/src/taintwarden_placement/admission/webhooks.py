@@ -54,7 +54,7 @@ class AdmissionWebhooks:
         known: policies, profiles and namespaces.
         decoder: decodes pods into engine values.
         demand_of: returns what a pod requires of nodes.
-        gates: the enabled families of operators.
+        gates: which operators are switched on.
         by_extender: True if schedulers call the extender, so that pods need no node affinity.
 
     """

@@ -81,7 +81,7 @@ class Translation:
                 add = self._add_order if row.family is VERSION else self._add_version
                 add(toleration, row.side, wanted)
             case _:  # a new operator: without an error, nodes would be left out unnoticed
-                raise NotImplementedError(f"{toleration}: no requirement of a node says what it accepts")
+                raise NotImplementedError(f"{toleration}: no node requirement expresses this operator")
 
     def terms(self) -> tuple[Term, ...] | None:
         """Return alternative terms for a node with the taint; None if all nodes are included, without faults."""

@@ -16,18 +16,18 @@ PATCH_DIGITS = 8
 MAJOR_LIMIT = 10**5
 MINOR_LIMIT = 10**MINOR_DIGITS
 PATCH_LIMIT = 10**PATCH_DIGITS
-"""Lowest numbers that are too large. An encoded version has at most 18 digits, so it fits into int64."""
+"""Exclusive upper bounds of the three numbers. An encoded version has at most 18 digits, so it fits into int64."""
 
 ORDER_BITS = 62
-"""Number of bits of an encoded position in the natural order. It fits into int64 and suffices for kernel versions."""
+"""Number of bits of a version encoded in the natural order. It fits into int64 and suffices for kernel versions."""
 
 _DIGITS = re.compile(r"[0-9]+")
 _PREFIXES = ("000", "001", "010", "011", "10", "11")
-"""Bit prefix of each kind of a part, in the order of the kinds. No prefix is the beginning of another."""
+"""Bit prefix of each kind of part, in the order of the kinds. No prefix is the beginning of another."""
 
 
 def encode_version(version: Version) -> int | None:
-    """Return an integer in the order of versions; None if one of the version's three numbers has too many digits.
+    """Return an integer that sorts as the version does; None if one of its three numbers has too many digits.
 
     From the right: one digit, 1 for a release and 0 for its pre-releases; eight digits of the patch version, four of
     the minor version, then the major version. 1.28.3 is 10028000000031. A version's pre-releases share one number.
@@ -39,7 +39,7 @@ def encode_version(version: Version) -> int | None:
 
 
 def encode_natural(version: Natural) -> tuple[int, bool]:
-    """Return an integer in the natural order of versions, and True if no other version has the same integer.
+    """Return an integer that sorts as the version does, and True if no other version has the same integer.
 
     The bits of each part sort as the parts do. Long versions are cut, so those with the same beginning get the same
     integer.

@@ -54,8 +54,8 @@ RETRY_SECONDS = {
 
 log = structlog.get_logger()
 
-Labels = Mapping[str, str | None]
-"""A change of labels: None removes one."""
+LabelChange = Mapping[str, str | None]
+"""New value of each label to write; None removes the label."""
 
 
 class _Labelled(msgspec.Struct, eq=False):
@@ -63,7 +63,7 @@ class _Labelled(msgspec.Struct, eq=False):
 
     node: Node
     """The node as the stream has delivered it."""
-    pending: Labels = {}
+    pending: LabelChange = {}
     """Label changes that were written and not delivered yet. The scheduler may already have placed pods by them."""
     version: int = -1
     """resourceVersion of the node after that write."""
@@ -74,11 +74,11 @@ class _Labelled(msgspec.Struct, eq=False):
     failures: int = 0
     faults: Sequence[tuple[Taint | Label, str]] = ()
     """The reported taints and labels that labels of placement cannot express."""
-    written: Labels = {}
+    written: Mapping[str, str] = {}
     """The labels of the last write; ``written_at`` is its time on the event loop's clock, in seconds."""
     written_at: float = 0.0
     reverts: int = 0
-    """Number of times in a row that another client has reverted them."""
+    """Number of times in a row that another client has reverted ``written``."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -190,7 +190,7 @@ class Labeller:
         elif change and not self._has_to_wait(state, change):
             self._start_write(state)
 
-    def _change(self, state: _Labelled) -> Labels:
+    def _change(self, state: _Labelled) -> LabelChange:
         """Return all wanted labels, and None for each label to remove; empty if the node needs no change."""
         labels = state.labels
         if not self._has_placement and not any(DOMAIN in label for label in labels):
@@ -205,14 +205,14 @@ class Labeller:
             return {}
         return {**dict.fromkeys(label for label in present if label not in wanted.labels), **wanted.labels}
 
-    def _has_to_wait(self, state: _Labelled, change: Labels) -> bool:
-        """True if the write has to wait, after a failure or because another client reverts the labels repeatedly."""
+    def _has_to_wait(self, state: _Labelled, change: LabelChange) -> bool:
+        """True if the write waits for its timer: after a failure, or while another client keeps reverting it."""
         wanted = _kept(change)
         if state.pause is not None and (state.failures or wanted == state.written):
             return True
         state.cancel_pause()
-        is_again = wanted == state.written and _now() <= state.written_at + CALM_SECONDS
-        state.reverts = state.reverts + 1 if is_again else 0
+        is_revert = wanted == state.written and _now() <= state.written_at + CALM_SECONDS
+        state.reverts = state.reverts + 1 if is_revert else 0
         if state.reverts <= MAX_REPETITIONS:
             return False
         delay = self._pause(state, CONTESTED_SECONDS, state.reverts - MAX_REPETITIONS)
@@ -221,8 +221,8 @@ class Labeller:
         self._report([LabelsContested(state.node.name, state.node.uid, tuple(differing), state.reverts, delay)])
         return True
 
-    def _pause(self, state: _Labelled, bounds: tuple[float, float], number: int) -> float:
-        delay = retry_delay(bounds, number, state.node.name)
+    def _pause(self, state: _Labelled, bounds: tuple[float, float], attempts: int) -> float:
+        delay = retry_delay(bounds, attempts, state.node.name)
         state.pause = asyncio.get_running_loop().call_later(delay, self._start_write, state)
         return delay
 
@@ -271,7 +271,7 @@ class Labeller:
         return self._leads() and self._nodes.get(state.node.name) is state
 
 
-def _kept(change: Labels) -> dict[str, str]:
+def _kept(change: LabelChange) -> dict[str, str]:
     """Return the labels that a change sets, without those that it removes."""
     return {label: text for label, text in change.items() if text is not None}
 

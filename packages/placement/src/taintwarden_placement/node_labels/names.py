@@ -1,4 +1,4 @@
-"""Names of the labels that repeat taints and versions. Functions return None if the prefix would be too long."""
+"""Names of the labels that repeat taints and versions. There is none for a key whose label prefix would be too long."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -13,7 +13,7 @@ from taintwarden.fields.names import is_placeable
 
 
 class Domain(StrEnum):
-    """Suffix of the prefix of a label's key. It names the property of a taint or label that the label repeats."""
+    """End of a label key's prefix: which property of a taint, or of another label, the label repeats."""
 
     VALUE = "value.taintwarden.io"
     """The value of the taint. Absent without the taint."""
@@ -48,7 +48,7 @@ class LabelSubject(NamedTuple):
 class TaintLabels(msgspec.Struct, frozen=True):
     """Names of the labels that terms about one key compare.
 
-    The high and the low label are the same if no value means "no such taint".
+    ``high_value`` and ``low_value`` are the same for a plain label, since none of its values means "no such taint".
     """
 
     value: str
@@ -74,12 +74,12 @@ def plain_labels(value: str, version: str) -> TaintLabels:
 
 
 def value_label(key: str) -> str | None:
-    """Return the label that repeats the value of the taint ``key`` unchanged."""
+    """Return the label that repeats the value of the taint ``key`` unchanged; None if its prefix is too long."""
     return _label(key, Domain.VALUE)
 
 
 def label_version_label(key: str) -> str | None:
-    """Return the label that repeats the version in the label ``key`` as an integer."""
+    """Return the label that repeats the version in the label ``key`` as an integer; None if its prefix is too long."""
     return _label(key, Domain.LABEL_VERSION)
 
 
@@ -109,7 +109,7 @@ def label_subject(label: str) -> LabelSubject | None:
     return None
 
 
-def is_mirror_label(label: str) -> bool:
+def is_placement_label(label: str) -> bool:
     """True if a node's label is a label of placement."""
     return label_subject(label) is not None
 

@@ -42,7 +42,7 @@ class Label(msgspec.Struct, frozen=True):
 class NodeLabels(msgspec.Struct, frozen=True):
     """Labels of placement that a node should have; and the taints and labels that these cannot express, with reasons.
 
-    The labels of a value that cannot be expressed are empty. A taint without value has no version label.
+    A value that cannot be expressed has empty labels. A taint whose value is not a version has no version label.
     """
 
     labels: dict[str, str]

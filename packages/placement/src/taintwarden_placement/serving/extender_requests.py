@@ -65,7 +65,7 @@ async def _answer(
     try:
         given = decoder.decode(body)
     except NOT_JSON as error:
-        words = f"no arguments of an extender with nodeCacheCapable: true: {printable(str(error), 300)}\n"
+        words = f"not the arguments of a call with nodeCacheCapable: true: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=words), "malformed"
     try:
         result = answer(given)

@@ -73,7 +73,7 @@ async def _answer(name: str, decide: Decide, may_log: LogLimiter, body: bytearra
     try:
         request = _DECODER.decode(body).request
     except NOT_JSON as error:
-        words = f"no AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
+        words = f"not an AdmissionReview of admission.k8s.io/v1: {printable(str(error), 300)}\n"
         return web.Response(status=400, text=words), "malformed"
     response, result = _review(name, decide, may_log, request)
     return web.Response(body=encode(request, response), content_type="application/json"), result
