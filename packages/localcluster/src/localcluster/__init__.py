@@ -10,12 +10,12 @@ Plain HTTP on loopback. The same contract tests run against it and against kube-
 The steps of a request: `http` (path, media type, faults) -> `operations` (create, patch, apply, delete, evict) ->
 `kinds` (schema, admission, validation) -> `store` (revisions, history, watches).
 
-Differences from a real server (it is simpler, but only less strict where this list says so):
+Differences from a real server (it is less strict only where this list says so):
 
 - no authentication, authorization, admission webhooks, quotas, priority and fairness, TLS, aggregated discovery, gzip,
   JSON patch, lists of metadata only, protobuf
 - kubectl works as far as the quick start needs it: no schemas, tables of pods and nodes only
-- workloads and volumes are read-only for clients; there are no service accounts and PriorityClasses
+- workloads and volumes are read-only for clients; there are no service accounts or PriorityClasses
 - every watch receives a write at once; a list is never stale
 - unknown fields are always refused; other requests that are not served get 501, which no real server answers
 - built-in kinds are checked in the parts that this project writes; other parts are stored unchecked

@@ -1,6 +1,6 @@
 """A whole cluster in the process, built from its parts.
 
-Forbidden here: everything else.
+Forbidden here: rules of the API server, which belong to the parts.
 """
 
 from collections.abc import AsyncIterator
@@ -54,8 +54,8 @@ class LocalCluster:
     """An API server in the process. Without `serve` it is only a store with its rules.
 
     Writes to `store` skip admission and validation; `create`, `delete` and `evict` pass both, as a client would.
-    `disruption` runs a controller that computes budgets, `kubelet` one that starts and terminates pods. Both run only
-    while the cluster is served. They are off by default, as beside a bare kube-apiserver.
+    While it is served, `disruption` runs a controller that computes budgets, `kubelet` one that starts pods and removes
+    terminating ones after `termination_seconds` at most. `bookmark_seconds` is the interval of bookmarks in watches.
     """
 
     def __init__(

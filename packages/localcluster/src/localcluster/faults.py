@@ -43,7 +43,7 @@ class Request:
 
 @dataclass
 class Fault:
-    """A fault of the next `times` matching requests. At most one of `error`, `cut` and `hang` is set."""
+    """A fault of the next `times` matching requests, after `seconds`. At most one of `error`, `cut`, `hang` is set."""
 
     method: str
     path: str
@@ -100,7 +100,7 @@ class Faults:
         return self._add(Fault(method, path, times, seconds=seconds))
 
     def hang(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
-        """Do not handle the next matching requests until `fault.lifted` is set."""
+        """Hold the next matching requests until `lifted` of the returned fault is set."""
         return self._add(Fault(method, path, times, hang=True))
 
     def cut(self, *, method: str = "*", path: str = ".*", times: int = 1) -> Fault:
@@ -108,7 +108,7 @@ class Faults:
         return self._add(Fault(method, path, times, cut=True))
 
     def cut_watch(self, resource: str = "*", *, mid_line: bool = True, times: int = 1) -> None:
-        """Close the connection in the middle of the next watch line; before it without `mid_line`."""
+        """Close the connection in the middle of the next watch line, or before it if `mid_line` is False."""
         self._watch_faults.append(WatchFault(resource, times, "cut-line" if mid_line else "cut"))
 
     def fail_watch(self, status: int, resource: str = "*", *, times: int = 1, message: str = "made to fail") -> None:

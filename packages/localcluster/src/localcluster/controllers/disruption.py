@@ -68,7 +68,7 @@ class DisruptionController:
 
     def _status(self, budget: Object, pods: list[Object], expected: int, desired: int) -> Object:
         disrupted = self._still_disrupted((budget.get("status") or {}).get("disruptedPods") or {}, pods)
-        healthy = sum(is_ready(pod) for pod in pods if _counts(pod, disrupted))
+        healthy = sum(is_ready(pod) for pod in pods if _is_counted(pod, disrupted))
         status = {
             "observedGeneration": budget["metadata"].get("generation", 0),
             "disruptionsAllowed": max(healthy - desired, 0) if expected > 0 else 0,
@@ -98,6 +98,6 @@ class DisruptionController:
         return expected, max(expected - maximum, 0)
 
 
-def _counts(pod: Object, disrupted: dict[str, str]) -> bool:
+def _is_counted(pod: Object, disrupted: dict[str, str]) -> bool:
     meta = pod["metadata"]
     return not meta.get("deletionTimestamp") and meta["name"] not in disrupted

@@ -1,6 +1,6 @@
-"""One kubelet for all nodes. Bound pods start at once, terminating pods end after their grace period.
+"""One kubelet for all nodes. Bound pods start at once, and terminating pods end after their grace period.
 
-It sets a bound Pending pod to Running and Ready, and removes terminating pods, which would stay without a kubelet.
+It sets a bound Pending pod to Running and Ready, and removes terminating pods, which otherwise stay forever.
 Forbidden here: heartbeats, containers, evictions of its own.
 """
 
@@ -43,7 +43,7 @@ class Kubelet:
         self._loop = None
 
     def _on_change(self, change: Change) -> None:
-        """Schedule the handling of a changed pod. A listener must not write itself."""
+        """Schedule the handling of a changed pod, since a listener must not write to the store."""
         if self._loop is not None and change.after is not None:
             self._loop.call_soon(self._handle_pod, change.key)
 

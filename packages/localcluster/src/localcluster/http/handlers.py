@@ -58,7 +58,7 @@ class Handlers:
         if target.subresource not in {"", "status"}:
             raise method_not_allowed()
         entry = self._store.entry(target.resource.plural, target.name, target.namespace)
-        return media.respond(body_of(target.resource, entry))
+        return media.respond(encoded_object(target.resource, entry))
 
     def _list(self, query: Mapping[str, str], target: Target, *, as_table: bool) -> web.Response:
         resource = target.resource
@@ -77,10 +77,10 @@ class Handlers:
         if as_table:
             table = tables.table(resource, found.entries, metadata, self._store.clock())
             return media.respond(table, content_type=tables.CONTENT_TYPE)
-        return media.respond(self._encoded(resource, found.entries, metadata))
+        return media.respond(self._encoded_list(resource, found.entries, metadata))
 
-    def _encoded(self, resource: Resource, entries: list[Entry], metadata: Object) -> bytes:
-        """Return a list of stored bytes. Only items of custom kinds have kind and apiVersion."""
+    def _encoded_list(self, resource: Resource, entries: list[Entry], metadata: Object) -> bytes:
+        """Return stored objects as a list in JSON. Only items of custom kinds have kind and apiVersion."""
         bodies = [entry.body for entry in entries]
         if resource.custom:
             prefix = resource.prefix
@@ -125,8 +125,8 @@ def _deletion_status(resource: Resource, value: Object) -> Object:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": kept}
 
 
-def body_of(resource: Resource, entry: Entry) -> bytes:
-    """Return an object in the form of the requested version."""
+def encoded_object(resource: Resource, entry: Entry) -> bytes:
+    """Return a stored object as JSON of the requested version."""
     return encode(resource.render(entry.decoded())) if resource.renamed else resource.prefix + entry.body[1:]
 
 

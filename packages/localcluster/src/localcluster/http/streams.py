@@ -70,7 +70,7 @@ class Streams:
 
 
 class _Stream:
-    """The sending of one watch."""
+    """Sends the lines of one watch."""
 
     def __init__(
         self, streams: Streams, resource: Resource, watcher: Watcher, request: web.Request, response: web.StreamResponse

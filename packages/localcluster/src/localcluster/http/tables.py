@@ -1,4 +1,4 @@
-"""Tables of pods and nodes for `kubectl get`. It shows names and ages of other kinds, from their objects.
+"""Tables of pods and nodes for `kubectl get`, which itself shows the names and ages of objects of other kinds.
 
 Rules: `kubernetes/pkg/printers/internalversion`. Forbidden here: everything except display.
 """

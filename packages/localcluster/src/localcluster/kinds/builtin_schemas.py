@@ -1,6 +1,6 @@
 """Short schemas of the built-in kinds, to detect unknown fields and wrong types in written objects.
 
-Unlike a real API server, this one stores values with the schema `ANY` unchecked. Forbidden here: code.
+Unlike a real API server, this one stores values with the schema `ANY` unchecked. Forbidden here: checking.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ OPEN: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, 
 
 
 def record(**fields: Schema) -> Schema:
-    """Return the schema of an object with exactly these fields. A trailing underscore avoids Python's keywords."""
+    """Return the schema of an object with only these fields, all optional. A trailing underscore avoids keywords."""
     properties = {name.rstrip("_"): schema for name, schema in fields.items()}
     return {"type": "object", "properties": properties, "nullable": True}
 
 
 def mapping(value: Schema) -> Schema:
-    """Return the schema of a map from strings."""
+    """Return the schema of a map from strings to values of a schema."""
     return {"type": "object", "additionalProperties": value, "nullable": True}
 
 

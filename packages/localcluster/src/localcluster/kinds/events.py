@@ -7,7 +7,7 @@ They are stored as core/v1. In `events.k8s.io/v1` fields have other names. Rules
 import re
 
 from localcluster.errors import Cause, required, wrong
-from localcluster.kinds.names import label_name
+from localcluster.kinds.names import check_key
 from localcluster.kinds.resource import Object, Strategy
 
 RENAMED = {
@@ -60,7 +60,7 @@ class EventStrategy(Strategy):
         controller = "reportingController" if self._strict else "reportingComponent"
         if not value.get("reportingComponent"):
             causes.append(required(controller))
-        causes += label_name(value.get("reportingComponent", ""), controller)
+        causes += check_key(value.get("reportingComponent", ""), controller)
         for name in ("reportingInstance", "action", "reason"):
             text = value.get(name, "")
             if not text:

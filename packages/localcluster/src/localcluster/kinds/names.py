@@ -78,18 +78,18 @@ def key_problems(key: str) -> list[str]:
     return problems
 
 
-def label_name(key: str, path: str) -> list[Cause]:
+def check_key(key: str, path: str) -> list[Cause]:
     """Check the key of a taint, a toleration or a label."""
     return [wrong(path, key, text) for text in key_problems(key)]
 
 
-def check_metadata(meta: Mapping[str, Any], *, label_only: bool = False) -> list[Cause]:
-    """Check name, labels, annotations and owner references."""
+def check_metadata(meta: Mapping[str, Any], *, is_dns_label: bool = False) -> list[Cause]:
+    """Check the name, which has to be a DNS label if `is_dns_label`, labels, annotations and owner references."""
     name = meta.get("name", "")
-    problems = label_problems(name) if label_only else subdomain_problems(name)
+    problems = label_problems(name) if is_dns_label else subdomain_problems(name)
     causes = [wrong("metadata.name", name, text) for text in problems]
     for key, value in (meta.get("labels") or {}).items():
-        causes += label_name(key, "metadata.labels")
+        causes += check_key(key, "metadata.labels")
         causes += [wrong("metadata.labels", value, text) for text in value_problems(value)]
     annotations = meta.get("annotations") or {}
     for key in annotations:

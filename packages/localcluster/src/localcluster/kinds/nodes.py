@@ -17,7 +17,7 @@ NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 class NodeStrategy(Strategy):
     """The rules of nodes. Field paths of taints begin with `metadata`, as upstream."""
 
-    status_keeps_metadata = True
+    status_writes_metadata = True
 
     def prepare_create(self, value: Object) -> None:
         """Add the not-ready taint to a new node. In a real cluster the node lifecycle controller removes it."""

@@ -38,7 +38,7 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 class PodStrategy(Strategy):
     """The rules of pods. `comparison_operators` is the feature gate TaintTolerationComparisonOperators."""
 
-    status_keeps_metadata = True
+    status_writes_metadata = True
 
     def __init__(self, *, comparison_operators: bool) -> None:
         self._comparison_operators = comparison_operators
@@ -54,7 +54,7 @@ class PodStrategy(Strategy):
         value["status"] = {"phase": "Pending"}
 
     def prepare_status(self, value: Object, old: Object) -> None:
-        """Keep the spec, and give each condition its times."""
+        """Keep the spec. Times that a condition lacks become null."""
         super().prepare_status(value, old)
         for condition in (value.get("status") or {}).get("conditions") or ():
             condition.setdefault("lastProbeTime", None)

@@ -17,8 +17,8 @@ Object = dict[str, Any]
 class Strategy:
     """The rules of a kind. By default, only the status is protected, if it is a subresource."""
 
-    status_keeps_metadata = False  # True if a write to /status may also change labels and annotations
-    label_names = False  # True if the name has to be a DNS label
+    status_writes_metadata = False  # True if a write to /status may also change labels and annotations
+    has_dns_label_names = False  # True if names of objects have to be DNS labels
 
     def prepare_create(self, value: Object) -> None:
         """Apply defaults and mutating admission to a new object, before validation."""
@@ -32,12 +32,12 @@ class Strategy:
         """Restore everything except the status after a write to /status."""
         for name in {*value, *old} - {"status", "metadata"}:
             restore(value, old, name)
-        if self.status_keeps_metadata:
+        if self.status_writes_metadata:
             return
         value["metadata"] = {**old["metadata"], "resourceVersion": value["metadata"].get("resourceVersion")}
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Return all faults of an object. `old` is the object that it replaces."""
+        """Return all violations in an object. `old` is the object that it replaces; None for a new one."""
         return []
 
 
@@ -53,11 +53,11 @@ class Resource:
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
-    generation: bool = False
-    custom: bool = False
+    generation: bool = False  # True if objects have a metadata.generation
+    custom: bool = False  # True if a CustomResourceDefinition defines it
     read_only: bool = False  # True if the rules for writes are not implemented, so that clients can only read
     strategy: Strategy = field(default_factory=Strategy)
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # selectable field -> its path
     renamed: Mapping[str, str] = field(default_factory=dict)  # field of this version -> field as stored
 
     @property

@@ -37,7 +37,7 @@ class LeaseStrategy(Strategy):
 class BudgetStrategy(Strategy):
     """The rules of PodDisruptionBudgets. Evictions under a new one wait until the controller has set its status."""
 
-    status_keeps_metadata = True
+    status_writes_metadata = True
 
     def prepare_create(self, value: Object) -> None:
         """Set an empty status. Its counts are never absent."""
@@ -83,7 +83,7 @@ def _bound(value: Any, field: str) -> list[Cause]:
 class NamespaceStrategy(Strategy):
     """The rules of Namespaces."""
 
-    label_names = True
+    has_dns_label_names = True
 
     def prepare_create(self, value: Object) -> None:
         """Set the phase Active, the label with the name, and the finalizer."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from localcluster.errors import Cause, duplicate, required, unsupported, wrong
-from localcluster.kinds.names import label_name, value_problems
+from localcluster.kinds.names import check_key, value_problems
 
 Object = dict[str, Any]
 
@@ -19,7 +19,7 @@ _COMPARISONS = ("Gt", "Lt")
 
 
 def check_tolerations(tolerations: Sequence[Object], path: str, *, comparison_operators: bool) -> list[Cause]:
-    """Return all faults of a pod's tolerations. `Gt` and `Lt` are refused unless their feature gate is on."""
+    """Return all violations in a pod's tolerations. `Gt` and `Lt` are refused unless their feature gate is on."""
     causes = []
     for index, toleration in enumerate(tolerations):
         causes += _check_toleration(toleration, f"{path}[{index}]", comparison_operators=comparison_operators)
@@ -29,7 +29,7 @@ def check_tolerations(tolerations: Sequence[Object], path: str, *, comparison_op
 def _check_toleration(toleration: Object, path: str, *, comparison_operators: bool) -> list[Cause]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     effect = toleration.get("effect", "")
-    causes = label_name(key, f"{path}.key") if key else []
+    causes = check_key(key, f"{path}.key") if key else []
     if not key and operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         causes.append(wrong(f"{path}.operator", operator, text))
@@ -73,13 +73,13 @@ def _check_effect(effect: str, field: str) -> list[Cause]:
 
 
 def check_taints(taints: Sequence[Object], path: str) -> list[Cause]:
-    """Return all faults of a node's taints."""
+    """Return all violations in a node's taints."""
     causes: list[Cause] = []
     seen = set()
     for index, taint in enumerate(taints):
         at = f"{path}[{index}]"
         key, effect = taint.get("key", ""), taint.get("effect", "")
-        causes += label_name(key, f"{at}.key")
+        causes += check_key(key, f"{at}.key")
         problems = value_problems(taint.get("value", ""))
         causes += [wrong(f"{at}.value", taint.get("value", ""), ";".join(problems))] if problems else []
         causes += _check_effect(effect, f"{at}.effect") if effect else [required(f"{at}.effect")]

@@ -1,7 +1,7 @@
 """The eviction subresource, with the steps of `kubernetes/pkg/registry/core/pod/storage/eviction.go` of 1.37.
 
-Special cases are the same, too: a budget is decremented before the UID is compared, two budgets are a 500 without a
-reason, and for a Pending, terminal or terminating pod no budget is checked. Forbidden here: computing budgets.
+Special cases are the same, too: a budget is decremented before the UID is compared, two budgets give a 500 whose
+reason is empty, and no budget is checked for a Pending, terminal or terminating pod. Forbidden here: computing budgets.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """JSON merge patch (RFC 7386), and strategic merge patch as far as the operator and the quick start use it.
 
-Rules: `k8s.io/apimachinery/pkg/util/strategicpatch`. Directives other than the deletion of an item, and other lists,
-are refused, since the schemas here do not contain their merge strategies. Forbidden here: rules of a kind.
+Rules: `k8s.io/apimachinery/pkg/util/strategicpatch`. Refused are directives other than the deletion of an
+item, and lists not named below, since the schemas here have no merge strategies. Forbidden here: rules of a kind.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def merge_patch(target: Any, patch: Any, *, strategic: bool = False) -> Any:
 
 
 def _merge_list(name: str, live: list[Any], patch: list[Any]) -> list[Any]:
-    """Merge a list by key. Patched items have the order of the patch; each other item stays before a later one."""
+    """Merge a list by key. Patched items get the order of the patch; each other one stays before its next successor."""
     key = _KEYED.get(name)
     if key is None:
         raise not_served(f"a strategic merge patch of the list {name}")

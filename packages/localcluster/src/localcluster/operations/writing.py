@@ -151,7 +151,7 @@ class Writer:
         if not meta.get("name"):
             cause = required("metadata.name", "name or generateName is required")
             raise invalid(resource.kind, resource.group, "", [cause])
-        causes: list[Cause] = check_metadata(meta, label_only=resource.strategy.label_names)
+        causes: list[Cause] = check_metadata(meta, is_dns_label=resource.strategy.has_dns_label_names)
         causes += resource.strategy.validate(value, old)
         if causes:
             raise invalid(resource.kind, resource.group, meta["name"], causes)

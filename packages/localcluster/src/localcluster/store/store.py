@@ -29,7 +29,7 @@ def timestamp(moment: datetime) -> str:
 
 
 class Store:
-    """Collections by plural: `pods`, `nodes`, `taintevictionpolicies`."""
+    """Collections by plural, such as `pods`. `history_limit` is the maximum number of changes kept of each."""
 
     def __init__(self, *, history_limit: int = 20_000, clock: Clock = utc_now) -> None:
         self.clock = clock

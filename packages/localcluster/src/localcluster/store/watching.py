@@ -16,7 +16,7 @@ BUFFER_MAX = 16_384
 
 
 class Watcher:
-    """The watch of one client: lines to send, at most `most` of them at a time."""
+    """The watch of one client, with a buffer of at most `most` lines to send."""
 
     def __init__(
         self,
