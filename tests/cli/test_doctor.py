@@ -16,7 +16,7 @@ from taintwarden.engine.policy import TaintSelector, ValueType
 from taintwarden.kube.calls.lease import LEASE_NAME
 from taintwarden_cli.doctor.checks import CATALOGUE
 from taintwarden_demo.definitions import shipped_definitions
-from taintwarden_demo.scenario import tell_story
+from taintwarden_demo.scenario import make_scenario
 from taintwarden_demo.world import build_world
 from taintwarden_placement.node_labels import node_labels
 
@@ -79,9 +79,9 @@ async def test_good_cluster_is_left_in_peace(run):
 
 async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
     cluster = LocalCluster(comparison_operators=True)
-    story = tell_story()
-    build_world(cluster, story, shipped_definitions())
-    for node in story.nodes:
+    scenario = make_scenario()
+    build_world(cluster, scenario, shipped_definitions())
+    for node in scenario.nodes:
         labels = placed(node.sla)
         cluster.store.modify("nodes", node.name, "", lambda one, new=labels: one["metadata"]["labels"].update(new))
     set_status(cluster, conditions=FINE)

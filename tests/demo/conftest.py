@@ -1,28 +1,28 @@
-"""The story, and the facts of a run in which everything went as it had to."""
+"""The scenario, and the facts of a run in which everything went as it had to."""
 
 import pytest
 
 from taintwarden_demo.facts import Departure, Facts, SeenEvent
-from taintwarden_demo.scenario import Story, tell_story
+from taintwarden_demo.scenario import Scenario, make_scenario
 
 ENFORCING = {"type": "Enforcing", "status": "True"}
 
 
 @pytest.fixture
-def story() -> Story:
-    return tell_story()
+def scenario() -> Scenario:
+    return make_scenario()
 
 
 @pytest.fixture
-def facts(story: Story) -> Facts:
+def facts(scenario: Scenario) -> Facts:
     facts = Facts(fewest_ready={"checkout": 5})
-    for change in story.changes:
+    for change in scenario.changes:
         facts.changed_at[change.node, change.value] = change.at
-        for leave in change.leaves:
-            for number in range(leave.pods):
-                uid = f"{leave.workload}-{number}"
-                at = change.at + leave.grace_seconds + 0.1
-                facts.departures.append(Departure(uid, uid, leave.workload, change.node, at))
+        for group in change.expected:
+            for number in range(group.pods):
+                uid = f"{group.workload}-{number}"
+                at = change.at + group.grace_seconds + 0.1
+                facts.departures.append(Departure(uid, uid, group.workload, change.node, at))
                 facts.events.append(SeenEvent("Evicted", uid, uid, change.node, at))
         for number in range(change.cancels):
             uid = f"payments-stays-{number}"

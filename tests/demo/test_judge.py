@@ -5,15 +5,15 @@ import pytest
 
 from taintwarden_demo.facts import Departure, Facts, SeenEvent
 from taintwarden_demo.judge import Check, judge
-from taintwarden_demo.scenario import Story
+from taintwarden_demo.scenario import Scenario
 
 
-def wrong(story: Story, facts: Facts) -> list[Check]:
-    return [check for check in judge(story, facts) if not check.ok]
+def wrong(scenario: Scenario, facts: Facts) -> list[Check]:
+    return [check for check in judge(scenario, facts) if not check.ok]
 
 
-def only_wrong(story: Story, facts: Facts) -> Check:
-    (check,) = wrong(story, facts)
+def only_wrong(scenario: Scenario, facts: Facts) -> Check:
+    (check,) = wrong(scenario, facts)
     return check
 
 
@@ -35,46 +35,46 @@ def leaves_as_well(facts: Facts, workload: str, node: str) -> None:
     facts.policy_status["evicted"] += 1
 
 
-def test_a_run_as_it_had_to_be_is_accepted(story: Story, facts: Facts) -> None:
-    assert wrong(story, facts) == []
+def test_a_run_as_it_had_to_be_is_accepted(scenario: Scenario, facts: Facts) -> None:
+    assert wrong(scenario, facts) == []
 
 
-def test_nothing_at_all_is_no_success(story: Story) -> None:
-    checks = judge(story, Facts())
+def test_nothing_at_all_is_no_success(scenario: Scenario) -> None:
+    checks = judge(scenario, Facts())
     assert [check.expected[:10] for check in checks if check.ok] == ["all 35 oth"]
 
 
-def test_an_eviction_that_is_missing(story: Story, facts: Facts) -> None:
+def test_an_eviction_that_is_missing(scenario: Scenario, facts: Facts) -> None:
     del facts.departures[0]
-    told = wrong(story, facts)
+    told = wrong(scenario, facts)
     assert "1 instead of 2 left" in told[0].happened
     assert len(told) == 2  # and an Event speaks of a pod that is still there
 
 
-def test_nobody_left(story: Story, facts: Facts) -> None:
+def test_nobody_left(scenario: Scenario, facts: Facts) -> None:
     facts.departures = [one for one in facts.departures if one.workload != "search"]
-    assert wrong(story, facts)[0].happened == "no pod left; 0 instead of 2 left"
+    assert wrong(scenario, facts)[0].happened == "no pod left; 0 instead of 2 left"
 
 
-def test_an_eviction_that_is_early(story: Story, facts: Facts) -> None:
+def test_an_eviction_that_is_early(scenario: Scenario, facts: Facts) -> None:
     departure = change(facts, 0, at=facts.departures[0].at - 0.3)
-    told = only_wrong(story, facts)
+    told = only_wrong(scenario, facts)
     assert told.happened == f"2 left after 4.8 to 5.1 s; early: {departure.pod}"
 
 
-def test_clocks_may_differ_by_a_little(story: Story, facts: Facts) -> None:
+def test_clocks_may_differ_by_a_little(scenario: Scenario, facts: Facts) -> None:
     change(facts, 0, at=facts.departures[0].at - 0.15)
-    assert wrong(story, facts) == []
+    assert wrong(scenario, facts) == []
 
 
-def test_an_eviction_that_is_late(story: Story, facts: Facts) -> None:
+def test_an_eviction_that_is_late(scenario: Scenario, facts: Facts) -> None:
     change(facts, 1, at=facts.departures[1].at + 4.0)
-    assert "late: payments-1" in only_wrong(story, facts).happened
+    assert "late: payments-1" in only_wrong(scenario, facts).happened
 
 
-def test_a_pod_that_was_deleted_past_its_budget(story: Story, facts: Facts) -> None:
+def test_a_pod_that_was_deleted_past_its_budget(scenario: Scenario, facts: Facts) -> None:
     change(facts, 0, evicted=False)
-    assert "deleted instead of evicted: payments-0" in only_wrong(story, facts).happened
+    assert "deleted instead of evicted: payments-0" in only_wrong(scenario, facts).happened
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_a_pod_that_was_deleted_past_its_budget(story: Story, facts: Facts) -> N
         pytest.param("search", "c1", "warned, search-x left", id="of the node with the mistake"),
     ],
 )
-def test_a_pod_that_had_to_stay(story: Story, facts: Facts, workload: str, node: str, happened: str) -> None:
+def test_a_pod_that_had_to_stay(scenario: Scenario, facts: Facts, workload: str, node: str, happened: str) -> None:
     leaves_as_well(facts, workload, node)
-    assert happened in wrong(story, facts)[0].happened
+    assert happened in wrong(scenario, facts)[0].happened
 
 
-def test_a_pod_that_tolerates_the_value(story: Story, facts: Facts) -> None:
+def test_a_pod_that_tolerates_the_value(scenario: Scenario, facts: Facts) -> None:
     leaves_as_well(facts, "reports", "a1")
-    told = wrong(story, facts)
+    told = wrong(scenario, facts)
     assert told[0].happened == "reports-x left a1 at +9.0 s"
     assert len(told) == 2  # the policy's count does not fit either
 
@@ -112,27 +112,27 @@ def test_a_pod_that_tolerates_the_value(story: Story, facts: Facts) -> None:
         pytest.param({"Evicted": 1}, "9 evicted, 0 pending, 8 Events", id="an eviction"),
     ],
 )
-def test_what_was_not_told(story: Story, facts: Facts, forgotten: dict[str, int], happened: str) -> None:
+def test_what_was_not_told(scenario: Scenario, facts: Facts, forgotten: dict[str, int], happened: str) -> None:
     for reason, count in forgotten.items():
         forget(facts, reason, count)
-    assert only_wrong(story, facts).happened == happened
+    assert only_wrong(scenario, facts).happened == happened
 
 
-def test_a_budget_that_was_violated(story: Story, facts: Facts) -> None:
+def test_a_budget_that_was_violated(scenario: Scenario, facts: Facts) -> None:
     facts.fewest_ready["checkout"] = 4
-    assert only_wrong(story, facts).happened == "at least 4 Ready, 1 blocked for a while"
+    assert only_wrong(scenario, facts).happened == "at least 4 Ready, 1 blocked for a while"
 
 
-def test_a_policy_that_still_waits(story: Story, facts: Facts) -> None:
+def test_a_policy_that_still_waits(scenario: Scenario, facts: Facts) -> None:
     facts.policy_status["pending"] = 1
-    assert only_wrong(story, facts).happened == "9 evicted, 1 pending, 9 Events"
+    assert only_wrong(scenario, facts).happened == "9 evicted, 1 pending, 9 Events"
 
 
-def test_a_policy_that_is_not_enforced(story: Story, facts: Facts) -> None:
+def test_a_policy_that_is_not_enforced(scenario: Scenario, facts: Facts) -> None:
     facts.policy_status["conditions"] = [{"type": "Enforcing", "status": "False"}]
-    assert len(wrong(story, facts)) == 1
+    assert len(wrong(scenario, facts)) == 1
 
 
-def test_a_value_that_never_changed(story: Story, facts: Facts) -> None:
+def test_a_value_that_never_changed(scenario: Scenario, facts: Facts) -> None:
     del facts.changed_at["a1", "940"]
-    assert only_wrong(story, facts).happened == "a1 never got the value 940"
+    assert only_wrong(scenario, facts).happened == "a1 never got the value 940"

@@ -9,7 +9,7 @@ from localcluster import LocalCluster
 from taintwarden_demo import phrases
 from taintwarden_demo.judge import Check
 from taintwarden_demo.observer import Observer
-from taintwarden_demo.scenario import Story
+from taintwarden_demo.scenario import Scenario
 from taintwarden_demo.screen import LEGEND, Screen, style_of
 from taintwarden_demo.summary import report, summary
 from taintwarden_demo.timeline import sentence
@@ -58,11 +58,11 @@ def test_a_verdict_has_a_colour(fields: dict[str, object], style: str) -> None:
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(100, 40), (200, 60), (80, 24)])
-def test_the_picture_fits(story: Story, columns: int, rows: int) -> None:
+def test_the_picture_fits(scenario: Scenario, columns: int, rows: int) -> None:
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, width=columns, height=rows, color_system=None)
-    observer = _observer(story)
-    with Screen(console, story) as screen:
+    observer = _observer(scenario)
+    with Screen(console, scenario) as screen:
         for number in range(30):
             screen.say(f"line {number}")
         drawn.truncate(0)
@@ -78,22 +78,22 @@ def test_states_differ_without_colours(column: int) -> None:
     assert len({row[column] for row in LEGEND}) == len(LEGEND)
 
 
-def test_a_state_has_its_shape_where_no_colours_are_shown(story: Story) -> None:
+def test_a_state_has_its_shape_where_no_colours_are_shown(scenario: Scenario) -> None:
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, width=100, height=40, no_color=True)
-    observer = _observer(story)
+    observer = _observer(scenario)
     observer.pods["payments-0"].due_at = 1.0
     observer.pods["payments-1"].leaving = True
-    with Screen(console, story) as screen:
+    with Screen(console, scenario) as screen:
         screen.refresh(observer)
     assert "payments○◐" in drawn.getvalue()
 
 
-def _observer(story: Story) -> Observer:
+def _observer(scenario: Scenario) -> Observer:
     cluster = LocalCluster()
     cluster.store.register("taintevictionpolicies", namespaced=False)
-    observer = Observer(cluster.store, story)
-    for workload in story.workloads:
+    observer = Observer(cluster.store, scenario)
+    for workload in scenario.workloads:
         for number, node in enumerate(workload.nodes):
             uid = f"{workload.name}-{number}"
             observer.pods[uid] = PodView(uid, uid, workload.name, node, ready=True)

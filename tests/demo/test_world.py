@@ -11,23 +11,23 @@ from patience import until
 from taintwarden_demo.definitions import MissingDefinitionsError, shipped_definitions
 from taintwarden_demo.observer import Observer
 from taintwarden_demo.replicas import Replicas
-from taintwarden_demo.scenario import Story
+from taintwarden_demo.scenario import Scenario
 from taintwarden_demo.world import build_world, set_value
 
 
 @pytest.fixture
-def cluster(story: Story) -> LocalCluster:
+def cluster(scenario: Scenario) -> LocalCluster:
     cluster = LocalCluster(comparison_operators=True, kubelet=True, disruption=True, termination_seconds=0.01)
-    build_world(cluster, story, shipped_definitions())
+    build_world(cluster, scenario, shipped_definitions())
     return cluster
 
 
 @pytest.fixture
-async def observer(cluster: LocalCluster, story: Story) -> AsyncIterator[Observer]:
+async def observer(cluster: LocalCluster, scenario: Scenario) -> AsyncIterator[Observer]:
     """Watching the served cluster, with replacements that start fast."""
     async with cluster.serve():
-        observer = Observer(cluster.store, story, hold_seconds=0.0)
-        replicas = Replicas(cluster, story, start_seconds=0.01)
+        observer = Observer(cluster.store, scenario, hold_seconds=0.0)
+        replicas = Replicas(cluster, scenario, start_seconds=0.01)
         await until(lambda: observer.is_calm)
         observer.begin()
         yield observer

@@ -15,7 +15,7 @@ from pictures.prometheus import charts, free_port, prometheus
 from pictures.slo import timeline
 from pictures.terminal import record
 from taintwarden_demo.play import set_stage
-from taintwarden_demo.scenario import POLICY, tell_story
+from taintwarden_demo.scenario import POLICY, make_scenario
 from taintwarden_demo.timeline import NoOutput
 from taintwarden_demo.world import set_value
 
@@ -83,7 +83,7 @@ async def incident() -> Pictures:
         await asyncio.sleep(FIRST_SECONDS)
         begin = time.time()
         await asyncio.sleep(QUIET_SECONDS)
-        nodes = tell_story().nodes
+        nodes = make_scenario().nodes
         for node in nodes:
             set_value(cluster, node.name, "0")
         await asyncio.sleep(INCIDENT_SECONDS)
@@ -114,7 +114,7 @@ async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
 async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tuple[str, LocalCluster]]:
     """Run the demo's cluster before its scenario starts, with an enforced policy, for ``seconds`` at most."""
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
-        async with set_stage(tell_story(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
+        async with set_stage(make_scenario(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
             while not stage.observer.is_enforcing:
                 await stage.tick(NoOutput())
             yield str(stage.kubeconfig), stage.cluster

@@ -12,7 +12,7 @@ from taintwarden_cli.output import output_option
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port of the cluster's API. Default: a free one."
 )
-@click.option("--pace", type=click.FloatRange(0.3, 10), default=1.0, hidden=True, help="Stretches the story in time.")
+@click.option("--pace", type=click.FloatRange(0.3, 10), default=1.0, hidden=True, help="Stretches the run in time.")
 @output_option
 def demo(keep: bool, port: int, pace: float, output: str) -> None:
     """Show the operator at work, in about 40 seconds and without a cluster.

@@ -3,7 +3,7 @@
 import msgspec
 
 from taintwarden_demo.facts import Departure, Facts
-from taintwarden_demo.scenario import POLICY, Change, Leave, Story, Workload
+from taintwarden_demo.scenario import POLICY, Change, ExpectedEvictions, Scenario, Workload
 
 CLOCK_SECONDS = 0.1
 """Tolerance in seconds, since the operator uses a wall clock and the demo a monotonic clock."""
@@ -17,30 +17,30 @@ class Check(msgspec.Struct, frozen=True):
     ok: bool
 
 
-def judge(story: Story, facts: Facts) -> list[Check]:
+def judge(scenario: Scenario, facts: Facts) -> list[Check]:
     """Return a check for each expectation. The demo succeeds if all are ok."""
     checks = []
-    for change in story.changes:
-        checks += [_check_evictions(change, leave, facts) for leave in change.leaves]
+    for change in scenario.changes:
+        checks += [_check_evictions(change, group, facts) for group in change.expected]
         if change.cancels:
             checks.append(_check_cancelled(change, facts))
         if change.invalid:
             checks.append(_check_invalid(change, facts))
-    budgets = [workload for workload in story.workloads if workload.max_unavailable is not None]
+    budgets = [workload for workload in scenario.workloads if workload.max_unavailable is not None]
     checks += [_check_budget(workload, facts) for workload in budgets]
-    return [*checks, _check_others(story, facts), _check_reports(story, facts)]
+    return [*checks, _check_others(scenario, facts), _check_reports(scenario, facts)]
 
 
-def _check_evictions(change: Change, leave: Leave, facts: Facts) -> Check:
+def _check_evictions(change: Change, group: ExpectedEvictions, facts: Facts) -> Check:
     expected = (
-        f"{change.node} at {change.value}: {leave.pods} {leave.workload} leave after {leave.grace_seconds} s, "
-        f"within {leave.within_seconds:g} s ({leave.says})"
+        f"{change.node} at {change.value}: {group.pods} {group.workload} leave after {group.grace_seconds} s, "
+        f"within {group.within_seconds:g} s ({group.description})"
     )
     began = facts.changed_at.get((change.node, change.value))
     if began is None:
         return Check(expected, f"{change.node} never got the value {change.value}", ok=False)
-    left = [one for one in facts.departures if (one.node, one.workload) == (change.node, leave.workload)]
-    earliest, latest = began + leave.grace_seconds - CLOCK_SECONDS, began + leave.grace_seconds + leave.within_seconds
+    left = [one for one in facts.departures if (one.node, one.workload) == (change.node, group.workload)]
+    earliest, latest = began + group.grace_seconds - CLOCK_SECONDS, began + group.grace_seconds + group.within_seconds
     early = [departure for departure in left if departure.at < earliest]
     late = [departure for departure in left if departure.at > latest]
     deleted = [departure for departure in left if not departure.evicted]
@@ -49,8 +49,8 @@ def _check_evictions(change: Change, leave: Leave, facts: Facts) -> Check:
         *_fault(late, "late"),
         *_fault(deleted, "deleted instead of evicted"),
     ]
-    if len(left) != leave.pods:
-        faults.insert(0, f"{len(left)} instead of {leave.pods} left")
+    if len(left) != group.pods:
+        faults.insert(0, f"{len(left)} instead of {group.pods} left")
     happened = _departure_times(left, began) + "".join(f"; {fault}" for fault in faults)
     return Check(expected, happened, ok=not faults)
 
@@ -98,17 +98,17 @@ def _check_budget(workload: Workload, facts: Facts) -> Check:
     return Check(expected, happened, ok=fewest is not None and fewest >= floor and bool(blocked))
 
 
-def _check_others(story: Story, facts: Facts) -> Check:
-    may_leave = {(change.node, leave.workload) for change in story.changes for leave in change.leaves}
-    staying = sum((node, workload.name) not in may_leave for workload in story.workloads for node in workload.nodes)
+def _check_others(scenario: Scenario, facts: Facts) -> Check:
+    may_leave = {(change.node, group.workload) for change in scenario.changes for group in change.expected}
+    staying = sum((node, workload.name) not in may_leave for workload in scenario.workloads for node in workload.nodes)
     wrong = [departure for departure in facts.departures if (departure.node, departure.workload) not in may_leave]
     expected = f"all {staying} others and every replacement stay (batch, DaemonSet, better nodes)"
     named = ", ".join(f"{departure.pod} left {departure.node} at +{departure.at:.1f} s" for departure in wrong)
     return Check(expected, named or "all stayed", ok=not wrong)
 
 
-def _check_reports(story: Story, facts: Facts) -> Check:
-    count = sum(leave.pods for change in story.changes for leave in change.leaves)
+def _check_reports(scenario: Scenario, facts: Facts) -> Check:
+    count = sum(group.pods for change in scenario.changes for group in change.expected)
     status = facts.policy_status
     enforcing = any((one["type"], one["status"]) == ("Enforcing", "True") for one in status.get("conditions", ()))
     left = {departure.uid for departure in facts.departures}

@@ -11,7 +11,7 @@ from localcluster.store.entries import Change
 from localcluster.store.store import Store
 from taintwarden_demo import phrases
 from taintwarden_demo.facts import Departure, Facts, SeenEvent
-from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story
+from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Scenario
 from taintwarden_demo.views import Line, PodView, apply_event
 from taintwarden_demo.world import WORKLOAD_LABEL
 
@@ -22,13 +22,13 @@ HOLD_SECONDS = 0.6
 class Observer:
     """Records facts from its construction until ``close``. ``hold_seconds``: see ``HOLD_SECONDS``."""
 
-    def __init__(self, store: Store, story: Story, hold_seconds: float = HOLD_SECONDS) -> None:
+    def __init__(self, store: Store, scenario: Scenario, hold_seconds: float = HOLD_SECONDS) -> None:
         self._hold_seconds = hold_seconds
         self.facts = Facts()
         self.pods: dict[str, PodView] = {}
-        self.values = {node.name: node.sla for node in story.nodes}
+        self.values = {node.name: node.sla for node in scenario.nodes}
         self._lines: list[Line] = []
-        self._budgets = {workload.name for workload in story.workloads if workload.max_unavailable is not None}
+        self._budgets = {workload.name for workload in scenario.workloads if workload.max_unavailable is not None}
         self._began_at: float | None = None
         watched: dict[str, Callable[[Change], None]] = {
             "pods": self._on_pod,

@@ -10,7 +10,7 @@ _EFFECT = re.compile(r":NoExecute")
 
 
 def short(reason: str, note: str) -> str:
-    """Return an Event as one clause; empty if another line reports it (``Evicted``: that of the deleted pod)."""
+    """Return an Event as one clause; empty if it needs no line, as ``Evicted``: the pod's deletion has a line."""
     if reason == "EvictionScheduled":
         return f"must leave{_within(note)}: {_why(note)}"
     if reason == "EvictionCancelled":

@@ -14,7 +14,7 @@ from taintwarden_demo.judge import judge
 from taintwarden_demo.observer import HOLD_SECONDS, Observer
 from taintwarden_demo.operator_process import OperatorProcess, run_operator
 from taintwarden_demo.replicas import Replicas
-from taintwarden_demo.scenario import POLICY, TAINT, Story
+from taintwarden_demo.scenario import POLICY, TAINT, Scenario
 from taintwarden_demo.summary import Report, report
 from taintwarden_demo.timeline import Output
 from taintwarden_demo.world import build_world, set_value
@@ -35,7 +35,7 @@ class Stage(msgspec.Struct):
     observer: Observer
     operator: OperatorProcess
     kubeconfig: Path
-    story: Story
+    scenario: Scenario
 
     async def tick(self, show: Output) -> None:
         """Wait for ``TICK_SECONDS``, and show the new lines.
@@ -52,7 +52,7 @@ class Stage(msgspec.Struct):
 
 
 @asynccontextmanager
-async def set_stage(story: Story, folder: Path, port: int = 0, http_port: int = 0) -> AsyncIterator[Stage]:
+async def set_stage(scenario: Scenario, folder: Path, port: int = 0, http_port: int = 0) -> AsyncIterator[Stage]:
     """Serve the cluster with all objects on ``port``, and run the operator with metrics on ``http_port``.
 
     Raises:
@@ -63,13 +63,13 @@ async def set_stage(story: Story, folder: Path, port: int = 0, http_port: int = 
     cluster = LocalCluster(
         comparison_operators=True, kubelet=True, disruption=True, termination_seconds=TERMINATION_SECONDS
     )
-    build_world(cluster, story, shipped_definitions())
+    build_world(cluster, scenario, shipped_definitions())
     async with cluster.serve(port) as server:
         kubeconfig = server.write_kubeconfig(folder / "kubeconfig")
-        observer, replicas = Observer(cluster.store, story), Replicas(cluster, story)
+        observer, replicas = Observer(cluster.store, scenario), Replicas(cluster, scenario)
         try:
             async with run_operator(kubeconfig, folder / "operator.log", http_port) as operator:
-                yield Stage(cluster, observer, operator, kubeconfig, story)
+                yield Stage(cluster, observer, operator, kubeconfig, scenario)
         finally:
             replicas.stop()
             observer.close()
@@ -85,16 +85,16 @@ async def play(stage: Stage, show: Output) -> Report:
     began = time.monotonic()
     await _wait_for_operator(stage, show)
     stage.observer.begin()
-    for change in stage.story.changes:
+    for change in stage.scenario.changes:
         while stage.observer.seconds < change.at:
             await stage.tick(show)
         set_value(stage.cluster, change.node, change.value)
-    story, facts = stage.story, stage.observer.facts
+    scenario, facts = stage.scenario, stage.observer.facts
     while True:
         await stage.tick(show)
-        checks = judge(story, facts)
-        done = stage.observer.seconds >= story.ends_at and stage.observer.is_calm and all(check.ok for check in checks)
-        if done or stage.observer.seconds >= story.gives_up_at:
+        checks = judge(scenario, facts)
+        done = stage.observer.seconds >= scenario.ends_at and stage.observer.is_calm and all(one.ok for one in checks)
+        if done or stage.observer.seconds >= scenario.gives_up_at:
             await asyncio.sleep(HOLD_SECONDS)
             show.refresh(stage.observer)
             return report(checks, time.monotonic() - began)
@@ -102,11 +102,11 @@ async def play(stage: Stage, show: Output) -> Report:
 
 async def _wait_for_operator(stage: Stage, show: Output) -> None:
     """Wait until the policy's status reports that it is enforced, as ``kubectl wait`` would."""
-    story = stage.story
-    pods = sum(len(one.nodes) for one in story.workloads)
-    show.say(f"A cluster in this process: {len(story.nodes)} nodes in 3 zones with taint {TAINT}=VALUE, {pods} pods:")
-    for workload in story.workloads:
-        show.say(f"  {len(workload.nodes)} {workload.name:<9} {workload.says}")
+    scenario = stage.scenario
+    nodes, pods = len(scenario.nodes), sum(len(one.nodes) for one in scenario.workloads)
+    show.say(f"A cluster in this process: {nodes} nodes in 3 zones with taint {TAINT}=VALUE, {pods} pods:")
+    for workload in scenario.workloads:
+        show.say(f"  {len(workload.nodes)} {workload.name:<9} {workload.description}")
     show.say(f"Starting `taintwarden run`; waiting until policy {POLICY} is enforced.")
     try:
         async with asyncio.timeout(START_SECONDS):

@@ -13,7 +13,7 @@ from localcluster import ApiError, LocalCluster
 from localcluster.store.entries import Change
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.operators import Match, match
-from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Story, Workload
+from taintwarden_demo.scenario import NAMESPACE, TAINT, Object, Scenario, Workload
 from taintwarden_demo.world import WORKLOAD_LABEL, create_pod
 
 START_SECONDS = 1.0
@@ -24,10 +24,10 @@ RETRY_SECONDS = 0.5
 class Replicas:
     """Replaces deleted pods of all workloads except DaemonSets. ``start_seconds``: see ``START_SECONDS``."""
 
-    def __init__(self, cluster: LocalCluster, story: Story, start_seconds: float = START_SECONDS) -> None:
+    def __init__(self, cluster: LocalCluster, scenario: Scenario, start_seconds: float = START_SECONDS) -> None:
         self._cluster = cluster
         self._start_seconds = start_seconds
-        self._workloads = {workload.name: workload for workload in story.workloads if not workload.daemon_set}
+        self._workloads = {workload.name: workload for workload in scenario.workloads if not workload.daemon_set}
         self._replaced: set[str] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._unsubscribe = cluster.store.subscribe("pods", self._on_pod)
@@ -83,7 +83,7 @@ class Replicas:
 
 
 def may_stay(workload: Workload, taint: Object) -> bool:
-    """True if the workload tolerates the taint. Extended tolerations take precedence over native ones."""
+    """True if the workload tolerates the taint. Extended tolerations replace native ones; no other key is tolerated."""
     if taint["key"] != TAINT:
         return False
     entries = workload.extended or workload.tolerations

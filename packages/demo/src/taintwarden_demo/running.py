@@ -12,7 +12,7 @@ from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, write
 from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
-from taintwarden_demo.scenario import Story, tell_story
+from taintwarden_demo.scenario import Scenario, make_scenario
 from taintwarden_demo.summary import Report, summary
 from taintwarden_demo.timeline import NoOutput, Output, Timeline
 
@@ -20,7 +20,7 @@ from taintwarden_demo.timeline import NoOutput, Output, Timeline
 def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
     """Run the demo and print the result. Ends the process if the demo cannot run."""
     try:
-        return asyncio.run(_run(tell_story(pace), port, output, keep=keep))
+        return asyncio.run(_run(make_scenario(pace), port, output, keep=keep))
     except (DemoFailedError, MissingDefinitionsError) as error:
         fail(str(error), code=1)
     except OSError as error:
@@ -29,12 +29,12 @@ def run(pace: float, port: int, output: str, *, keep: bool) -> Report:
         fail("interrupted", code=130)
 
 
-async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
+async def _run(scenario: Scenario, port: int, output: str, *, keep: bool) -> Report:
     """Run the demo, with ``--keep`` until interrupted. All started processes have ended when this returns."""
     _end_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="taintwarden-demo-") as folder:
-        async with set_stage(story, Path(folder), port) as stage:
-            show = _show(story, output)
+        async with set_stage(scenario, Path(folder), port) as stage:
+            show = _show(scenario, output)
             with show:
                 report = await play(stage, show)
             write_answer(report, output, lambda: summary(report))
@@ -43,7 +43,7 @@ async def _run(story: Story, port: int, output: str, *, keep: bool) -> Report:
             return report
 
 
-def _show(story: Story, output: str) -> Output:
+def _show(scenario: Scenario, output: str) -> Output:
     console = Console()
     if output != "table":
         return NoOutput()
@@ -51,7 +51,7 @@ def _show(story: Story, output: str) -> Output:
         return Timeline()
     from taintwarden_demo.screen import Screen  # noqa: PLC0415 - not needed without a terminal
 
-    return Screen(console, story)
+    return Screen(console, scenario)
 
 
 async def _keep(stage: Stage, show: Output) -> None:

@@ -25,7 +25,7 @@ class Workload(msgspec.Struct, frozen=True):
     """Pods with the same tolerations. ``nodes`` has the name of a node for each pod."""
 
     name: str
-    says: str
+    description: str
     nodes: tuple[str, ...]
     tolerations: tuple[Object, ...] = ()
     extended: tuple[Object, ...] = ()
@@ -36,14 +36,14 @@ class Workload(msgspec.Struct, frozen=True):
     daemon_set: bool = False
 
 
-class Leave(msgspec.Struct, frozen=True):
+class ExpectedEvictions(msgspec.Struct, frozen=True):
     """Pods of ``workload`` that must leave the changed node, within ``within_seconds`` after the grace has ended."""
 
     workload: str
     pods: int
     grace_seconds: int
     within_seconds: float
-    says: str
+    description: str
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -52,14 +52,14 @@ class Change(msgspec.Struct, frozen=True):
     at: float
     node: str
     value: str
-    leaves: tuple[Leave, ...] = ()
+    expected: tuple[ExpectedEvictions, ...] = ()
     cancels: int = 0
     """The number of scheduled evictions on this node that must be cancelled."""
     invalid: bool = False
     """True if the value is invalid, so that it must not cause an eviction."""
 
 
-class Story(msgspec.Struct, frozen=True):
+class Scenario(msgspec.Struct, frozen=True):
     """A scenario. ``grace_seconds`` is the grace of the policy, for pods that do not set their own."""
 
     nodes: tuple[Node, ...]
@@ -70,37 +70,37 @@ class Story(msgspec.Struct, frozen=True):
     @property
     def ends_at(self) -> float:
         """Earliest end of the demo, late enough to observe a wrong eviction of a pod that must stay."""
-        return self._last(lambda leave: leave.grace_seconds + 3.0)
+        return self._last(lambda group: group.grace_seconds + 3.0)
 
     @property
     def gives_up_at(self) -> float:
         """Latest end of the demo. A pod that still has not left is late."""
-        return self._last(lambda leave: leave.grace_seconds + leave.within_seconds + 4.0)
+        return self._last(lambda group: group.grace_seconds + group.within_seconds + 4.0)
 
-    def _last(self, seconds: Callable[[Leave], float]) -> float:
-        ends = [change.at + seconds(leave) for change in self.changes for leave in change.leaves]
+    def _last(self, seconds: Callable[[ExpectedEvictions], float]) -> float:
+        ends = [change.at + seconds(group) for change in self.changes for group in change.expected]
         return max([*ends, *(change.at + 3.0 for change in self.changes)])
 
 
-def tell_story(pace: float = 1.0) -> Story:
+def make_scenario(pace: float = 1.0) -> Scenario:
     """Return the scenario, stretched in time by ``pace``. Graces are rounded up to the whole seconds of Kubernetes."""
     grace, own_grace, short_grace = (math.ceil(seconds * pace) for seconds in (5, 4, 3))
     prompt, past_the_budget = 4.0, 20.0  # tolerance for a busy machine; time for retries while a budget blocks
-    after_940 = Leave("payments", 2, grace, prompt, f"Gt 950, {grace} s of grace from the policy")
+    after_940 = ExpectedEvictions("payments", 2, grace, prompt, f"Gt 950, {grace} s of grace from the policy")
     after_890 = (
-        Leave("search", 2, short_grace, prompt, f"Gt 930 by annotation, {short_grace} s of grace"),
-        Leave("catalog", 2, own_grace, prompt, f"Gt 900, tolerationSeconds {own_grace}"),
-        Leave("checkout", 3, own_grace, past_the_budget, "Gt 900 too, but one at a time by its budget"),
+        ExpectedEvictions("search", 2, short_grace, prompt, f"Gt 930 by annotation, {short_grace} s of grace"),
+        ExpectedEvictions("catalog", 2, own_grace, prompt, f"Gt 900, tolerationSeconds {own_grace}"),
+        ExpectedEvictions("checkout", 3, own_grace, past_the_budget, "Gt 900 too, but one at a time by its budget"),
     )
     changes = (
-        Change(2.0 * pace, "a1", "940", leaves=(after_940,)),
+        Change(2.0 * pace, "a1", "940", expected=(after_940,)),
         Change(4.0 * pace, "b1", "940"),
         Change(7.0 * pace, "b1", "960", cancels=2),
         Change(10.0 * pace, "c1", "high", invalid=True),
-        Change(13.0 * pace, "a1", "890", leaves=after_890),
+        Change(13.0 * pace, "a1", "890", expected=after_890),
         Change(21.0 * pace, "c1", "990"),
     )
-    return Story(_NODES, _workloads(own_grace, short_grace), changes, grace)
+    return Scenario(_NODES, _workloads(own_grace, short_grace), changes, grace)
 
 
 _NODES = (

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from taintwarden_cli.output import WIDTH
 from taintwarden_demo.observer import Observer
-from taintwarden_demo.scenario import POLICY, Story
+from taintwarden_demo.scenario import POLICY, Scenario
 from taintwarden_demo.timeline import NoOutput, sentence
 from taintwarden_demo.views import PodView
 
@@ -31,10 +31,10 @@ LEGEND = (
 class Screen(NoOutput):
     """A view that is redrawn at each refresh. The last state stays visible."""
 
-    def __init__(self, console: Console, story: Story) -> None:
+    def __init__(self, console: Console, scenario: Scenario) -> None:
         console.width = min(console.width, WIDTH)
         self._console = console
-        self._story = story
+        self._story = scenario
         self._lines: deque[Text] = deque(maxlen=LINES_MAX)
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         has_unicode = "utf" in console.encoding.lower()

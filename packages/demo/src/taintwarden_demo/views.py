@@ -19,7 +19,7 @@ class PodView(msgspec.Struct):
     node: str = ""
     ready: bool = False
     leaving: bool = False
-    replaces: bool = False
+    replaces: bool = False  # True if the pod was created after the start
     due_at: float | None = None
     """Deadline by the wall clock, from the Event EvictionScheduled; None without one."""
     why: str = ""
@@ -38,7 +38,7 @@ class Line(msgspec.Struct):
 
 
 def apply_event(view: PodView, reason: str, note: str) -> None:
-    """Update the state of a pod by an Event."""
+    """Update the state of a pod from an Event."""
     if reason == "EvictionScheduled":
         found = _DUE.search(note)
         view.due_at = datetime.fromisoformat(found[1]).timestamp() if found else None

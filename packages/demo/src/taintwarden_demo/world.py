@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from localcluster import LocalCluster
 from taintwarden.api.tolerations import TOLERATIONS_ANNOTATION
 from taintwarden.api.types import GROUP, POLICY_KIND, VERSION
-from taintwarden_demo.scenario import NAMESPACE, POLICY, TAINT, Node, Object, Story, Workload
+from taintwarden_demo.scenario import NAMESPACE, POLICY, TAINT, Node, Object, Scenario, Workload
 
 OPERATOR_NAMESPACE = "taintwarden-system"
 WORKLOAD_LABEL = "app"
 VALUE_LABEL = f"value-or-max.{GROUP}/{TAINT}"
 
 
-def build_world(cluster: LocalCluster, story: Story, definitions: Sequence[Object]) -> None:
+def build_world(cluster: LocalCluster, scenario: Scenario, definitions: Sequence[Object]) -> None:
     """Create definitions, policy, nodes and workloads. Pods start when the cluster is served."""
     for name in (OPERATOR_NAMESPACE, NAMESPACE):
         cluster.create("namespaces", {"metadata": {"name": name}})
     for definition in definitions:
         cluster.create("customresourcedefinitions", definition)
-    cluster.create("taintevictionpolicies", policy(story))
-    for node in story.nodes:
+    cluster.create("taintevictionpolicies", policy(scenario))
+    for node in scenario.nodes:
         _create_node(cluster, node)
-    for workload in story.workloads:
+    for workload in scenario.workloads:
         owner = _create_owners(cluster, workload)
         for name in workload.nodes:
             create_pod(cluster, workload, owner, name)
 
 
-def policy(story: Story) -> Object:
+def policy(scenario: Scenario) -> Object:
     """Return the policy as a user would write it."""
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -36,7 +36,7 @@ def policy(story: Story) -> Object:
         "metadata": {"name": POLICY},
         "spec": {
             "taints": [{"key": TAINT, "valueType": "Integer", "placement": True}],
-            "timing": {"violationGraceSeconds": story.grace_seconds},
+            "timing": {"violationGraceSeconds": scenario.grace_seconds},
             "limits": {"evictionsPerSecond": 5, "burst": 10},
         },
     }
