@@ -28,7 +28,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def run_wave(options: argparse.Namespace, folder: Path) -> Rows:
-    """Measure all subjects in rounds, and the built-in controller with its default client with fewer pods."""
+    """Measure all subjects in rounds; then once, on fewer pods, the built-in controller with its default client."""
     store = Store(folder, shape(options, WAVE, QUICK_WAVE))
     bare = [Subject(f"bare client, {count} at once", floor(count)) for count in CONCURRENCIES]
     fast = Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))
@@ -43,7 +43,7 @@ def run_latency(options: argparse.Namespace, folder: Path) -> Rows:
     """Measure each subject alone, and while heartbeats of all nodes arrive."""
     store = Store(folder, QUICK_LATENCY if options.quick else LATENCY)
     subjects = [Subject(reports.OURS, taintwarden), Subject(reports.BUILT_IN, built_in(*FAST_CLIENT))]
-    work = [(subject, beating) for beating in (0, store.shape.nodes) for subject in subjects] * options.repeat
+    work = [(subject, nodes) for nodes in (0, store.shape.nodes) for subject in subjects] * options.repeat
     return collect(work, "{0[0].name}, heartbeats of {0[1]:,} nodes".format, lambda each: latency.measure(store, *each))
 
 
@@ -98,11 +98,11 @@ def data_folder(given: Path | None) -> Iterator[Path]:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Compare; never assert.")
-    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="everything small, for a trial: its ratios mean little")
-    parser.add_argument("--pods", type=int, help="of wave and start, a multiple of 30 (default 9,000 and 50,000)")
-    parser.add_argument("--small", action="store_true", help="pods of wave and start with little in them")
-    parser.add_argument("--repeat", type=int, default=1, help="rounds, of which medians are told (default 1)")
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"one of {', '.join(BENCHES)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="use small clusters, for a trial: the ratios mean little")
+    parser.add_argument("--pods", type=int, help="pods of wave and start, a multiple of 30 (default 9,000 and 50,000)")
+    parser.add_argument("--small", action="store_true", help="use pods with few fields in wave and start")
+    parser.add_argument("--repeat", type=int, default=1, help="rounds; the reports show their medians (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep populated data here and use them again")
     options = parser.parse_args()

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from bench import population
 from bench.cluster import enveloped, message, pod_message
-from bench.step_cases import NONE, paused, reclaims
+from bench.step_cases import NO_LIMITS, paused, reclaims
 from bench.usage import MIB, memory
 from taintwarden.controller.clock import system_clock
 from taintwarden.controller.decoding.decoding import Decoder
@@ -33,7 +33,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 START = 1_800_000_000.0
 OUTAGE = Taint("bench.example/outage", "1")
-POLICY = Policy(name="bench", taints=(TaintSelector("*"),), limits=NONE)
+POLICY = Policy(name="bench", taints=(TaintSelector("*"),), limits=NO_LIMITS)
 PODS_PER_NODE = 30
 MONTH_SECONDS = 30 * 86_400
 BOUND_AT = round(moment(population.STARTED_AT))
@@ -71,7 +71,7 @@ def tolerations_of(workload: int) -> list[Toleration]:
 
 
 def machine_with(pods: int, per_node: int, seconds: int | None = None) -> Machine:
-    """Return the machine of a leader that knows all nodes and pods."""
+    """Return the machine of a leader that knows all nodes and pods. ``seconds``: see ``classes``."""
     machine = Machine(max_in_flight=IN_FLIGHT)
     kinds = classes(seconds)
     machine.step(events.PoliciesChanged((POLICY,)), now())

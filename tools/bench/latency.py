@@ -16,10 +16,10 @@ from bench.usage import settle
 SAMPLES, PAUSE_SECONDS, READY_SECONDS = 200, 0.25, 300
 
 
-def measure(store: Store, subject: Subject, beating: int) -> dict[str, Any]:
+def measure(store: Store, subject: Subject, heartbeat_nodes: int) -> dict[str, Any]:
     """Return percentiles while this number of nodes sends heartbeats, and how late those were on a slow machine."""
     with store.open() as control_plane:
-        command = [sys.executable, "-m", "bench.heartbeats", control_plane.admin_kubeconfig, str(beating)]
+        command = [sys.executable, "-m", "bench.heartbeats", control_plane.admin_kubeconfig, str(heartbeat_nodes)]
         process = Process("heartbeats", command, control_plane.folder / "heartbeats.log")
         process.start()
         try:

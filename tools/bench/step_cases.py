@@ -1,4 +1,4 @@
-"""Cases of the longest step of the event loop if many claims cause no call: a paused policy, and removed nodes."""
+"""Cases for the longest step of the event loop while many claims cause no call: a paused policy, and removed nodes."""
 
 import gc
 import time
@@ -24,7 +24,7 @@ GRACE_SECONDS, DEADLINE_SECONDS, RATE = 30, 120, 100.0
 PAUSED, OTHER = Taint("bench.example/paused", "1"), Taint("bench.example/other", "1")
 WAKE_SECONDS = 0.25
 REPORT_TURNS = 12
-NONE = Limits(MAX_RATE, per_workload=ALL_PODS, guard=GuardSettings(100), bounce=NO_BACKOFF)
+NO_LIMITS = Limits(MAX_RATE, per_workload=ALL_PODS, guard=GuardSettings(100), bounce=NO_BACKOFF)
 Result = dict[str, float]
 T = TypeVar("T")
 
@@ -104,8 +104,8 @@ def filled(pods: int, *policies: Policy, rate: float | None = None) -> Machine:
 def paused(scale: float) -> Result:
     """Measure 150,000 pods that a paused policy selects, while another policy evicts some and the first one changes."""
     pods = round(150_000 * scale)
-    policy = Policy(name="paused", taints=(TaintSelector(PAUSED.key),), limits=NONE, mode=Mode.PAUSED)
-    other = Policy(name="other", taints=(TaintSelector(OTHER.key),), limits=NONE)
+    policy = Policy(name="paused", taints=(TaintSelector(PAUSED.key),), limits=NO_LIMITS, mode=Mode.PAUSED)
+    other = Policy(name="other", taints=(TaintSelector(OTHER.key),), limits=NO_LIMITS)
     longest = Longest(filled(pods, policy, other))
     for index in range(pods // PODS_PER_NODE):
         longest.feed(events.NodeSeen(node(index, 2, PAUSED)), instant(10))
@@ -121,7 +121,7 @@ def paused(scale: float) -> Result:
 def reclaims(scale: float) -> Result:
     """Measure the removal of all nodes of 90,000 pods, most of which miss their deadline at 100 evictions a second."""
     pods = round(90_000 * scale)
-    policy = Policy(name="bench", taints=(TaintSelector("*"),), limits=NONE, reclaim=Reclaim(DEADLINE_SECONDS))
+    policy = Policy(name="bench", taints=(TaintSelector("*"),), limits=NO_LIMITS, reclaim=Reclaim(DEADLINE_SECONDS))
     longest = Longest(filled(pods, policy, rate=RATE))
     for index in range(pods // PODS_PER_NODE):
         longest.feed(events.NodeSeen(node(index, 2, PAUSED)), instant(1))

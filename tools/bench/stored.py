@@ -51,7 +51,7 @@ async def multiply(url: str, originals: list[Json], shape: Shape) -> None:
 
         await for_each(range(shape.pods), write, CONCURRENCY)
         taken = {key(original) for original in originals}
-        assert not taken - set(keys(shape)), "the originals are among the shape's pods and were overwritten"
+        assert not taken - set(keys(shape)), "an original is not among the shape's pods, so it was not overwritten"
 
 
 def keys(shape: Shape) -> Iterator[str]:

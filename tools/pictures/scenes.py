@@ -20,7 +20,7 @@ from taintwarden_demo.timeline import NoOutput
 from taintwarden_demo.world import set_value
 
 TAINTWARDEN = Path(sys.executable).with_name("taintwarden")
-PERSON = 10
+PODS_WAIT = 10
 """Exit code of a plan in which pods still wait at its end, so that a user has to act."""
 FIRST_SECONDS = 8
 """Seconds until Prometheus has enough samples for a rate."""
@@ -52,7 +52,7 @@ async def plan() -> Pictures:
     """Draw a plan for a degraded zone."""
     arguments = ["plan", "--zone", "zone-a", "--taint", "sla=890:NoExecute"]
     async with _cluster() as (kubeconfig, _):
-        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PERSON))[-1]
+        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PODS_WAIT))[-1]
     return iter([("plan", draw("plan", " ".join(["taintwarden", *arguments]), screen))])
 
 
@@ -60,7 +60,7 @@ async def sweep() -> Pictures:
     """Draw the number of pods that would leave at each value."""
     arguments = ["plan", "--sweep", "sla=990..880"]
     async with _cluster() as (kubeconfig, _):
-        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PERSON))[-1]
+        screen = (await record([str(TAINTWARDEN), *arguments], {"KUBECONFIG": kubeconfig}, expected=PODS_WAIT))[-1]
     return iter([("sweep", draw("sweep", " ".join(["taintwarden", *arguments]), screen))])
 
 

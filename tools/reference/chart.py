@@ -55,8 +55,8 @@ Needed: Kubernetes {kubernetes} or newer, Helm 3 or 4. Installing, upgrading, re
 
 Made by `make reference` from [values.yaml](values.yaml): change it there. A test compares the two. Unknown names and
 wrong types are refused ([values.schema.json](values.schema.json)). Lists are replaced as a whole; maps are merged, and
-`null` takes a key of theirs away. Every value may be `null`: then it is off, empty, or left to Kubernetes, and where
-the chart cannot do without it, it says so.
+`null` removes a key from them. Every value may be `null`: then it is off, empty, or left to Kubernetes. If the chart
+needs a value that is `null`, the error names it.
 
 """
 

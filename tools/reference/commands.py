@@ -20,7 +20,7 @@ Most commands also have `--kubeconfig` and `--context` (by default as kubectl), 
 (`taintwarden-system`), `-o`, `--output` (`table`, `json`, `yaml`), and `-h`.
 """
 SETTINGS = """\
-A flag goes before its variable, the variable before the default. Policies are objects of the cluster, not flags.
+A flag overrides its variable, and the variable overrides the default. Policies are objects of the cluster, not flags.
 """
 PROCESSES: dict[str, CommonSettings] = {"run": Settings(), "webhook": WebhookSettings()}
 COMMON = {"--kubeconfig", "--context", "--operator-namespace", "--output"}

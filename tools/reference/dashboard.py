@@ -94,7 +94,7 @@ POLICIES = (
     ),
     Panel(
         "Due pods that a PodDisruptionBudget blocks",
-        "Of a policy, 20 budgets are named.",
+        "At most 20 budgets of each policy are named.",
         (
             (
                 f"max by (policy, budget) (taintwarden_budget_blocked_evictions{OF_POLICIES})",
@@ -115,7 +115,7 @@ POLICIES = (
     ),
     Panel(
         "Zones",
-        "Of a Degraded or Full zone many nodes are unhealthy, so its evictions are slowed down or stopped.",
+        "Many nodes of a Degraded or Full zone are unhealthy, so its evictions are slowed down or stopped.",
         ((f"max by (policy, zone) (taintwarden_zone_state{OF_POLICIES})", "{{zone}} ({{policy}})"),),
         states=((0, "Normal", GREEN), (1, "Degraded", AMBER), (2, "Full", RED)),
     ),

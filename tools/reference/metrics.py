@@ -42,7 +42,7 @@ def _exposed(metrics: Metrics) -> Iterator[tuple[str, MetricWrapperBase]]:
 
 
 def named_metrics() -> dict[str, MetricWrapperBase]:
-    """Return every metric by the name for queries, in the order of the source."""
+    """Return every metric by its name in queries, in the order of the source."""
     return dict(_named(vars(Metrics())))
 
 
