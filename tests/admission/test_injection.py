@@ -135,7 +135,7 @@ def test_without_anything_that_keeps_it_off_a_pod_does_not_tolerate_no_schedule(
         [exists(effect="NoExecute"), exists("other", effect="NoExecute")]
     ]
     [warning] = response.warnings
-    assert warning.startswith("the pod is kept off nodes with the effect NoSchedule")
+    assert warning.startswith("a NoSchedule taint keeps the pod off a node")
     assert warning.endswith("no policy sets placement for sla")
 
 

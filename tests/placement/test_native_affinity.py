@@ -53,7 +53,7 @@ def test_a_bound_below_zero_takes_two_terms():
         (asks("SemverGt", "1.28.0", key=OTHER), "no policy lists the label zone under versionLabels"),
         (asks("SemverGt", "1.10000.0"), "too many digits"),
         (asks("SemverGt", "1.28.0-rc.1"), "pre-releases of 1.28.0 above 1.28.0-rc.1 are left out"),
-        (asks("SemverEq", "1.28.0-rc.1"), "only nodes that spell it 1.28.0-rc.1 or v1.28.0-rc.1 are found"),
+        (asks("SemverEq", "1.28.0-rc.1"), "only nodes that spell the version 1.28.0-rc.1 or v1.28.0-rc.1 match"),
     ],
 )
 def test_what_labels_cannot_express_is_told(requirement, fault):

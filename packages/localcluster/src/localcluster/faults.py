@@ -1,6 +1,6 @@
 """Faults that tests inject into this API server, and a log of its requests.
 
-Each fault occurs a given number of times; none occurs by itself. Forbidden here: randomness, and the store.
+Each fault occurs a given number of times, except a delay of watches. Forbidden here: randomness, and the store.
 """
 
 import asyncio

@@ -48,7 +48,7 @@ class Writer:
         self._store = store
 
     def create(self, target: Target, body: Any, manager: str) -> Object:
-        """Create an object (POST). Raises 400, 403, 404 (namespace), 409, 422."""
+        """Create an object (POST). Raises 400, 403, 404 (namespace), 409, 422, 500, 501."""
         if target.resource.read_only:
             raise not_served(f"writes of {target.resource.plural}")
         resource, value = target.resource, decode(target.resource, body)
@@ -73,7 +73,7 @@ class Writer:
         return resource.render(self._store.create(resource.plural, value))
 
     def update(self, target: Target, body: Any, manager: str) -> Object:
-        """Replace the newest version of an object (PUT). Raises 400, 404, 409, 422."""
+        """Replace the newest version of an object (PUT). Raises 400, 404, 409, 422, 501."""
         resource, value = target.resource, decode(target.resource, body)
         meta = value["metadata"]
         _match_url(meta, target)
@@ -88,7 +88,7 @@ class Writer:
         return self._finish(target, old, value, manager)
 
     def patch(self, target: Target, form: str, patch: Any, manager: str) -> Object:
-        """Apply a JSON merge patch or a strategic merge patch (PATCH). Raises 404, 409, 415, 422, 501."""
+        """Apply a JSON merge patch or a strategic merge patch (PATCH). Raises 400, 404, 409, 415, 422, 501."""
         old = self._read(target)
         body = _patched(target.resource, form, target.resource.render(old), patch)
         value = decode(target.resource, body, patched=encode(patch).decode())
@@ -96,7 +96,7 @@ class Writer:
         return self._finish(target, old, value, manager)
 
     def apply(self, target: Target, config: Any, manager: str, *, force: bool) -> Object:
-        """Apply a configuration to a node (server-side apply). Raises 400, 404, 409, 415, 422, 501."""
+        """Apply a configuration to a node (server-side apply). Raises 400, 409, 422, 501."""
         if target.resource.plural != "nodes" or target.subresource or not force:
             raise not_served("server-side apply, except to nodes and with force")
         if isinstance(config, dict) and not (config.get("kind") and config.get("apiVersion")):

@@ -103,7 +103,7 @@ class Store:
     # Writing
 
     def create(self, resource: str, value: Object) -> Object:
-        """Add an object with uid, creationTimestamp and generation, and return it. Raises a 409."""
+        """Add an object with uid, creationTimestamp and generation, and return it. Raises 400 and 409."""
         collection = self.collection(resource)
         value = _without_kind(value)
         meta = dict(value.get("metadata") or {})
@@ -119,7 +119,7 @@ class Store:
         return self._write(collection, None, value)
 
     def update(self, resource: str, value: Object) -> Object:
-        """Replace an object if it differs. Raises a 409 if it has a resourceVersion other than the newest.
+        """Replace an object if it differs. Raises a 404; a 409 if it has a resourceVersion other than the newest.
 
         The generation grows if anything except metadata and status differs.
         """
@@ -141,13 +141,13 @@ class Store:
         return value if value == old else self._write(collection, before, value)
 
     def modify(self, resource: str, name: str, namespace: str, change: Callable[[Object], None]) -> Object:
-        """Read an object, let `change` modify the copy in place, and write it."""
+        """Read an object, let `change` modify the copy in place, and write it. Raises a 404."""
         value = self.get(resource, name, namespace)
         change(value)
         return self.update(resource, value)
 
     def delete(self, resource: str, name: str, namespace: str = "") -> Object:
-        """Remove an object at once, despite grace period and finalizers. Returns its last state."""
+        """Remove an object at once, despite grace period and finalizers. Returns its last state. Raises a 404."""
         return self._remove(self.collection(resource), self.entry(resource, name, namespace).key).decoded()
 
     def mark_deleted(self, resource: str, entry: Entry, *, grace_seconds: int) -> Object:

@@ -19,7 +19,7 @@ from taintwarden_placement.admission.placing import ConcerningPolicies, Restrict
 from taintwarden_placement.admission.response import AdmissionResponse, PatchOperation
 from taintwarden_placement.scheduling.feasibility import Demand
 
-_KEPT_OFF = "the pod is kept off nodes with the effect NoSchedule, whatever the value"
+_KEPT_OFF = "a NoSchedule taint keeps the pod off a node, whatever its value"
 _MAX_NAMED = 5
 
 NO_NODE = {"taintwarden.io/node-affinity": "cannot-be-met"}

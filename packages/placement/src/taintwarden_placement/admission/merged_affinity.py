@@ -74,13 +74,13 @@ def merge(
     if not restricting:
         return required, None
     given = [{}] if required is None else required.get("nodeSelectorTerms") or []
-    if len(given) > MAX_TERMS:  # checked first: to compare each term would only delay the same result
-        return required, f"has {len(given)} nodeSelectorTerms of its own, and placement allows {MAX_TERMS}"
+    if len(given) > MAX_TERMS:  # checked first, since comparing each term would only delay the same result
+        return required, f"the pod has {len(given)} nodeSelectorTerms, and placement allows {MAX_TERMS}"
     lacking = [(term, _missing(term, restricting, may_be_empty=required is None)) for term in given]
     if not any(missing for _, missing in lacking):
         return required, None
     number = sum(prod(len(alternatives.terms) for alternatives in missing) for _, missing in lacking)
-    if number > MAX_TERMS:  # counted before they are built: a pod may have many terms and many combinations
+    if number > MAX_TERMS:  # counted first, since there may be too many combinations to build
         by = ", ".join(alternatives.key for alternatives in restricting)
         return required, f"placement by {by} takes {number} nodeSelectorTerms, at most {MAX_TERMS} are possible"
     merged = [
@@ -110,7 +110,7 @@ def prefer(
     if not added:
         return affinity, None
     if len(given) + len(added) > MAX_TERMS:
-        return affinity, f"has {len(given)} preferences of its own, and placement allows {MAX_TERMS}"
+        return affinity, f"the pod has {len(given)} preferences of its own, and placement allows {MAX_TERMS}"
     return {**whole, "nodeAffinity": {**node_affinity, _PREFERRED: [*given, *added]}}, None
 
 

@@ -116,7 +116,7 @@ class Translation:
             self._version_bounds.add(side, version)
 
     def _add_spellings(self, toleration: Toleration, *texts: str) -> None:
-        self.faults.append(f"{toleration}: only nodes that spell it {' or '.join(texts)} are found")
+        self.faults.append(f"{toleration}: only nodes that spell the version {' or '.join(texts)} match")
         self._values |= dict.fromkeys(text for text in texts if _LABEL_VALUE.fullmatch(text))
 
     def _add_order(self, toleration: Toleration, side: Side, version: Natural) -> None:

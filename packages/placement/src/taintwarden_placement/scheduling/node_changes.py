@@ -37,7 +37,7 @@ class NodeChanges:
         self._changed = asyncio.Event()
 
     async def wait_until(self, is_settled: Callable[[], bool]) -> None:
-        """Wait until ``is_settled`` returns True after a change, for at most ``WAIT_SECONDS``."""
+        """Wait up to ``WAIT_SECONDS`` until ``is_settled`` is True after a change; not at all after many timeouts."""
         now = self._monotonic()
         if self._timeouts.available_at(now) > now:
             return
