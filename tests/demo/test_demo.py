@@ -45,7 +45,7 @@ def test_the_demo_fails_when_the_operator_does_something_else(monkeypatch: pytes
     async def judged(*_: object) -> Report:
         return report([Check("two leave", "no pod left", ok=False)], 1.0)
 
-    monkeypatch.setattr(running, "set_stage", no_operator)
+    monkeypatch.setattr(running, "start_demo", no_operator)
     monkeypatch.setattr(running, "play", judged)
     done = CliRunner().invoke(main, ["demo", "-o", "json"])
     assert done.exit_code == 1

@@ -14,7 +14,7 @@ from pictures.drawing import draw
 from pictures.prometheus import charts, free_port, prometheus
 from pictures.slo import timeline
 from pictures.terminal import record
-from taintwarden_demo.play import set_stage
+from taintwarden_demo.play import start_demo
 from taintwarden_demo.scenario import POLICY, make_scenario
 from taintwarden_demo.timeline import NoOutput
 from taintwarden_demo.world import set_value
@@ -114,10 +114,10 @@ async def _degrade(cluster: LocalCluster, *nodes: str) -> None:
 async def _cluster(http_port: int = 0, seconds: float = 60) -> AsyncIterator[tuple[str, LocalCluster]]:
     """Run the demo's cluster before its scenario starts, with an enforced policy, for ``seconds`` at most."""
     with tempfile.TemporaryDirectory(prefix="taintwarden-pictures-") as folder:
-        async with set_stage(make_scenario(), Path(folder), http_port=http_port) as stage, asyncio.timeout(seconds):
-            while not stage.observer.is_enforcing:
-                await stage.tick(NoOutput())
-            yield str(stage.kubeconfig), stage.cluster
+        async with start_demo(make_scenario(), Path(folder), http_port=http_port) as demo, asyncio.timeout(seconds):
+            while not demo.observer.is_enforcing:
+                await demo.tick(NoOutput())
+            yield str(demo.kubeconfig), demo.cluster
 
 
 @contextlib.asynccontextmanager

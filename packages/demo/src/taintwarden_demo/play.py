@@ -28,7 +28,7 @@ class DemoFailedError(Exception):
     """The demo cannot run. The message contains the reason and the end of the operator's log."""
 
 
-class Stage(msgspec.Struct):
+class RunningDemo(msgspec.Struct):
     """A served cluster, with the operator and the other controllers running."""
 
     cluster: LocalCluster
@@ -52,7 +52,7 @@ class Stage(msgspec.Struct):
 
 
 @asynccontextmanager
-async def set_stage(scenario: Scenario, folder: Path, port: int = 0, http_port: int = 0) -> AsyncIterator[Stage]:
+async def start_demo(scenario: Scenario, folder: Path, port: int = 0, http_port: int = 0) -> AsyncIterator[RunningDemo]:
     """Serve the cluster with all objects on ``port``, and run the operator with metrics on ``http_port``.
 
     Raises:
@@ -69,13 +69,13 @@ async def set_stage(scenario: Scenario, folder: Path, port: int = 0, http_port: 
         observer, replicas = Observer(cluster.store, scenario), Replicas(cluster, scenario)
         try:
             async with run_operator(kubeconfig, folder / "operator.log", http_port) as operator:
-                yield Stage(cluster, observer, operator, kubeconfig, scenario)
+                yield RunningDemo(cluster, observer, operator, kubeconfig, scenario)
         finally:
             replicas.stop()
             observer.close()
 
 
-async def play(stage: Stage, show: Output) -> Report:
+async def play(demo: RunningDemo, show: Output) -> Report:
     """Wait for the operator, run the scenario, and check the result.
 
     Raises:
@@ -83,26 +83,26 @@ async def play(stage: Stage, show: Output) -> Report:
 
     """
     began = time.monotonic()
-    await _wait_for_operator(stage, show)
-    stage.observer.begin()
-    for change in stage.scenario.changes:
-        while stage.observer.seconds < change.at:
-            await stage.tick(show)
-        set_value(stage.cluster, change.node, change.value)
-    scenario, facts = stage.scenario, stage.observer.facts
+    await _wait_for_operator(demo, show)
+    demo.observer.begin()
+    for change in demo.scenario.changes:
+        while demo.observer.seconds < change.at:
+            await demo.tick(show)
+        set_value(demo.cluster, change.node, change.value)
+    scenario, facts = demo.scenario, demo.observer.facts
     while True:
-        await stage.tick(show)
+        await demo.tick(show)
         checks = judge(scenario, facts)
-        done = stage.observer.seconds >= scenario.ends_at and stage.observer.is_calm and all(one.ok for one in checks)
-        if done or stage.observer.seconds >= scenario.gives_up_at:
+        done = demo.observer.seconds >= scenario.ends_at and demo.observer.is_calm and all(one.ok for one in checks)
+        if done or demo.observer.seconds >= scenario.gives_up_at:
             await asyncio.sleep(HOLD_SECONDS)
-            show.refresh(stage.observer)
+            show.refresh(demo.observer)
             return report(checks, time.monotonic() - began)
 
 
-async def _wait_for_operator(stage: Stage, show: Output) -> None:
+async def _wait_for_operator(demo: RunningDemo, show: Output) -> None:
     """Wait until the policy's status reports that it is enforced, as ``kubectl wait`` would."""
-    scenario = stage.scenario
+    scenario = demo.scenario
     nodes, pods = len(scenario.nodes), sum(len(one.nodes) for one in scenario.workloads)
     show.say(f"A cluster in this process: {nodes} nodes in 3 zones with taint {TAINT}=VALUE, {pods} pods:")
     for workload in scenario.workloads:
@@ -110,8 +110,8 @@ async def _wait_for_operator(stage: Stage, show: Output) -> None:
     show.say(f"Starting `taintwarden run`; waiting until policy {POLICY} is enforced.")
     try:
         async with asyncio.timeout(START_SECONDS):
-            while not stage.observer.is_enforcing:
-                await stage.tick(show)
+            while not demo.observer.is_enforcing:
+                await demo.tick(show)
     except TimeoutError:
         msg = f"policy {POLICY} was not enforced within {START_SECONDS:.0f} s; the operator's last lines:\n"
-        raise DemoFailedError(msg + stage.operator.last_log_lines()) from None
+        raise DemoFailedError(msg + demo.operator.last_log_lines()) from None

@@ -11,7 +11,7 @@ from rich.console import Console
 from taintwarden_cli.data_output import write_answer
 from taintwarden_cli.output import fail, write
 from taintwarden_demo.definitions import MissingDefinitionsError
-from taintwarden_demo.play import DemoFailedError, Stage, play, set_stage
+from taintwarden_demo.play import DemoFailedError, RunningDemo, play, start_demo
 from taintwarden_demo.scenario import Scenario, make_scenario
 from taintwarden_demo.summary import Report, summary
 from taintwarden_demo.timeline import NoOutput, Output, Timeline
@@ -33,13 +33,13 @@ async def _run(scenario: Scenario, port: int, output: str, *, keep: bool) -> Rep
     """Run the demo, with ``--keep`` until interrupted. All started processes have ended when this returns."""
     _end_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="taintwarden-demo-") as folder:
-        async with set_stage(scenario, Path(folder), port) as stage:
+        async with start_demo(scenario, Path(folder), port) as demo:
             show = _show(scenario, output)
             with show:
-                report = await play(stage, show)
+                report = await play(demo, show)
             write_answer(report, output, lambda: summary(report))
             if keep:
-                await _keep(stage, Timeline() if output == "table" else NoOutput())
+                await _keep(demo, Timeline() if output == "table" else NoOutput())
             return report
 
 
@@ -54,11 +54,11 @@ def _show(scenario: Scenario, output: str) -> Output:
     return Screen(console, scenario)
 
 
-async def _keep(stage: Stage, show: Output) -> None:
+async def _keep(demo: RunningDemo, show: Output) -> None:
     """Continue until interrupted, and print new lines."""
     lines = (
         "\nThe cluster and the operator continue to run. Try in another terminal:\n",
-        f"  export KUBECONFIG={stage.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
+        f"  export KUBECONFIG={demo.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
         "  kubectl get pods -n shop -o wide",
         "  kubectl taint node b2 sla=890:NoExecute --overwrite",
         "  taintwarden top\n",
@@ -67,7 +67,7 @@ async def _keep(stage: Stage, show: Output) -> None:
     write("\n".join(lines))
     try:
         while True:
-            await stage.tick(show)
+            await demo.tick(show)
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if current is not None:
