@@ -72,7 +72,7 @@ def _lines(chart: Chart, begin: float, end: float) -> Iterable[str]:
     for number, one in enumerate(chart.series):
         colour = COLOURS[number % len(COLOURS)]
         places = [
-            f"{_across(at, begin, end):.1f},{floor - (value - least) / (most - least) * (floor - HEAD):.1f}"
+            f"{_x_of(at, begin, end):.1f},{floor - (value - least) / (most - least) * (floor - HEAD):.1f}"
             for at, value in one.points
         ]
         yield f'<polyline points="{" ".join(places)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
@@ -87,7 +87,7 @@ def _states(chart: Chart, begin: float, end: float) -> Iterable[str]:
     for number, one in enumerate(chart.series):
         y = HEAD + number * (height + 4)
         for at, until, value in _stretches(one.points, end):
-            left, right = _across(at, begin, end), _across(until, begin, end)
+            left, right = _x_of(at, begin, end), _x_of(until, begin, end)
             colour = NAMED[chart.states[value][1]]
             yield f'<rect x="{left:.1f}" y="{y:.1f}" width="{right - left:.1f}" height="{height:.1f}" fill="{colour}"/>'
         yield _text(LEFT + 6, y + height / 2 + 4, one.name, size=10, colour="#ffffff")
@@ -109,10 +109,10 @@ def _times(begin: float, end: float) -> Iterable[str]:
     for share in (0.0, 0.5, 1.0):
         at = begin + share * (end - begin)
         text = f"{at - begin:.0f} s"
-        yield _text(_across(at, begin, end), HEIGHT - BOTTOM + 15, text, size=10, colour="#9fa7b3", anchor="middle")
+        yield _text(_x_of(at, begin, end), HEIGHT - BOTTOM + 15, text, size=10, colour="#9fa7b3", anchor="middle")
 
 
-def _across(at: float, begin: float, end: float) -> float:
+def _x_of(at: float, begin: float, end: float) -> float:
     return LEFT + (min(max(at, begin), end) - begin) / (end - begin) * (WIDTH - RIGHT - LEFT)
 
 

@@ -38,7 +38,7 @@ class Panel:
     """Value from which a single number is red; None for never."""
 
 
-def _half_and_most(histogram: str) -> tuple[Query, ...]:
+def _median_and_p99(histogram: str) -> tuple[Query, ...]:
     """Return the queries for the median and the 99th percentile of a histogram."""
     rate = f"sum by (le) (rate({histogram}_bucket[{STEP}]))"
     return tuple((f"histogram_quantile({share}, {rate})", name) for share, name in ((0.5, "half"), (0.99, "99 %")))
@@ -130,7 +130,7 @@ POLICIES = (
     Panel(
         "Lateness of evictions",
         "From the deadline of a pod until the API server accepted its eviction.",
-        _half_and_most("taintwarden_eviction_lateness_seconds"),
+        _median_and_p99("taintwarden_eviction_lateness_seconds"),
         unit="s",
     ),
     Panel(
@@ -185,7 +185,7 @@ OPERATOR = (
     Panel(
         "Duration of eviction calls",
         "As the operator sees them.",
-        _half_and_most("taintwarden_eviction_request_duration_seconds"),
+        _median_and_p99("taintwarden_eviction_request_duration_seconds"),
         unit="s",
     ),
     Panel(
@@ -215,7 +215,7 @@ WEBHOOK = (
     Panel(
         "Duration of reviews",
         "Without the network. The API server waits for 2 s.",
-        _half_and_most("taintwarden_admission_duration_seconds"),
+        _median_and_p99("taintwarden_admission_duration_seconds"),
         unit="s",
     ),
     Panel(
@@ -247,7 +247,7 @@ EXTENDER = (
     Panel(
         "Duration of requests of schedulers",
         "Without the network. kube-scheduler waits for 2 s, and each pod waits for the answer.",
-        _half_and_most("taintwarden_extender_duration_seconds"),
+        _median_and_p99("taintwarden_extender_duration_seconds"),
         unit="s",
     ),
     Panel(

@@ -76,7 +76,7 @@ class _Stream:
         self, streams: Streams, resource: Resource, watcher: Watcher, request: web.Request, response: web.StreamResponse
     ) -> None:
         self._faults = streams._faults
-        self._every = streams._bookmark_seconds
+        self._bookmark_seconds = streams._bookmark_seconds
         self._resource = resource
         self._watcher = watcher
         self._request = request
@@ -90,7 +90,7 @@ class _Stream:
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
         last = end - min(_BOOKMARK_BEFORE_END_SECONDS, seconds / 2)
-        bookmark = min(clock() + self._every, last) if bookmarks else end
+        bookmark = min(clock() + self._bookmark_seconds, last) if bookmarks else end
         while True:
             if await self._watcher.ready(min(bookmark, end) - clock()) and not await self._drain():
                 return
@@ -100,7 +100,7 @@ class _Stream:
                 if not await self._drain():
                     return
                 await self._response.write(self._watcher.bookmark(self._template))
-                bookmark = now + self._every if now + self._every < last or now >= last else last
+                bookmark = now + self._bookmark_seconds if now + self._bookmark_seconds < last or now >= last else last
             if now >= end:
                 return
 

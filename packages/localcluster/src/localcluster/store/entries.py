@@ -43,13 +43,13 @@ class Entry(msgspec.Struct, frozen=True):
 class Change:
     """One write. `before` is None for a creation, `after` for a deletion."""
 
-    __slots__ = ("_departed", "_frames", "after", "before", "revision")
+    __slots__ = ("_departed", "_lines", "after", "before", "revision")
 
     def __init__(self, revision: int, before: Entry | None, after: Entry | None) -> None:
         self.revision = revision
         self.before = before
         self.after = after
-        self._frames: dict[tuple[str, bytes], bytes] = {}
+        self._lines: dict[tuple[str, bytes], bytes] = {}
         self._departed: Entry | None = None
 
     @property
@@ -71,16 +71,16 @@ class Change:
             self._departed = (self.before or self.last).at_revision(self.revision)
         return self._departed
 
-    def frame(self, kind: str, prefix: bytes) -> bytes:
+    def watch_line(self, kind: str, prefix: bytes) -> bytes:
         """Return the watch line of this change, encoded once for all watchers of a version.
 
         `prefix` is `{"kind":...,"apiVersion":...,`.
         """
-        known = self._frames.get((kind, prefix))
+        known = self._lines.get((kind, prefix))
         if known is None:
             entry = self.departed_state() if kind == "DELETED" or self.after is None else self.after
             known = b'{"type":"' + kind.encode() + b'","object":' + prefix + entry.body[1:] + b"}\n"
-            self._frames[kind, prefix] = known
+            self._lines[kind, prefix] = known
         return known
 
 

@@ -51,7 +51,7 @@ class Watcher:
         if len(self._lines) >= self._most:
             self.end()
             return
-        self._lines.append(change.frame(kind, self._prefix))
+        self._lines.append(change.watch_line(kind, self._prefix))
         self._wake.set()
 
     def put(self, line: bytes) -> None:

@@ -35,7 +35,7 @@ from taintwarden_placement.admission.checking import (
 ANNOTATIONS = (TOLERATIONS_ANNOTATION, AFFINITY_ANNOTATION, DO_NOT_EVICT)
 RECORD_ANNOTATION = "taintwarden.io/completed-template"
 """Annotation of a DaemonSet's template, and so of its pods: a record of the webhook's additions."""
-_BESIDE = "write it in the annotation taintwarden.io/tolerations, with a native Exists for the key"
+_USE_ANNOTATION = "write it in the annotation taintwarden.io/tolerations, with a native Exists for the key"
 _NO_STRING, _QUOTES = "must be a string that holds JSON", "put it in quotes, or below a |"
 
 
@@ -88,7 +88,7 @@ def _check_native(read: ExtendedToleration) -> Faults:
     yield from ((FaultSeverity.ERROR, error) for error in check_toleration(read))
     if read.violation_grace_seconds is not None:
         reason = "may not be specified in a native toleration"
-        yield FaultSeverity.ERROR, forbidden("violationGraceSeconds", reason, _BESIDE)
+        yield FaultSeverity.ERROR, forbidden("violationGraceSeconds", reason, _USE_ANNOTATION)
     if read.toleration_seconds is not None and read.effect is not Effect.NO_EXECUTE:
         effect = UNSET if read.effect is None else read.effect
         yield FaultSeverity.ERROR, FieldError("effect", effect, "must be NoExecute when tolerationSeconds is specified")
@@ -96,10 +96,10 @@ def _check_native(read: ExtendedToleration) -> Faults:
     needs = ROWS[read.operator].family.server
     if needs is None:
         reason = "must be an operator that an API server accepts here"
-        yield FaultSeverity.ERROR, FieldError("operator", read.operator, reason, _BESIDE)
+        yield FaultSeverity.ERROR, FieldError("operator", read.operator, reason, _USE_ANNOTATION)
     elif needs:
         reason = f"the pod is refused without {needs}"
-        yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _BESIDE)
+        yield FaultSeverity.WARNING, FieldError("operator", read.operator, reason, _USE_ANNOTATION)
 
 
 def check_affinity(text: object, parse: Callable[[str], Parsed]) -> Faults:

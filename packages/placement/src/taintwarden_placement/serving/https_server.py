@@ -62,7 +62,7 @@ class HttpsServer(HttpServer):
         self._names = frozenset(filter(None, (name.strip() for name in settings.webhook_client_names.split(","))))
         self._tls = server_context()
         if settings.webhook_client_ca is not None:
-            self._ask_for_certificates(settings.webhook_client_ca)
+            self._require_certificates(settings.webhook_client_ca)
         elif self._names:
             msg = "--webhook-client-names needs --webhook-client-ca: without it callers show no certificate"
             raise ConfigError(msg)
@@ -99,7 +99,7 @@ class HttpsServer(HttpServer):
         """Return why this replica is not ready for calls yet; empty if it is."""
         return "" if self.keeper.served else "no certificate yet"
 
-    def _ask_for_certificates(self, authority: str) -> None:
+    def _require_certificates(self, authority: str) -> None:
         """Require a client certificate that ``authority`` has signed."""
         try:
             self._tls.load_verify_locations(cafile=authority)
