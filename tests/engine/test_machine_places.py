@@ -418,6 +418,29 @@ def test_a_node_whose_namespace_fails_delays_no_other():
     assert bench.evictions() == ["y-0"]
 
 
+def test_a_node_that_has_begun_and_whose_namespace_fails_delays_no_other():
+    bench = Bench(2, nodes=0)
+    bench.budget("late", 0, namespace="failing", app="blocked")
+    for name, more in (("a-0", {}), ("a-1", {"labels": BLOCKED, "ready": True}), ("f-0", {}), ("f-1", {})):
+        bench.add(name[0], name, namespace="failing", **more)
+    bench.add("c", "c-0")
+    bench.fall("a", "c")
+    bench.store()
+    bench.settle("a-0")
+    bench.gone("a-0", "a")
+    bench.fall("f")
+    bench.pass_time(IDLE_SECONDS + 3)
+    assert bench.places() == ["c", "f"]
+    bench.budget("late", 1, namespace="failing", app="blocked")
+    for name in ("f-0", "f-1"):
+        bench.settle(name, Outcome.FAILED)
+    waits(bench, "y")
+    bench.settle("c-0")
+    bench.gone("c-0", "c")
+    bench.pass_time(1)
+    assert bench.places() == ["f", "y"]
+
+
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 

@@ -76,11 +76,11 @@ def test_a_new_leader_begins_with_all_of_the_time(nodes):
     assert nodes.idle == {}
 
 
-def test_a_node_that_is_postponed_comes_after_the_others_that_have_begun(nodes):
+def test_a_node_that_is_passed_over_comes_after_all_others(nodes):
     nodes.restart([Place("a", 0.0), Place("b", 0.0)])
     nodes.waiting = {"a": None, "b": None, "c": None}
-    nodes.postpone("a")
-    assert [*nodes.in_order()] == ["b", "a", "c"]
+    nodes.pass_over("a")
+    assert [*nodes.in_order()] == ["b", "c", "a"]
 
 
 def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():

@@ -44,6 +44,8 @@ class Nodes:
         """Nodes that have, or had, a place and are not drained."""
         self.waiting: dict[str, None] = {}
         """Nodes with a pod that waits for nothing but a place. Those that have waited longest come first."""
+        self.passed_over: dict[str, None] = {}
+        """Nodes that another limit held at the last check, so that all others come before them."""
         self.is_new = False
         """True if the limit was added while the policy was in effect: pods may leave more nodes than it allows."""
         self.changed = True
@@ -81,11 +83,10 @@ class Nodes:
         self.ending.pop(node, None)
         self.retry(node)
 
-    def postpone(self, node: str) -> None:
-        """Move a node to the end of the nodes that wait."""
-        for order in (self.waiting, self.begun):
-            if node in order:
-                order[node] = order.pop(node)
+    def pass_over(self, node: str) -> None:
+        """Move a node to the end of the nodes that wait, even if it has begun."""
+        self.waiting[node] = self.waiting.pop(node)
+        self.passed_over[node] = None
 
     def note_saved(self, places: Iterable[Place]) -> None:
         """Note that these places, and no others, are stored."""
@@ -108,8 +109,9 @@ class Nodes:
 
     def in_order(self) -> Iterator[str]:
         """Iterate over the nodes that wait: those that have begun, then those that have waited longest."""
-        yield from (node for node in self.begun if node in self.waiting)
-        yield from (node for node in self.waiting if node not in self.begun)
+        first = {node: None for node in self.begun if node in self.waiting and node not in self.passed_over}
+        yield from first
+        yield from (node for node in self.waiting if node not in first)
 
     def describe_wait(self, node: str) -> str:
         """Return why a node waits, in one sentence."""

@@ -60,7 +60,7 @@ class Placing:
             self._add_leaving_nodes(policy, nodes)
         for node in list(nodes.begun):
             self._update_node(policy.name, nodes, node, idle)
-        retried = 0
+        retried, nodes.passed_over = 0, {}
         for node in list(islice(nodes.in_order(), MAX_CHECKED_NODES)):
             if retried >= nodes.free and nodes.others_wait:
                 break
@@ -135,7 +135,7 @@ class Placing:
             nodes.others_wait |= any(not self._is_policy_held(claim) for claim in free)
             nodes.retry(node)
         elif any(claim.refusal is not None and claim.refusal.limit == PLACE for claim in claims):
-            nodes.postpone(node)
+            nodes.pass_over(node)
         else:
             del nodes.waiting[node]
         return bool(free)
