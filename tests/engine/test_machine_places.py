@@ -579,6 +579,13 @@ def test_a_pod_tells_which_nodes_lose_pods_and_how_many_wait():
     )
 
 
+def test_a_node_that_is_repaired_waits_for_no_place():
+    bench = Bench(nodes=5)
+    bench.repair("n3")
+    bench.pass_time(1)
+    assert bench.report()[0].places.waiting == 3
+
+
 # -- histories --------------------------------------------------------------------------------------------------------
 
 

@@ -62,9 +62,10 @@ class Placing:
             self._update_node(policy.name, nodes, node, idle)
         retried, nodes.passed_over = 0, {}
         for node in list(islice(nodes.in_order(), MAX_CHECKED_NODES)):
-            if retried >= nodes.free and nodes.others_wait:
-                break
-            retried += self._retry_node(policy.name, nodes, node)
+            if retried < nodes.free or not nodes.others_wait:
+                retried += self._retry_node(policy.name, nodes, node)
+            elif all(claim.due_at > self._world.now.wall for claim in self._claims(policy.name, node)):
+                del nodes.waiting[node]
 
     def _max_places(self, policy: Policy) -> int:
         """Maximum number of nodes with a place."""
