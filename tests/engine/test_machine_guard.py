@@ -437,6 +437,21 @@ def test_a_reset_without_a_guard_releases_nothing_of_a_later_one(is_live):
     assert (calls(rig), told(rig, commands.GuardArmed)) == ([], [])
 
 
+def test_a_guard_that_was_switched_off_counts_and_stores_what_was_evicted_before():
+    """The status loses its record meanwhile, which the stream delivers."""
+    rig = spoiled(GUARDED, 3)
+    rig.store()
+    for name in calls(rig):
+        rig.settle(name)
+        rig.gone(name)
+    rig.change(limited())
+    rig.process(events.GuardRestored("p", GuardRecord()))
+    rig.feed(events.PoliciesChanged((GUARDED,)))
+    rig.wake()
+    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveGuard)]
+    assert [pods for _, pods in order.record.evicted] == [(("shop", 3),)]
+
+
 def test_a_reset_of_a_policy_without_a_guard_only_removes_the_request():
     rig = crowd(limited(), 2)
     reset(rig)

@@ -30,7 +30,8 @@ class Guards(Limit):
         self._budgets = budgets
         self._freed = freed
         budgets.changed = self._budget_changed
-        self._policies: dict[str, Policy] = {}
+        self.policies: dict[str, Policy] = {}
+        """The policies in force, by name."""
         self._gone: list[Wave] = []
         """Waves of removed guards, whose pods are dropped in steps, since dropping all at once would be slow."""
         self._records: dict[str, GuardRecord] = {}
@@ -39,8 +40,8 @@ class Guards(Limit):
     def configure(self, policies: Iterable[Policy], now: Instant) -> None:
         """Apply changed settings at once. Past evictions still count."""
         known, self.by_policy = self.by_policy, {}
-        before, self._policies = self._policies, {policy.name: policy for policy in policies}
-        for name, policy in self._policies.items():
+        before, self.policies = self.policies, {policy.name: policy for policy in policies}
+        for name, policy in self.policies.items():
             guard, former = known.get(name), before.get(name)
             if former is not None and former.uid != policy.uid:  # a new policy of the same name inherits nothing
                 guard = None
@@ -57,6 +58,8 @@ class Guards(Limit):
                 guard.wave.allowed = self._budgets.allowed
                 if name in self._records:
                     guard.restore(self._records.pop(name), now)
+                    if former is not None:  # the status has no record of a guard that was switched off
+                        guard.save_again()
             guard.change(settings)
             self.by_policy[name] = guard
         for name, guard in known.items():
@@ -65,7 +68,7 @@ class Guards(Limit):
         gone = (guard.wave for name, guard in known.items() if guard is not self.by_policy.get(name))
         self._gone += [wave for wave in gone if not wave.drop_some(0)]
         self._records = {
-            name: record for name, record in self._records.items() if name in self._policies or name not in before
+            name: record for name, record in self._records.items() if name in self.policies or name not in before
         }
 
     def drop_removed(self, most: int) -> None:

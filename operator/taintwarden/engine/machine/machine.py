@@ -169,7 +169,7 @@ class Machine:
                 limiter.budgets.drop_budget(namespace, name)
                 self._backlog.add_namespace(namespace)
             case events.GuardRestored(policy, record):
-                if not self._world.leading or policy not in limiter.guards.by_policy:  # a leader has newer data
+                if not self._world.leading or policy not in limiter.guards.policies:  # a leader has newer data
                     limiter.guards.keep(policy, record)
             case events.PlacesRestored(policy, places):
                 if not self._world.leading or policy not in limiter.places.by_policy:
