@@ -19,6 +19,12 @@ def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_beg
     assert (bench.guard.latch.is_tripped, bench.guard.expected()) == (False, 1)
 
 
+def test_a_second_release_counts_each_pod_once():
+    bench = Bench()
+    held = bench.trip()
+    assert bench.guard.release() == bench.guard.release() == len(held)
+
+
 def test_released_pods_count_no_more():
     bench = Bench()
     held = bench.trip()

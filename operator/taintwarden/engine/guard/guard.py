@@ -203,7 +203,8 @@ class Guard:
         ``all_are_unhealthy``: release pods that do not count, too, since the zones hold them.
         """
         scope = ALL if all_are_unhealthy else self.scope
-        self._passing += self.wave.held(scope, also_blocked=all_are_unhealthy)
+        held = self.wave.held(scope, also_blocked=all_are_unhealthy)
+        self._passing = [*dict.fromkeys((*self._passing, *held))]
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
