@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.rig import Rig, limited
+from engine.rig import Rig, limited, rate
 from taintwarden.engine import commands, events
 from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.machine import Timings
@@ -577,6 +577,20 @@ def test_a_pod_tells_which_nodes_lose_pods_and_how_many_wait():
         "place",
         "node n4 waits for a place: n0, n1 lose pods now; 3 nodes wait",
     )
+
+
+def test_a_pod_of_a_node_with_a_place_waits_for_no_place():
+    bench = Bench(nodes=1, pods=1, **rate("per_namespace", 0.1))
+    for name in ("b-0", "b-1", "b-2"):
+        bench.add("b", name, namespace="other")
+    bench.fall("b")
+    bench.store()
+    assert bench.called() == ["n0-0"]
+    assert bench.claim("b-2").limit == "place"
+    bench.ends()
+    bench.pass_time(2)
+    assert bench.called() == ["b-0"]
+    assert [bench.claim(name).limit for name in ("b-1", "b-2")] == ["namespace-rate", "namespace-rate"]
 
 
 def test_a_node_that_is_repaired_waits_for_no_place():

@@ -116,11 +116,14 @@ class ClaimViews:
             return None
         if self._world.blind:
             return Refusal(VIEW, detail=BLIND)
-        found = self._world.refusals.of_claim(claim, self._world.queues.lane_of(claim))
-        if found is None or found.limit != PLACE or found.is_brief:
-            return found
+        refusals, lane = self._world.refusals, self._world.queues.lane_of(claim)
+        found = refusals.of_claim(claim, lane)
         nodes = self._world.limiter.places.by_policy.get(claim.policy.name)
-        return found if nodes is None else replace(found, detail=nodes.describe_wait(claim.node))
+        if found is None or found.limit != PLACE or found.is_brief or nodes is None:
+            return found
+        if claim.node in nodes.held:  # it waits for its turn: only the first pods of its lane are checked
+            return refusals.of_policy(lane.group) or refusals.lanes.get(lane)
+        return replace(found, detail=nodes.describe_wait(claim.node))
 
     def _unanswered(self, claim: Claim) -> Refusal:
         since, is_slow = self._world.limiter.calls.begun(claim.uid)
