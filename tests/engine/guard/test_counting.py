@@ -62,7 +62,7 @@ def test_a_pod_that_may_stay_counts_no_more(after):
     assert kept(bench.guard, "a") == []
 
 
-@pytest.mark.parametrize(("allows", "counts"), [(0, 0), (2, 2), (9, 3)])
+@pytest.mark.parametrize(("allows", "counts"), [(-1, 0), (0, 0), (2, 2), (9, 3)])
 def test_of_pods_with_a_budget_as_many_count_as_it_allows(allows, counts):
     bench = Bench()
     bench.budgets = {key_of("b"): allows}
