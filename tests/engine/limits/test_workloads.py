@@ -182,6 +182,7 @@ FOREIGN_MISSING = {
     "one that another client took is not owed": ("gone a", "b", 1, True),
     "one is not Ready": ("becomes_unready d", "a", 1, False),
     "one that is Ready again replaces none": ("leave a, gone a, becomes_unready c, becomes_ready c", "b", 1, False),
+    "the only one left changes": ("leave a, gone a, gone b, gone c, becomes_unready d, becomes_ready d", "d", 1, False),
     "each new pod replaces one": ("leave a, gone a, leave b, gone b, pod e", "c", 1, False),
     "two new pods replace two": ("leave a, gone a, leave b, gone b, pod e, pod f", "c", 1, True),
 }
