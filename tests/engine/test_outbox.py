@@ -187,6 +187,13 @@ def test_something_else_that_is_wanted_waits_for_the_same_delay():
     assert bench.retry() == [history("b")]
 
 
+def test_a_write_that_failed_is_followed_by_what_is_wanted_by_then():
+    bench = Bench()
+    bench.put(history("a"), history("b"))
+    bench.answer(WriteOutcome.FAILED)
+    assert bench.retry() == [history("b")]
+
+
 def test_a_try_that_is_not_needed_any_more_is_not_made():
     bench = Bench()
     bench.put(history("a"))
