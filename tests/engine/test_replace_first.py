@@ -379,6 +379,14 @@ def test_a_pod_whose_node_is_removed_is_replaced_if_timeout_and_grace_fit(deadli
     assert asked(made) is is_asked
 
 
+def test_a_pod_whose_own_grace_does_not_fit_is_evicted_even_if_its_policy_gives_less():
+    shorter = EvictionSettings(grace_period_seconds=10, replace_first=ReplaceFirst(300))
+    made = rig(policy(reclaim=Reclaim(399), eviction=shorter))
+    made.pod("a", owner=WEB, ready=True, grace_seconds=100)
+    made.node("n1", "sla=940", added=START)
+    assert not asked(made)
+
+
 @pytest.mark.parametrize(("placement", "is_asked"), [(False, False), (True, True)])
 def test_a_pod_whose_replacement_may_come_back_to_the_node_is_evicted(placement, is_asked):
     made = rig(policy(taints=(TaintSelector("sla", placement=placement),)))
