@@ -50,9 +50,10 @@ def test_a_pod_that_asks_for_more_time_than_there_is_is_due_when_the_taint_was_a
     assert rig.deadline("a") == 0.0
 
 
-def test_each_pod_has_its_own_grace_where_another_policy_acts_too():
+@pytest.mark.parametrize("other", ["a", "q"])
+def test_each_pod_has_its_own_grace_where_another_policy_acts_too(other):
     late = {"timing": {"violationGraceSeconds": 1_000}}
-    rig = Rig(spot(spec=late), limited("q", spec=late))
+    rig = Rig(spot(spec=late), limited(other, spec=late | {"taints": [{"key": "sla"}]}))
     warn(rig)
     for name, grace in (("short", 10), ("long", 100)):
         rig.pod(name, grace_seconds=grace)
