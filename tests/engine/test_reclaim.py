@@ -240,6 +240,7 @@ def ending(rig: Rig) -> list[str]:
         ((spot(spec={"mode": "DryRun"}),), OPTS_OUT, []),
         ((spot(), limited("q", spec=EVICTED)), OPTS_OUT, []),
         ((spot(), limited("q", spec=EVICTED | LATE)), OPTS_OUT, ["a"]),
+        ((spot(), limited("q", spec=EVICTED | {"mode": "DryRun"})), OPTS_OUT, ["a"]),
         ((spot(), limited("a", spec=LATE)), OPTS_OUT, []),
     ],
     ids=[
@@ -253,6 +254,7 @@ def ending(rig: Rig) -> list[str]:
         "dry",
         "in-time",
         "late",
+        "rehearsed",
         "other",
     ],
 )
