@@ -1,4 +1,4 @@
-"""Helpers for tests of the controller: a clock to turn, and engine values to hand in."""
+"""Helpers for tests of the controller: a clock that tests advance, objects of the API, and values of the engine."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 
 
 class Clock:
-    """Both clocks, turned by hand."""
+    """The wall clock and the monotonic one, which only ``advance`` moves."""
 
     def __init__(self, wall: float = NOW, monotonic: float = 1_000.0) -> None:
         self.wall = wall
@@ -54,7 +54,7 @@ def node_object(name: str = "n1", taints: Any = (), **metadata: Any) -> NodeObje
 
 
 def deliver(handler: Any, *changes: Any) -> None:
-    """What a watch brings: objects, and the identities of deleted ones."""
+    """Pass changes to a handler: objects, and the identities of deleted ones."""
     for one in changes:
         if isinstance(one, Identity):
             assert handler.lost(one)
@@ -63,7 +63,7 @@ def deliver(handler: Any, *changes: Any) -> None:
 
 
 def deletion(obj: Any) -> Identity:
-    """What the stream delivers when it is deleted."""
+    """The identity that a stream delivers when the object is deleted."""
     node = getattr(getattr(obj, "spec", None), "node_name", "")
     parts = {name: getattr(obj.metadata, name, "") for name in ("name", "namespace", "uid", "resource_version")}
     return Identity(**parts, node_name=node)
@@ -83,7 +83,7 @@ def workload_object(uid: str = "uid-web", status: Any = None, **spec: Any) -> Wo
 
 
 def budget_object(name: str = "web", status: Any = None, generation: int = 1, **spec: Any) -> BudgetObject:
-    """One that selects ``app: web``, with a status of this generation."""
+    """A PodDisruptionBudget that selects ``app: web``, with the status of generation 1."""
     value = {
         "metadata": {"name": name, "namespace": "shop", "generation": generation},
         "spec": {"selector": {"matchLabels": {"app": "web"}}} | spec,
@@ -105,6 +105,6 @@ def policy(name: str = "sla", **more: Any) -> Policy:
 
 
 def verdict(value: str = "940", in_policy: Policy | None = None, **more: Any) -> TaintVerdict:
-    """On pods that tolerate what those of :func:`pod` do."""
-    told = {"kind": VerdictKind.VIOLATED, "tolerations": Tolerations((GT_950,))} | more
-    return TaintVerdict(Taint("sla", value), in_policy or policy(), **told)
+    """The verdict about a pod with the tolerations of :func:`pod`."""
+    fields = {"kind": VerdictKind.VIOLATED, "tolerations": Tolerations((GT_950,))} | more
+    return TaintVerdict(Taint("sla", value), in_policy or policy(), **fields)

@@ -1,4 +1,4 @@
-"""What one pod may weigh: a tenant may write any number of everything, and what counts stays in memory."""
+"""Memory that one pod or budget can take is bounded, however many labels, tolerations and values a tenant writes."""
 
 import json
 import tracemalloc
@@ -32,7 +32,7 @@ def decoder(issues: list[PodIssue]) -> Decoder:
     return Decoder(Clock(), issues.append)
 
 
-def told(issues: list[PodIssue]) -> list[str]:
+def ignored_fields(issues: list[PodIssue]) -> list[str]:
     return [str(error) for issue in issues for error in issue.ignored]
 
 
@@ -60,10 +60,10 @@ TOO_LARGE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("field", TOO_LARGE)
-def test_a_pod_that_is_too_large_is_told_and_tolerates_every_taint(decoder, issues, field):
+def test_a_pod_that_is_too_large_is_reported_and_tolerates_every_taint(decoder, issues, field):
     shared = decoder.pod(pod_object(**TOO_LARGE[field])).shared
     assert (shared.tolerations, shared.labels, shared.spread, shared.group) == (TOLERATES_ALL, {}, (), None)
-    [fault] = told(issues)
+    [fault] = ignored_fields(issues)
     assert fault.startswith(f"{field}: Invalid value: ")
     assert "at most 16000 characters of" in fault
     assert "the pod counts as one that has none of these and tolerates every taint" in fault
@@ -71,7 +71,7 @@ def test_a_pod_that_is_too_large_is_told_and_tolerates_every_taint(decoder, issu
 
 
 def test_no_profile_narrows_a_pod_that_is_too_large():
-    """It would be evicted by what its namespace says of pods whose own tolerations were read."""
+    """The profiles of its namespace would evict it, although its own tolerations were not read."""
     above = Toleration("sla", "Gt", "950")
     tolerations = msgspec.structs.replace(TOLERATES_ALL, shared=SharedTolerations((above,)))
     found = judge(tolerations.relevant_to("sla"), Taint("sla", "900"), TolerationSecondsMode.AFTER_VIOLATION)
@@ -86,19 +86,19 @@ def test_the_size_of_all_fields_counts_together(decoder):
     assert pod.shared.tolerations == TOLERATES_ALL
 
 
-def test_what_is_not_too_much_is_as_it_was(decoder, issues):
+def test_labels_within_the_limit_are_kept_without_an_issue(decoder, issues):
     many = {f"k{number:04}": "" for number in range(MAX_POD_ENTRIES)}
     assert decoder.pod(pod_object(metadata={"labels": many})).shared.labels == many
     assert issues == []
 
 
-def test_the_name_of_an_owner_is_as_long_as_a_name(decoder):
+def test_the_fields_of_an_owner_are_cut(decoder):
     owner = {"apiVersion": "v1", "controller": True} | dict.fromkeys(("kind", "name", "uid"), "x" * 100_000)
     found = decoder.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.owner
     assert max(map(len, (found.kind, found.name, found.uid))) < 500
 
 
-def test_the_first_spread_constraints_count(decoder):
+def test_of_too_many_spread_constraints_the_first_count(decoder):
     many = [{"topologyKey": f"k{number}", "labelSelector": {}} for number in range(100)]
     pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": many}))
     assert len(pod.shared.spread) == MAX_SPREAD_CONSTRAINTS
@@ -107,7 +107,7 @@ def test_the_first_spread_constraints_count(decoder):
 LARGE: dict[str, Any] = {"matchExpressions": [{"key": "a", "operator": "In", "values": [str(n) for n in range(2_000)]}]}
 
 
-def test_a_label_that_has_to_exist_counts_once(decoder):
+def test_a_requirement_that_a_label_exists_counts_as_one_entry(decoder):
     many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MAX_POD_ENTRIES - 1)]
     constraint = {"topologyKey": "zone", "labelSelector": {"matchExpressions": many}}
     pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": [constraint]}))
@@ -134,7 +134,7 @@ HEAVY: dict[str, dict[int, Any]] = {
 
 @pytest.mark.parametrize("what", HEAVY)
 def test_heavy_pods_are_light_in_memory(decoder, what):
-    """As they come from the API server: a megabyte each, and each another one."""
+    """The pods come from the API server: up to a megabyte each, and all differ."""
     frames, pages = Frames(PODS), []
     for number in range(2):
         meta = {1: f"web-{number}", 3: "shop", 5: f"uid-{number}", 6: "7", 8: {1: 1_700_000_000}}

@@ -1,4 +1,4 @@
-"""Every replica serves what the API servers trust: filled, read, published, followed by the next, and repaired."""
+"""Replicas fill, renew and repair one Secret, serve its certificate, and report configurations that do not trust it."""
 
 import asyncio
 from functools import cache
@@ -38,7 +38,7 @@ def pair(made_at: float = NOW, by: float = NOW) -> KeyPair:
 
 
 class Replica:
-    """One keeper, and what it serves."""
+    """A certificate keeper and the key pairs that it serves."""
 
     def __init__(self, api: StoredWebhooks, *, makes_own: bool = True) -> None:
         self.api = api
@@ -79,7 +79,7 @@ def hold(api: StoredWebhooks, current: KeyPair, by: KeyPair | None = None, trust
     api.put(authority_crt=by.certificate, authority_key=by.key)
 
 
-async def test_an_empty_secret_becomes_a_certificate_in_one_look(api):
+async def test_an_empty_secret_is_filled_and_served_by_one_check(api):
     replica = Replica(api)
     assert await replica.check() == READ_SECONDS
     (served,) = replica.loaded
@@ -88,7 +88,7 @@ async def test_an_empty_secret_becomes_a_certificate_in_one_look(api):
     assert trusts(api.secret["ca.crt"], served.certificate)
 
 
-async def test_no_look_writes_a_configuration(api):
+async def test_checks_never_write_a_configuration(api):
     """The account has no right to do it."""
     replica = Replica(api)
     for _ in range(3):
@@ -98,7 +98,7 @@ async def test_no_look_writes_a_configuration(api):
     assert set(api.bundles().values()) == {None}
 
 
-async def test_what_is_there_is_served_and_not_written_again(api):
+async def test_a_valid_certificate_is_served_and_not_written_again(api):
     hold(api, pair())
     replica = Replica(api)
     await replica.check()
@@ -106,7 +106,7 @@ async def test_what_is_there_is_served_and_not_written_again(api):
     assert "secret" not in api.writes
 
 
-async def test_two_that_fill_it_at_once_serve_the_same(api):
+async def test_two_replicas_that_fill_the_secret_at_once_serve_the_same_certificate(api):
     replica = Replica(api)
     api.before_write = lambda: hold(api, pair())
     await replica.check()
@@ -114,7 +114,7 @@ async def test_two_that_fill_it_at_once_serve_the_same(api):
     assert "secret" not in api.writes
 
 
-async def test_a_certificate_is_renewed_by_its_authority_without_anybody(api):
+async def test_a_certificate_that_ends_soon_is_renewed_by_its_authority(api):
     fresh = authority(OLD + AUTHORITY_SECONDS * 0.2)
     old = made_pair(NAMES, NOW - LIFETIME_SECONDS * 0.7, fresh)
     hold(api, old, fresh)
@@ -131,19 +131,21 @@ UNTRUSTED = {"caBundle is missing": b"", "caBundle is of another certificate": a
 
 
 @pytest.mark.parametrize("reason", UNTRUSTED)
-async def test_a_configuration_that_does_not_trust_us_is_told_once_with_the_remedy(api, reason):
+async def test_a_configuration_without_the_bundle_is_logged_once_with_the_remedy(api, reason):
     api.trust(UNTRUSTED[reason])
     replica = Replica(api)
     with capture_logs() as logs:
         await replica.check()
         await replica.check()
-    told = [line for line in logs if line["event"] == "webhook-untrusted"]
-    assert [(line["configuration"], line["reason"]) for line in told] == [(kind, reason) for kind in ConfigurationKind]
-    assert all("taintwarden webhook-trust" in line["remedy"] for line in told)
+    logged = [line for line in logs if line["event"] == "webhook-untrusted"]
+    assert [(line["configuration"], line["reason"]) for line in logged] == [
+        (kind, reason) for kind in ConfigurationKind
+    ]
+    assert all("taintwarden webhook-trust" in line["remedy"] for line in logged)
     assert [replica.trusted(kind) for kind in ConfigurationKind] == [0, 0]
 
 
-async def test_it_is_told_again_after_it_was_well(api):
+async def test_a_lost_bundle_is_logged_again_after_it_was_trusted(api):
     replica = Replica(api)
     with capture_logs() as logs:
         for bundle in (b"", None, b""):
@@ -152,7 +154,7 @@ async def test_it_is_told_again_after_it_was_well(api):
     assert [line["event"] for line in logs].count("webhook-untrusted") == 2 * len(ConfigurationKind)
 
 
-async def test_whatever_fails_again_is_told_again(api):
+async def test_a_failure_is_logged_again_after_a_success(api):
     replica = Replica(api, makes_own=False)
     with capture_logs() as logs:
         for error in (refusal(403), None) * 2:
@@ -164,9 +166,9 @@ async def test_whatever_fails_again_is_told_again(api):
             api.refused = error
             await replica.check()
             api.refused = None
-    told = [line["event"] for line in logs]
+    logged = [line["event"] for line in logs]
     failures = ("certificate-not-kept", "webhook-configuration-not-read", "certificate-unusable")
-    assert [told.count(event) for event in failures] == [2, 2, 2]
+    assert [logged.count(event) for event in failures] == [2, 2, 2]
 
 
 async def test_a_configuration_is_trusted_if_all_its_webhooks_are(api):
@@ -178,7 +180,7 @@ async def test_a_configuration_is_trusted_if_all_its_webhooks_are(api):
     assert [replica.trusted(kind) for kind in ConfigurationKind] == [0, 1]
 
 
-async def test_a_configuration_of_others_that_is_not_trusted_says_who_writes_it(api):
+async def test_an_untrusted_bundle_of_cert_manager_names_its_writer_in_the_remedy(api):
     hold(api, pair())
     replica = Replica(api, makes_own=False)
     with capture_logs() as logs:
@@ -186,7 +188,7 @@ async def test_a_configuration_of_others_that_is_not_trusted_says_who_writes_it(
     assert "cainjector" in next(line["remedy"] for line in logs if line["event"] == "webhook-untrusted")
 
 
-async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
+async def test_a_broken_secret_is_filled_again_with_a_warning_that_names_it(api):
     api.put(tls_crt=b"nonsense", tls_key=b"nonsense", ca_crt=b"nonsense")
     replica = Replica(api)
     with capture_logs() as logs:
@@ -197,7 +199,7 @@ async def test_a_broken_secret_is_made_anew_with_a_warning_that_names_it(api):
     assert len(replica.loaded) == 1
 
 
-async def test_what_is_missing_is_told_once_and_we_try_again_soon(api):
+async def test_a_missing_secret_is_logged_once_and_read_again_soon(api):
     api.secret = None
     replica = Replica(api)
     with capture_logs() as logs:
@@ -207,7 +209,7 @@ async def test_what_is_missing_is_told_once_and_we_try_again_soon(api):
     assert 'secrets "webhook" not found' in logs[0]["reason"]
 
 
-async def test_configurations_that_cannot_be_read_keep_nobody_from_serving(api):
+async def test_a_certificate_is_served_even_if_configurations_cannot_be_read(api):
     api.configurations_refused = refusal(403)
     replica = Replica(api)
     with capture_logs() as logs:
@@ -216,7 +218,7 @@ async def test_configurations_that_cannot_be_read_keep_nobody_from_serving(api):
     assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["webhook-configuration-not-read"]
 
 
-async def test_what_was_loaded_stays_while_the_server_is_away(api):
+async def test_the_last_certificate_is_served_while_the_api_server_is_away(api):
     replica = Replica(api)
     await replica.check()
     api.refused = refusal(500)
@@ -224,7 +226,7 @@ async def test_what_was_loaded_stays_while_the_server_is_away(api):
     assert replica.keeper.served is not None
 
 
-async def test_a_configuration_that_is_not_there_is_told_once_with_the_remedy_and_the_other_is_kept(api):
+async def test_a_missing_configuration_is_logged_once_with_the_remedy_and_the_other_is_checked(api):
     api.configurations[VALIDATING] = None
     replica = Replica(api)
     with capture_logs() as logs:
@@ -236,7 +238,7 @@ async def test_a_configuration_that_is_not_there_is_told_once_with_the_remedy_an
     assert replica.trusted() == 0
 
 
-async def test_a_configuration_without_a_webhook_of_ours_is_not_configured(api):
+async def test_a_configuration_without_webhooks_of_the_operator_is_not_configured(api):
     api.configurations[MUTATING] = [StoredWebhooks.webhook("theirs", "another")]
     replica = Replica(api)
     await replica.check()
@@ -246,7 +248,7 @@ async def test_a_configuration_without_a_webhook_of_ours_is_not_configured(api):
     assert configured(name, {"configuration": "ValidatingWebhookConfiguration"}) == 1
 
 
-async def test_certificates_of_others_are_only_read(api):
+async def test_a_certificate_of_cert_manager_is_only_read(api):
     api.put(tls_crt=pair().certificate, tls_key=pair().key)
     replica = Replica(api, makes_own=False)
     assert await replica.check() == READ_SECONDS
@@ -255,7 +257,7 @@ async def test_certificates_of_others_are_only_read(api):
     assert set(api.bundles().values()) == {None}
 
 
-async def test_one_of_others_that_is_not_there_yet_is_awaited(api):
+async def test_a_missing_certificate_of_cert_manager_is_awaited(api):
     replica = Replica(api, makes_own=False)
     with capture_logs() as logs:
         assert await replica.check() == RETRY_SECONDS
@@ -263,7 +265,7 @@ async def test_one_of_others_that_is_not_there_yet_is_awaited(api):
     assert api.secret == {}
 
 
-async def test_a_broken_one_of_others_leaves_the_last_in_use(api):
+async def test_a_broken_certificate_of_cert_manager_leaves_the_last_in_use(api):
     hold(api, pair())
     replica = Replica(api, makes_own=False)
     await replica.check()
@@ -272,7 +274,7 @@ async def test_a_broken_one_of_others_leaves_the_last_in_use(api):
     assert replica.keeper.served == pair()
 
 
-async def test_when_it_expires_is_a_metric(api):
+async def test_the_expiry_of_the_certificate_is_a_metric(api):
     hold(api, pair())
     replica = Replica(api)
     await replica.check()
@@ -280,7 +282,7 @@ async def test_when_it_expires_is_a_metric(api):
     assert replica.metrics.registry.get_sample_value(name) == pair().ends_at
 
 
-async def test_a_replica_looks_again_and_again(api):
+async def test_a_replica_checks_repeatedly(api):
     hold(api, pair())
     replica = Replica(api)
     running = asyncio.create_task(replica.keeper.run())

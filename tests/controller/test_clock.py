@@ -1,4 +1,4 @@
-"""A clock that follows the corrections of its machine's clock, and no other steps of it."""
+"""A clock that follows corrections of its machine's clock, and ignores its other steps."""
 
 import time
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ AN_HOUR = 3600.0
 
 
 class Machine:
-    """Its own clock, and the API server's; both are right at first."""
+    """A machine with its clock, and the API server's clock; both are right at first."""
 
     def __init__(self) -> None:
         self.elapsed = self.error = self.server_error = 0.0
@@ -28,21 +28,21 @@ class Machine:
     def wall(self) -> float:
         return NOON + self.elapsed + self.error
 
-    def hear(self) -> None:
+    def receive_date(self) -> None:
         at = datetime.fromtimestamp(int(NOON + self.elapsed + self.server_error), UTC)
         self.clock.synchronize(format_datetime(at, usegmt=True))
 
     def error_after(self, seconds: float = 10.0) -> float:
-        """By how much the clock is ahead of what is right, after some time in which the API server answers."""
+        """Seconds by which the clock is ahead of the right time, after `seconds` and an answer of the API server."""
         self.elapsed += seconds
-        self.hear()
+        self.receive_date()
         return round(self.clock().wall - NOON - self.elapsed)
 
 
 @pytest.fixture
 def machine() -> Machine:
     made = Machine()
-    made.hear()
+    made.receive_date()
     made.clock()
     return made
 
@@ -78,7 +78,7 @@ def test_a_correction_that_is_not_exact_is_followed_at_once(error):
 
 @pytest.mark.parametrize("error", [AN_HOUR, -AN_HOUR, 15.0, -15.0])
 @pytest.mark.parametrize("asked", ["before", "after"])
-def test_a_clock_that_is_wrong_from_the_beginning_is_replaced_by_the_servers(error, asked):
+def test_a_clock_that_is_wrong_at_start_is_replaced_by_the_servers(error, asked):
     machine = Machine()
     machine.error = error
     if asked == "before":
@@ -98,7 +98,7 @@ def test_a_clock_that_runs_at_another_pace_stays_near_the_servers(machine, pace)
 
 
 @pytest.mark.parametrize("wrong", [AN_HOUR, -AN_HOUR, 60.0])
-def test_one_of_several_servers_may_be_wrong_where_their_clock_counts(wrong):
+def test_one_wrong_server_of_three_changes_nothing_when_the_machine_is_wrong(wrong):
     machine = Machine()
     machine.error = -36_000.0
     for number in range(50):
@@ -106,7 +106,7 @@ def test_one_of_several_servers_may_be_wrong_where_their_clock_counts(wrong):
         assert machine.error_after() == 1
 
 
-def test_one_of_several_servers_may_be_wrong(machine):
+def test_wrong_servers_change_nothing_while_another_is_right(machine):
     for number in range(100):
         machine.server_error = AN_HOUR if number % 3 else 0.0
         assert machine.error_after() == 0
@@ -132,7 +132,7 @@ def test_a_clock_that_is_replaced_is_logged_once():
     assert [(one["event"], one["seconds"]) for one in logs] == [("clock-replaced", AN_HOUR)]
 
 
-def test_what_ntp_moves_without_a_step_is_followed(machine):
+def test_slow_corrections_by_ntp_are_followed(machine):
     for _ in range(10):
         machine.error += 0.5
         assert machine.error_after() == round(machine.error)
@@ -145,7 +145,7 @@ def test_until_the_server_has_answered_every_step_is_followed():
     assert machine.clock().wall == machine.wall
 
 
-def test_a_machine_that_stood_still_follows_once_the_server_answers(machine):
+def test_a_suspended_machine_follows_once_the_server_answers(machine):
     """The monotonic clock of a suspended virtual machine stands still, too."""
     machine.error = machine.server_error = 600.0
     assert machine.clock().wall == NOON
@@ -153,8 +153,8 @@ def test_a_machine_that_stood_still_follows_once_the_server_answers(machine):
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="the system has no clock that runs on in its sleep")
-def test_a_machine_that_slept_knows_it(monkeypatch):
-    """A leader that slept for an hour must not rely on its lease, nor on what it had just heard."""
+def test_time_asleep_counts_in_the_monotonic_clock(monkeypatch):
+    """A leader that slept for an hour must not rely on its lease, nor on its view of the cluster."""
     before = clock.system_clock().monotonic
     slept = time.clock_gettime(time.CLOCK_BOOTTIME) + AN_HOUR
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: slept}.__getitem__)
@@ -173,7 +173,7 @@ def test_a_machine_that_slept_knows_it(monkeypatch):
         f"Wed, 25 Nov {'9' * 5_000} 10:00:00 GMT",
     ],
 )
-def test_a_date_that_cannot_be_read_says_nothing(machine, date):
+def test_a_date_that_cannot_be_read_changes_nothing(machine, date):
     machine.clock.synchronize(date)
     machine.error = AN_HOUR
     assert machine.error_after() == 0
@@ -188,9 +188,9 @@ def test_a_step_that_is_not_followed_is_logged_once(machine):
 
 
 @given(steps=st.lists(st.floats(-86_400, 86_400), min_size=1, max_size=20))
-def test_no_sequence_of_steps_leads_farther_away(steps):
+def test_any_sequence_of_steps_stays_near_the_right_time(steps):
     machine = Machine()
-    machine.hear()
+    machine.receive_date()
     machine.clock()
     for machine.error in steps:
         assert abs(machine.error_after()) <= 20 * 2

@@ -1,4 +1,4 @@
-"""Objects of the API as values of the engine, and what is left out."""
+"""Objects of the API become values of the engine; pods that cannot be evicted become none."""
 
 import json
 import sys
@@ -40,7 +40,7 @@ def extended(*entries: object, **metadata: str):
 # -- pods -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_running_pod_is_told_by_what_decides(decoder):
+def test_a_running_pod_has_the_fields_that_decisions_need(decoder):
     tolerations = [{"key": "sla", "operator": "Gt", "value": "950"}]
     spec = {"tolerations": tolerations, "priority": 5}
     pod = decoder.pod(pod_object(metadata={"labels": {"app": "web"}}, spec=spec))
@@ -65,7 +65,7 @@ def test_a_running_pod_is_told_by_what_decides(decoder):
     ],
     ids=["unbound", "terminating", "mirror", "mirror-empty", "succeeded", "failed"],
 )
-def test_there_is_nothing_to_evict_about(decoder, left_out):
+def test_pods_that_cannot_be_evicted_are_left_out(decoder, left_out):
     assert decoder.pod(pod_object(**left_out)) is None
 
 
@@ -75,7 +75,7 @@ def test_bound_pods_of_every_other_phase_count(decoder, phase):
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("false", False), ("True", False), ("", False)])
-def test_a_pod_opts_out_by_our_annotation(decoder, value, expected):
+def test_a_pod_opts_out_by_the_annotation_do_not_evict(decoder, value, expected):
     pod = decoder.pod(pod_object(metadata=annotated(**{"taintwarden.io/do-not-evict": value})))
     assert pod.shared.do_not_evict is expected
     assert not pod.shared.do_not_disrupt
@@ -90,7 +90,7 @@ def test_a_pod_opts_out_by_our_annotation(decoder, value, expected):
         ({"persistentVolumeClaim": {"claimName": "data"}}, False),
     ],
 )
-def test_data_on_the_disk_of_a_node(decoder, volume, expected):
+def test_volumes_on_the_disk_of_a_node_are_local_storage(decoder, volume, expected):
     volumes = [{"name": "token", "projected": {}}, {"name": "data"} | volume]
     assert decoder.pod(pod_object(spec={"volumes": volumes})).shared.local_storage is expected
 
@@ -104,7 +104,7 @@ def test_data_on_the_disk_of_a_node(decoder, volume, expected):
         (None, ["b"], ["a"], None),
     ],
 )
-def test_a_pod_of_a_group_with_its_claims(decoder, group, named, made, expected):
+def test_a_pod_of_a_group_has_the_names_of_its_claims(decoder, group, named, made, expected):
     spec = {"resourceClaims": [{"name": "x", "resourceClaimName": one} for one in named]}
     spec |= {} if group is None else {"schedulingGroup": group}
     status = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": one} for one in made]}
@@ -134,7 +134,7 @@ def test_a_pod_may_opt_out_of_disruptions_for_a_time(decoder, issues):
     assert issues == []
 
 
-def test_a_value_that_opts_out_of_nothing_is_told_once(decoder, issues):
+def test_an_opt_out_with_an_unknown_value_is_reported_once(decoder, issues):
     for _ in range(2):
         decoder.pod(pod_object(metadata=annotated(**{"taintwarden.io/do-not-evict": "yes"})))
     [issue] = issues
@@ -246,14 +246,14 @@ MERGED = {"key": "pod-template-hash", "operator": "In", "values": ["abc"]}
         ({}, [], ()),
         (None, ["pod-template-hash"], None),
     ],
-    ids=["all", "the pod's own value", "one that it lacks", "merged by the API server", "everybody", "nobody"],
+    ids=["all", "the pod's own value", "one that it lacks", "merged by the API server", "every pod", "no pod"],
 )
-def test_a_constraint_counts_pods_by_selector_and_match_label_keys(decoder, selector, keys, counts):
+def test_a_constraint_selects_pods_by_selector_and_match_label_keys(decoder, selector, keys, counts):
     found = spread(decoder, labelSelector=selector, matchLabelKeys=keys)
     assert found == ([] if counts is None else [("zone", counts)])
 
 
-# -- since when a pod is bound ----------------------------------------------------------------------------------------
+# -- the time of a pod's binding --------------------------------------------------------------------------------------
 
 
 def scheduled(at: str | None, status: str = "True"):
@@ -271,7 +271,7 @@ def scheduled(at: str | None, status: str = "True"):
         pytest.param("2024-01-01T00:00:00Z", "True", 0, id="in the future"),
     ],
 )
-def test_since_when_a_pod_is_bound(decoder, at, status, seconds):
+def test_a_pod_is_bound_since_it_was_scheduled(decoder, at, status, seconds):
     assert decoder.pod(scheduled(at, status)).bound_at == NOW - seconds
 
 
@@ -280,7 +280,7 @@ def test_a_pod_without_any_time_is_bound_now(decoder):
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2023-11-14", "2023-11-14T22:05:00", "12:00Z"])
-def test_a_time_that_is_none_is_an_error(decoder, time):
+def test_a_time_that_cannot_be_parsed_is_an_error(decoder, time):
     with pytest.raises(ValueError, match=r"\w"):
         decoder.pod(scheduled(time))
 
@@ -295,7 +295,7 @@ def test_extended_tolerations_come_from_the_annotation(decoder, issues):
     assert issues == []
 
 
-def test_invalid_entries_count_as_absent_and_are_told(decoder, issues):
+def test_invalid_entries_count_as_absent_and_are_reported(decoder, issues):
     good = {"key": "sla", "operator": "Gt", "value": "950"}
     pod = decoder.pod(extended({"key": "sla", "operator": "Gt", "value": "0950"}, good))
     assert pod.shared.tolerations.extended == (GT_950,)
@@ -305,7 +305,7 @@ def test_invalid_entries_count_as_absent_and_are_told(decoder, issues):
 
 
 @pytest.mark.parametrize("text", ["", "not json", "{}", "7", "null", '{"key":"sla"}', "[[]]"])
-def test_what_is_no_list_of_tolerations_is_told(decoder, issues, text):
+def test_an_annotation_that_is_no_list_of_tolerations_is_reported(decoder, issues, text):
     pod = decoder.pod(pod_object(metadata=annotated(**{TOLERATIONS: text})))
     assert pod.shared.tolerations.extended == ()
     assert len(issues) == 1
@@ -316,30 +316,30 @@ def test_an_empty_list_is_fine(decoder, issues):
     assert issues == []
 
 
-def test_a_fault_is_told_once_however_often_the_pod_is_seen(decoder, issues):
+def test_a_fault_is_reported_once_however_often_the_pod_is_seen(decoder, issues):
     for _ in range(5):
         decoder.pod(extended({"key": 7}))
     assert len(issues) == 1
 
 
-def test_a_fault_of_several_pods_is_told_for_each(decoder, issues):
+def test_a_fault_of_several_pods_is_reported_for_each(decoder, issues):
     for uid in "ab":
         decoder.pod(extended({"key": 7}, uid=uid))
     assert [issue.uid for issue in issues] == ["a", "b"]
 
 
-def test_another_fault_of_the_same_pod_is_told_too(decoder, issues):
+def test_another_fault_of_the_same_pod_is_reported_too(decoder, issues):
     decoder.pod(extended({"key": 7}))
     decoder.pod(extended({"key": 8}))
     assert len(issues) == 2
 
 
-def test_a_pod_that_is_terminating_is_not_complained_about(decoder, issues):
+def test_a_fault_of_a_terminating_pod_is_not_reported(decoder, issues):
     decoder.pod(extended({"key": 7}, deletionTimestamp="2023-11-14T22:10:00Z"))
     assert issues == []
 
 
-def test_the_same_faults_in_another_text_are_no_news(decoder, issues):
+def test_the_same_fault_in_another_annotation_is_not_reported_again(decoder, issues):
     decoder.pod(extended({"key": 7}))
     decoder.pod(extended({"key": 7}, {"key": "sla", "operator": "Exists"}))
     assert len(issues) == 1
@@ -375,7 +375,7 @@ def test_an_owner_that_kubernetes_does_not_serve_is_not_kubernetes_own(decoder, 
     assert decoder.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.owner.kind == known_as
 
 
-def test_what_an_owner_calls_its_kind_is_not_kept_for_ever(decoder):
+def test_memory_of_the_kinds_of_owners_is_released(decoder):
     before = sys.getallocatedblocks()
     for number in range(2_000):
         owner = {"apiVersion": "v1", "kind": f"Kind{number}" * 10, "name": "o", "uid": "u", "controller": True}
@@ -429,30 +429,30 @@ def test_a_daemon_set_wants_a_pod_on_each_node_that_fits(status, expected):
         "no-indexes",
     ],
 )
-def test_a_job_wants_what_is_left_of_it_but_so_many_at_once(spec, status, expected):
+def test_a_job_wants_its_remaining_completions_up_to_its_parallelism(spec, status, expected):
     assert decoding.desired_parallelism(workload_object(status=status, **spec)) == expected
 
 
-def test_a_budget_is_told_by_what_it_allows():
+def test_a_budget_has_its_selector_and_the_disruptions_that_it_allows():
     budget = decoding.budget(budget_object(status={"disruptionsAllowed": 2}))
     assert (budget.namespace, budget.name, budget.allowed) == ("shop", "web", 2)
     assert budget.selector == LabelSelector((IS_WEB,))
 
 
-def test_a_budget_without_a_selector_selects_nobody():
+def test_a_budget_without_a_selector_is_left_out():
     assert decoding.budget(budget_object(selector=None)) is None
 
 
-def test_a_budget_with_an_empty_selector_selects_everybody():
+def test_a_budget_with_an_empty_selector_selects_every_pod():
     assert decoding.budget(budget_object(selector={})).selector == LabelSelector()
 
 
 @pytest.mark.parametrize(("generation", "expected"), [(1, True), (2, False)])
-def test_the_numbers_of_a_budget_may_be_of_an_older_version(generation, expected):
+def test_a_budget_with_a_newer_generation_than_its_status_is_not_observed(generation, expected):
     assert decoding.budget(budget_object(generation=generation)).observed is expected
 
 
-def test_a_budget_without_a_status_allows_nothing_and_was_not_looked_at():
+def test_a_budget_without_a_status_allows_nothing_and_is_not_observed():
     obj = budget_object(generation=0)
     obj.status = None
     budget = decoding.budget(obj)
@@ -470,7 +470,7 @@ def test_a_budget_without_a_status_allows_nothing_and_was_not_looked_at():
         (2, 3, "Unheard", False),
     ],
 )
-def test_a_budget_lets_pods_go_that_are_not_ready(healthy, desired, policy, expected):
+def test_a_budget_allows_unready_pods_by_its_policy_and_health(healthy, desired, policy, expected):
     status = {"currentHealthy": healthy, "desiredHealthy": desired}
     assert decoding.budget(budget_object(status=status, unhealthyPodEvictionPolicy=policy)).healthy_enough is expected
 
@@ -478,7 +478,7 @@ def test_a_budget_lets_pods_go_that_are_not_ready(healthy, desired, policy, expe
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_told_by_its_taints(decoder):
+def test_a_node_has_its_taints_with_their_times(decoder):
     taints = [
         {"key": "sla", "value": "950", "effect": "NoExecute", "timeAdded": "2023-11-14T22:13:00Z"},
         {"key": "spot", "effect": "NoSchedule"},
@@ -494,13 +494,13 @@ def test_a_nodes_history_is_its_annotation(decoder):
 
 
 def test_a_time_added_in_the_future_is_kept_as_it_is(decoder):
-    """Another clock has written it: it is only compared with others of its kind."""
+    """Another clock has written the time: it is only compared with times of that clock."""
     node = decoder.node(node_object(taints=[{"key": "k", "timeAdded": "2033-01-01T00:00:00Z"}]))
     assert node.taints[0][1] == datetime(2033, 1, 1, 0, 0, 1, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize("time", ["yesterday", "", "2023-11-14T22:13:00"])
-def test_a_time_added_that_is_none_counts_as_not_set_and_is_logged(decoder, time):
+def test_a_time_added_that_cannot_be_parsed_counts_as_not_set_and_is_logged(decoder, time):
     with capture_logs() as logs:
         node = decoder.node(node_object(taints=[{"key": "k", "timeAdded": time}]))
     assert node.taints[0][1] is None
@@ -513,5 +513,5 @@ def test_a_time_added_that_is_none_counts_as_not_set_and_is_logged(decoder, time
     ("text", "number"),
     [("0", 0), ("12345678901234567890", 12345678901234567890), ("", 2**63), ("x", 2**63), ("-1", 2**63), ("٣", 2**63)],
 )
-def test_a_version_that_is_none_is_newer_than_anything(text, number):
+def test_a_version_that_is_no_number_is_newer_than_any_other(text, number):
     assert version_number(text) == number

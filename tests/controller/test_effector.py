@@ -1,4 +1,4 @@
-"""Orders carried out: one call each, one event back, and nothing without the lease."""
+"""The effector makes one call for each order, feeds one event back, and sends nothing without the lease."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -43,7 +43,7 @@ class Stage:
         self.fallen: list[Any] = []
         """Orders that no longer stand."""
         self.known: list[str] = []
-        """UIDs of the pods that are known as they are stored."""
+        """UIDs of the pods whose stored version is known."""
         self.metrics = Metrics()
         self.major: list[asyncio.Task[None]] = []
         self.minor: list[asyncio.Task[None]] = []
@@ -78,19 +78,19 @@ class Stage:
 # -- evictions --------------------------------------------------------------------------------------------------------
 
 
-async def test_an_eviction_is_answered():
+async def test_an_accepted_eviction_is_settled():
     stage = Stage()
     assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.ACCEPTED)]
     assert stage.client.paths() == ["/api/v1/namespaces/shop/pods/web-1/eviction"]
 
 
-async def test_what_the_server_says_comes_back():
+async def test_a_refusal_is_settled_with_its_message_and_retry_time():
     stage = Stage(BLOCKED)
     assert await stage.carry_out(EVICT) == [events.Settled("uid-web-1", Outcome.BLOCKED, "disruption budget", 10.0)]
 
 
 @pytest.mark.parametrize("is_held", [False, True], ids=["without the lease", "it no longer stands"])
-async def test_an_eviction_is_not_sent(is_held):
+async def test_an_eviction_without_lease_or_decision_is_not_sent(is_held):
     stage = Stage()
     stage.lease.is_held = is_held
     stage.fallen += [EVICT] * is_held
@@ -99,7 +99,7 @@ async def test_an_eviction_is_not_sent(is_held):
 
 
 async def test_a_pod_is_not_deleted_if_the_decision_falls_while_its_condition_is_written():
-    """The node is good again, or another replica leads: seconds may pass between the two requests."""
+    """Seconds may pass between the two requests: the node may recover, or another replica may lead."""
 
     def fall(_: Call) -> Any:
         stage.fallen.append(order)
@@ -111,7 +111,7 @@ async def test_a_pod_is_not_deleted_if_the_decision_falls_while_its_condition_is
     assert stage.client.paths("DELETE") == []
 
 
-async def test_a_deletion_is_one_with_its_reason():
+async def test_a_deletion_writes_its_reason_before():
     stage = Stage()
     await stage.carry_out(commands.Evict(pod(), verdict(), delete=True))
     patch, delete = stage.client.calls
@@ -121,7 +121,7 @@ async def test_a_deletion_is_one_with_its_reason():
 
 
 @pytest.mark.parametrize("delete", [False, True])
-async def test_a_grace_period_is_handed_on(delete):
+async def test_a_grace_period_is_sent(delete):
     stage = Stage()
     await stage.carry_out(commands.Evict(pod(), verdict(), delete, 3))
     body = stage.client.calls[-1].body
@@ -129,7 +129,7 @@ async def test_a_grace_period_is_handed_on(delete):
 
 
 @pytest.mark.parametrize("delete", [False, True])
-async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version(delete):
+async def test_a_pod_that_must_not_have_changed_is_named_by_its_version(delete):
     stage = Stage()
     await stage.carry_out(commands.Evict(pod(), verdict(), delete, as_seen=True))
     body = stage.client.calls[0].body  # before a deletion, its reason is written to this version
@@ -143,7 +143,7 @@ async def test_calls_are_measured():
     assert count == 1
 
 
-async def test_evictions_and_guards_are_let_to_their_end_and_reads_are_not():
+async def test_evictions_and_guards_are_major_work_and_reads_are_minor():
     stage = Stage(default=lambda _: STORED)
     await stage.carry_out(EVICT, SAVE_GUARD, CLEAR, commands.CheckNode("n1"), SAVE)
     assert (len(stage.major), len(stage.minor)) == (3, 2)
@@ -154,14 +154,14 @@ async def test_evictions_and_guards_are_let_to_their_end_and_reads_are_not():
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "5"}}
 
 
-async def test_a_node_is_read_and_told_with_the_version_the_read_began_at():
+async def test_a_node_is_read_with_the_version_at_which_the_read_began():
     stage = Stage(NODE)
     [event] = await stage.carry_out(commands.CheckNode("n1"))
     assert isinstance(event, events.NodeChecked)
     assert event == events.NodeChecked("n1", 5, 7)
 
 
-async def test_what_comes_during_the_read_is_not_covered_by_it():
+async def test_a_version_that_comes_during_the_read_is_not_covered_by_it():
     async def slow(_: Call) -> Any:
         stage.version = 99
         return NODE
@@ -171,13 +171,13 @@ async def test_what_comes_during_the_read_is_not_covered_by_it():
     assert event.pods_version == 7
 
 
-async def test_a_node_that_is_gone_is_told():
+async def test_a_node_that_is_gone_is_checked_without_a_version():
     stage = Stage(refusal(404))
     assert await stage.carry_out(commands.CheckNode("n1")) == [events.NodeChecked("n1", None, 7)]
 
 
 @pytest.mark.parametrize("error", [refusal(500), refusal(403), foreign_404(), Unreachable("reset")])
-async def test_a_read_that_fails_is_told_and_logged(error):
+async def test_a_read_that_fails_is_reported_and_logged(error):
     stage = Stage(error)
     with capture_logs() as logs:
         assert await stage.carry_out(commands.CheckNode("n1")) == [events.NodeChecked("n1")]
@@ -190,15 +190,15 @@ async def test_a_read_that_fails_is_told_and_logged(error):
     [(commands.CheckNode, READS), (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES)],
     ids=["reads", "writes"],
 )
-async def test_few_nodes_are_asked_about_at_once(order, at_once):
-    under_way = most = 0
+async def test_few_nodes_are_read_or_written_at_once(order, at_once):
+    in_progress = most = 0
 
     async def slow(_: Call) -> Any:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
+        nonlocal in_progress, most
+        in_progress += 1
+        most = max(most, in_progress)
         await asyncio.sleep(1)
-        under_way -= 1
+        in_progress -= 1
         return NODE
 
     stage = Stage(default=slow)
@@ -280,12 +280,12 @@ def failed(order: commands.Write, error: Any = "") -> Any:
 
 
 def guard_stored(call: Call) -> Any:
-    """The answer of an API server that stores all that is sent."""
+    """The answer of an API server that stores the status that was sent."""
     return STORED | {"status": call.body["status"]}
 
 
 @by_kind
-async def test_a_write_is_made_and_answered_by_the_very_order(order):
+async def test_a_write_is_answered_with_its_order(order):
     stage = Stage(default=lambda call: guard_stored(call) if "/status" in call.path else STORED)
     [event] = await stage.carry_out(order)
     assert (event.order, event.outcome) == (order, WriteOutcome.DONE)
@@ -298,7 +298,7 @@ async def test_a_write_to_a_node_is_answered_with_the_version_that_it_made():
 
 @by_kind
 @pytest.mark.parametrize("is_held", [False, True], ids=["without the lease", "it no longer stands"])
-async def test_nothing_is_written(order, is_held):
+async def test_nothing_is_written_without_lease_or_decision(order, is_held):
     stage = Stage(default=lambda _: STORED)
     stage.lease.is_held = is_held
     stage.fallen += [order] * is_held
@@ -307,13 +307,13 @@ async def test_nothing_is_written(order, is_held):
 
 
 @pytest.mark.parametrize("stored", [{"uid": "uid-sla"}, {"uid": "another", "annotations": RESET}])
-async def test_a_request_for_a_reset_that_another_removed_is_gone(stored):
+async def test_a_reset_request_that_another_client_removed_is_gone(stored):
     stage = Stage(default=lambda _: {"metadata": {"resourceVersion": "7"} | stored})
     assert await stage.carry_out(CLEAR) == [gone(CLEAR)]
     assert stage.client.paths("PATCH") == []
 
 
-async def test_what_is_written():
+async def test_writes_have_their_annotations_and_status():
     stage = Stage(default=lambda _: STORED)
     await stage.carry_out(SAVE, CLEAR)
     history, reset = (call.body["metadata"] for call in stage.client.calls if call.body)
@@ -328,7 +328,7 @@ async def test_what_is_written():
 
 @by_kind
 @pytest.mark.parametrize("error", [refusal(500), refusal(503), refusal(408), refusal(429), Unreachable("reset")])
-async def test_what_may_pass_is_tried_once_and_left_to_the_machine(order, error):
+async def test_a_passing_failure_is_tried_once_and_retried_by_the_machine(order, error):
     stage = Stage(default=lambda _: error)
     with capture_logs() as logs:
         assert await stage.carry_out(order) == [failed(order, error)]
@@ -338,7 +338,7 @@ async def test_what_may_pass_is_tried_once_and_left_to_the_machine(order, error)
 
 @by_kind
 @pytest.mark.parametrize("code", [400, 403, 422])
-async def test_a_refusal_is_told_as_one(order, code):
+async def test_a_refused_write_is_reported_as_refused(order, code):
     stage = Stage(default=lambda _: refusal(code))
     with capture_logs() as logs:
         assert await stage.carry_out(order) == [events.Written(order, WriteOutcome.REFUSED, error=str(refusal(code)))]
@@ -360,7 +360,7 @@ NAMESAKE = refusal(422, causes=[{"field": "metadata.uid"}])
         (SAVE_PLACES, refusal(404)),
     ],
 )
-async def test_what_is_gone_needs_no_write_and_no_complaint(order, error):
+async def test_a_write_to_an_object_that_is_gone_is_not_logged(order, error):
     stage = Stage(default=lambda _: error)
     with capture_logs() as logs:
         [event] = await stage.carry_out(order)
@@ -369,8 +369,8 @@ async def test_what_is_gone_needs_no_write_and_no_complaint(order, error):
 
 
 @by_kind
-async def test_a_load_balancer_without_an_api_server_makes_nothing_gone(order):
-    """What counts as gone is not written again: a deadline would not outlive the process."""
+async def test_a_404_of_a_load_balancer_is_a_failure(order):
+    """An object that counts as gone is not written again: a deadline would not outlive the process."""
     stage = Stage(default=lambda _: foreign_404())
     with capture_logs() as logs:
         assert await stage.carry_out(order) == [failed(order, foreign_404())]
@@ -378,8 +378,8 @@ async def test_a_load_balancer_without_an_api_server_makes_nothing_gone(order):
 
 
 @pytest.mark.parametrize("order", [SAVE, CLEAR])
-async def test_whoever_writes_the_same_object_meanwhile_does_not_make_it_gone(order):
-    """The API server tries a merge patch a few times itself; then it says 409."""
+async def test_a_conflict_with_another_client_is_outdated_and_not_gone(order):
+    """The API server tries a merge patch a few times itself; then it answers 409."""
     stage = Stage(CONFLICT)
     with capture_logs() as logs:
         assert await stage.carry_out(order) == [outdated(order)]
@@ -387,7 +387,7 @@ async def test_whoever_writes_the_same_object_meanwhile_does_not_make_it_gone(or
 
 
 @by_kind
-async def test_a_write_that_fails_for_long_is_complained_about_once_for_each_reason(order):
+async def test_a_write_that_fails_for_long_is_logged_once_for_each_reason(order):
     answer: Any = refusal(500)
     stage = Stage(default=lambda call: guard_stored(call) if answer is STORED and "/status" in call.path else answer)
     with capture_logs() as logs:
@@ -396,7 +396,7 @@ async def test_a_write_that_fails_for_long_is_complained_about_once_for_each_rea
     assert len(logs) == 3
 
 
-async def test_the_lease_is_asked_for_when_it_is_the_turn_of_the_write():
+async def test_the_lease_is_checked_again_before_each_write():
     def lose(_: Call) -> Any:
         stage.lease.is_held = False
         return SAVED
@@ -423,7 +423,7 @@ async def test_a_node_is_drained_only_if_its_stored_pods_are_known():
     assert [call.method for call in stage.client.calls] == ["GET", "PATCH"]
 
 
-async def test_pods_are_not_read_to_say_that_a_node_is_not_drained():
+async def test_pods_are_not_read_before_a_condition_that_a_node_is_not_drained():
     stage = Stage()
     await stage.carry_out(SAY)
     assert [call.method for call in stage.client.calls] == ["PATCH"]
@@ -432,26 +432,26 @@ async def test_pods_are_not_read_to_say_that_a_node_is_not_drained():
 # -- guards -----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_guard_of_a_namesake_is_told_as_gone_and_without_complaint():
+async def test_the_guard_of_a_namesake_is_gone_and_not_logged():
     stage = Stage({"metadata": {"uid": "another", "resourceVersion": "7"}})
     with capture_logs() as logs:
         assert await stage.carry_out(SAVE_GUARD) == [gone(SAVE_GUARD)]
     assert (logs, stage.client.paths("PATCH")) == ([], [])
 
 
-async def test_whoever_writes_the_policy_meanwhile_makes_it_read_again():
+async def test_a_conflict_makes_the_effector_read_the_policy_again():
     stage = Stage(STORED, CONFLICT, STORED, guard_stored)
     assert await stage.carry_out(SAVE_GUARD) == [events.Written(SAVE_GUARD, WriteOutcome.DONE)]
 
 
-async def test_a_policy_that_is_written_all_the_time_is_left_to_the_machine():
+async def test_a_policy_that_conflicts_at_each_try_is_retried_by_the_machine():
     stage = Stage(default=by_path({"GET /sla": STORED, "PATCH /status": CONFLICT}))
     with capture_logs():
         assert await stage.carry_out(SAVE_GUARD) == [outdated(SAVE_GUARD)]
     assert len(stage.client.paths("PATCH")) == RECORD_TRIES
 
 
-async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
+async def test_a_replica_that_lost_the_lease_does_not_overwrite_the_next_leader():
     stage = Stage(STORED, default=lambda _: STORED)
 
     def lose(_: Call) -> Exception:
@@ -467,7 +467,7 @@ async def test_whoever_lost_the_lead_does_not_write_over_the_next_leader():
 LATER = STORED | {"status": {"guard": {"term": 8}}}
 
 
-async def test_the_record_of_a_later_leader_stays():
+async def test_the_record_of_a_later_leader_is_not_overwritten():
     stage = Stage(default=by_path({"GET /sla": LATER, "PATCH /status": {}}))
     stage.lease.confirmed = False
     with capture_logs() as logs:
@@ -477,8 +477,8 @@ async def test_the_record_of_a_later_leader_stays():
     assert logs[0]["reason"] == event.error
 
 
-async def test_a_leader_of_a_lease_that_was_made_anew_goes_on_where_the_terms_were():
-    """Terms count the holders of a Lease: one that was deleted begins anew, and must not end all evictions."""
+async def test_a_leader_of_a_new_lease_continues_from_the_stored_term():
+    """Terms count the holders of a Lease: a deleted Lease begins at 0 again, which must not end all evictions."""
     stage = Stage(default=by_path({"GET /sla": LATER, "PATCH /status": guard_stored}))
     assert await stage.carry_out(SAVE_GUARD) == [events.Written(SAVE_GUARD, WriteOutcome.DONE)]
     assert stage.client.calls[-1].body["status"]["guard"]["term"] == 8

@@ -103,7 +103,7 @@ def alike(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def seen_by_the_engine(objects: list[PodObject]) -> list[Any]:
-    """Of each pod what the engine gets and what is reported, as one decoder makes it of all."""
+    """The pods that the engine receives, and the issues that one decoder reports about them."""
     issues: list[PodIssue] = []
     decoder = Decoder(Clock(), issues.append)
     values = [(decoder.pod(one), decoder.bound(one)) for one in objects]

@@ -1,4 +1,4 @@
-"""Gauges of one round of reports: what holds pods, and nothing of what did so before."""
+"""Gauges of one round of reports count what holds pods now, and drop what held them before."""
 
 import pytest
 from msgspec.structs import replace
@@ -54,18 +54,18 @@ def measured() -> Measured:
     return Measured()
 
 
-def test_what_terminates_and_what_should_have_ended_is_counted(measured):
+def test_terminating_and_stuck_pods_are_counted(measured):
     assert (measured.value("leaving_pods"), measured.value("stuck_pods")) == (6, 2)
 
 
-def test_each_limit_and_budget_tells_how_many_it_holds(measured):
+def test_each_limit_and_budget_counts_the_pods_that_it_holds(measured):
     assert measured.value("limited_evictions", limit="policy-rate") == 5
     assert measured.value("limited_evictions", limit="budget") == 3
     assert measured.value("budget_blocked_evictions", budget="shop/web") == 3
 
 
 @pytest.mark.parametrize(("zone", "state"), [("eu/a", 2), ("eu/b", 1), ("eu/c", 0)])
-def test_the_state_of_a_zone_is_a_number_that_grows_with_the_trouble(measured, zone, state):
+def test_a_worse_state_of_a_zone_is_a_higher_number(measured, zone, state):
     assert measured.value("zone_state", zone=zone) == state
 
 
@@ -74,7 +74,7 @@ def test_the_mode_of_a_policy_is_1(measured, mode, value):
     assert measured.value("policy_mode", mode=mode) == value
 
 
-def test_whether_the_newest_version_is_in_force(measured):
+def test_policy_accepted_is_1_if_its_newest_version_is_in_force(measured):
     measured.gauges.measure([FULL], [("sla", False), ("other", True)])
     assert measured.value("policy_accepted") == 1
     assert measured.value("policy_accepted", policy="other") == 0
@@ -89,12 +89,12 @@ def test_whether_the_newest_version_is_in_force(measured):
         (DevicesReport(7, blind=("resourceslices",)), 0),
     ],
 )
-def test_whether_devices_are_known(measured, devices, value):
+def test_devices_known_is_1_if_no_kind_of_them_is_missing(measured, devices, value):
     measured.gauges.measure([PolicyReport(policy(), ReportedStatus(), devices=devices)])
     assert measured.value("devices_known") == value
 
 
-def test_invalid_taints_and_zones_that_are_all_full(measured):
+def test_invalid_taints_and_all_nodes_unhealthy_are_gauges(measured):
     assert (measured.value("invalid_taints"), measured.value("all_nodes_unhealthy")) == (3, 0)
     measured.gauges.measure([replace(FULL, all_nodes_unhealthy=True)])
     assert measured.value("all_nodes_unhealthy") == 1
@@ -110,13 +110,13 @@ def test_counters_of_a_policy_exist_before_anything_happens(measured):
 @pytest.mark.parametrize(
     ("pace", "pods", "ends_at"), [(None, None, None), (Pace(80, NOW + 60), 80, NOW + 60), (Pace(3, None), 3, None)]
 )
-def test_what_a_guard_lets_leave_at_a_pace(measured, pace, pods, ends_at):
+def test_a_guard_that_paces_has_its_pods_and_its_end(measured, pace, pods, ends_at):
     measured.gauges.measure([replace(FULL, guard=replace(FULL.guard, pace=pace))])
     assert measured.value("guard_paced_pods") == pods
     assert measured.value("guard_pace_end_timestamp_seconds") == ends_at
 
 
-def test_workloads_that_bounce_are_counted(measured):
+def test_bouncing_workloads_are_counted(measured):
     assert measured.value("bouncing_workloads") == 4
 
 
@@ -133,7 +133,7 @@ def test_nodes_with_a_place_and_nodes_that_wait_are_counted(measured):
     assert (measured.value("nodes_with_place"), measured.value("nodes_waiting_for_place")) == (2, 14)
 
 
-def test_what_is_over_is_not_told_any_more(measured):
+def test_gauges_of_a_report_that_ended_are_removed(measured):
     measured.gauges.measure([PolicyReport(policy(), ReportedStatus())])
     assert measured.value("limited_evictions", limit="policy-rate") is None
     assert measured.value("budget_blocked_evictions", budget="shop/web") is None

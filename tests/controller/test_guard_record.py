@@ -1,4 +1,4 @@
-"""A guard's record in the store: nothing is lost on the way there and back, and nothing unknown is believed."""
+"""A guard's record in the store: encoding and decoding lose nothing, and invalid records are refused."""
 
 from typing import Any
 
@@ -44,11 +44,11 @@ def as_json(record: GuardRecord) -> Any:
 
 
 @given(RECORDS)
-def test_what_is_written_is_read_back_exactly(record):
+def test_a_record_that_is_encoded_and_decoded_is_the_same(record):
     assert decode_guard(as_json(record)) == record
 
 
-def test_a_tripped_guard_says_why():
+def test_the_record_of_a_tripped_guard_has_its_cause():
     assert as_json(OPEN) == {
         "trippedAt": "2023-11-14T22:13:20.500000Z",
         "cause": "taint sla on 9 nodes",
@@ -66,7 +66,7 @@ def test_a_tripped_guard_says_why():
     }
 
 
-def test_a_guard_that_is_armed_again_takes_back_what_it_said():
+def test_the_record_of_an_armed_guard_removes_time_and_cause():
     """In a merge patch null removes, and what is left out stays."""
     gone = dict.fromkeys(("trippedAt", "cause"))
     assert as_json(GuardRecord()) == {"counted": [], "evicted": [], "reserved": [], "term": 0, "population": 0} | gone
@@ -84,7 +84,7 @@ def test_a_cause_that_is_too_long_is_cut():
 
 
 @pytest.mark.parametrize("more", [1, 10])
-def test_more_than_can_be_stored_is_put_together_so_that_it_counts_for_longer(more):
+def test_too_many_slots_are_merged_into_the_latest_of_them(more):
     evicted = tuple((NOW + number, (("shop", 1),)) for number in range(MAX_PAST + more))
     kept = decode_guard(encode_guard(GuardRecord(evicted=evicted))).evicted
     assert len(kept) == MAX_PAST
@@ -92,7 +92,7 @@ def test_more_than_can_be_stored_is_put_together_so_that_it_counts_for_longer(mo
     assert kept[1:] == evicted[more + 1 :]
 
 
-def test_a_time_nobody_lives_to_see_can_be_written():
+def test_a_time_after_the_year_9999_is_cut():
     [one] = encode_guard(GuardRecord(evicted=((1e15, (("shop", 1),)),)))["evicted"]
     assert one["until"].startswith("9999-12-31")
 
@@ -111,13 +111,13 @@ def test_a_time_nobody_lives_to_see_can_be_written():
         ),
     ],
 )
-def test_what_is_no_record_is_refused(stored: Any, said: str):
+def test_an_invalid_record_is_refused(stored: Any, said: str):
     with pytest.raises(ValueError, match=said):
         decode_guard(stored)
 
 
-def test_a_count_that_cannot_be_is_cut():
-    """It would hold every wave, and the sum of two could not be written."""
+def test_a_count_that_is_too_high_is_cut():
+    """Such a count would hold every wave, and the sum of two could not be written."""
     huge = [{"namespace": "a", "pods": 2**62}, {"namespace": "b", "pods": 2**63 - 1}]
     evicted = [{"until": "2023-11-14T22:13:20Z", "namespaces": huge}]
     record = decode_guard({"counted": huge, "evicted": evicted, "population": 2**62})
@@ -132,7 +132,7 @@ def test_a_record_of_the_version_before_is_read():
 
 
 def test_the_version_before_reads_a_record():
-    """It ignores the fields that it does not know, and they remain in the merge."""
+    """The version before ignores unknown fields, and they remain in the merge."""
 
     class Before(Status, frozen=True):
         tripped_at: str | None = None

@@ -1,4 +1,4 @@
-"""Guards as they stand in the store: what is told of records, and how often a reset counts."""
+"""The guard store passes on stored records when they change, and each requested reset once."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ RESET = events.GuardReset("p")
 
 
 def stored(record: GuardRecord | None = None, *, reset: str = "", generation: int = 3, uid: str = "uid-p") -> Json:
-    """As the API server has it, without nulls."""
+    """A policy as the API server stores it, without nulls."""
     guard = {name: value for name, value in encode_guard(record).items() if value is not None} if record else None
     return {
         "metadata": {"name": "p", "uid": uid, "generation": generation}
@@ -30,14 +30,14 @@ def stored(record: GuardRecord | None = None, *, reset: str = "", generation: in
 
 
 class Store(GuardStore):
-    """A store that keeps what it told."""
+    """A store that keeps the events that it fed."""
 
     def __init__(self) -> None:
         self.fed: list[Any] = []
         super().__init__(self.fed.append)
 
-    def told(self, *objects: Json) -> list[Any]:
-        """What it told of these objects."""
+    def events_of(self, *objects: Json) -> list[Any]:
+        """The events that the store feeds for these objects."""
         self.fed.clear()
         for obj in objects:
             self.seen(obj)
@@ -64,49 +64,49 @@ def restored(record: GuardRecord) -> events.GuardRestored:
 
 
 @pytest.mark.parametrize("record", [OPEN, CLOSED])
-def test_at_first_sight_the_record_is_told(store, record):
-    assert store.told(stored(record)) == [restored(record)]
+def test_the_first_record_of_a_policy_is_passed_on(store, record):
+    assert store.events_of(stored(record)) == [restored(record)]
 
 
 @pytest.mark.parametrize("status", [None, {}, {"guard": None}])
-def test_a_status_may_be_empty(store, status):
-    assert store.told(stored() | {"status": status}) == [restored(NOTHING)]
+def test_a_status_without_a_guard_is_an_empty_record(store, status):
+    assert store.events_of(stored() | {"status": status}) == [restored(NOTHING)]
 
 
-def test_the_same_record_is_told_once(store):
-    assert store.told(*[stored(OPEN)] * 3) == [restored(OPEN)]
+def test_the_same_record_is_passed_on_once(store):
+    assert store.events_of(*[stored(OPEN)] * 3) == [restored(OPEN)]
 
 
-def test_what_another_replica_writes_is_told(store):
-    assert store.told(stored(OPEN), stored(CLOSED)) == [restored(OPEN), restored(CLOSED)]
+def test_a_record_that_another_replica_writes_is_passed_on(store):
+    assert store.events_of(stored(OPEN), stored(CLOSED)) == [restored(OPEN), restored(CLOSED)]
 
 
-def test_a_record_that_was_removed_is_told(store):
-    assert store.told(stored(OPEN), stored()) == [restored(OPEN), restored(NOTHING)]
+def test_the_removal_of_a_record_is_passed_on(store):
+    assert store.events_of(stored(OPEN), stored()) == [restored(OPEN), restored(NOTHING)]
 
 
 def test_another_policy_of_the_same_name_inherits_nothing(store):
-    assert store.told(stored(OPEN), stored(uid="another")) == [restored(OPEN), restored(NOTHING)]
+    assert store.events_of(stored(OPEN), stored(uid="another")) == [restored(OPEN), restored(NOTHING)]
 
 
-def test_a_policy_that_comes_back_is_seen_anew(store):
-    store.told(stored(OPEN))
+def test_the_record_of_a_policy_that_comes_back_is_passed_on_again(store):
+    store.events_of(stored(OPEN))
     store.gone("p")
-    assert store.told(stored(OPEN)) == [restored(OPEN)]
+    assert store.events_of(stored(OPEN)) == [restored(OPEN)]
 
 
-def test_whoever_is_about_to_lead_hears_every_record_again(store):
-    """Those it heard of while it led itself before, it did not believe."""
-    store.told(stored(OPEN))
+def test_a_replica_that_is_about_to_lead_gets_every_record_again(store):
+    """Records that it received while it led before had no effect."""
+    store.events_of(stored(OPEN))
     store.fed.clear()
     store.restore_records()
     assert store.fed == [restored(OPEN)]
 
 
-def test_a_record_that_cannot_be_read_is_absent_and_complained_about_once(store):
+def test_a_record_that_cannot_be_read_is_absent_and_logged_once(store):
     broken = stored() | {"status": {"guard": {"trippedAt": "yes"}}}
     with capture_logs() as logs:
-        assert store.told(broken, broken) == [restored(NOTHING)]
+        assert store.events_of(broken, broken) == [restored(NOTHING)]
     assert [(entry["event"], entry["policy"]) for entry in logs] == [("guard-record-unreadable", "p")]
 
 
@@ -118,16 +118,16 @@ def placed(*nodes: str) -> dict[str, Any]:
     return stored() | {"status": {"places": {"nodes": rows, "term": 3}}}
 
 
-def test_places_are_told_when_they_change_and_when_they_end(store):
-    told = store.told(placed("a1"), placed("a1"), placed("a1", "a2"), stored())
-    places = [[one.node for one in event.places] for event in told if isinstance(event, events.PlacesRestored)]
+def test_places_are_passed_on_when_they_change_and_when_they_end(store):
+    fed = store.events_of(placed("a1"), placed("a1"), placed("a1", "a2"), stored())
+    places = [[one.node for one in event.places] for event in fed if isinstance(event, events.PlacesRestored)]
     assert places == [["a1"], ["a1", "a2"], []]
 
 
 def test_places_that_cannot_be_read_are_absent(store):
     broken = stored() | {"status": {"places": {"nodes": [{"node": 1}]}}}
     with capture_logs() as logs:
-        assert events.PlacesRestored("p", ()) in store.told(broken)
+        assert events.PlacesRestored("p", ()) in store.events_of(broken)
     assert [entry["event"] for entry in logs] == ["places-record-unreadable"]
 
 
@@ -139,45 +139,45 @@ def resets(fed: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("value", ["3", "of ann, at noon"])
-def test_a_reset_is_handed_on_whatever_names_it(leader, value):
-    assert resets(leader.told(stored(OPEN, reset=value))) == [RESET]
+def test_a_reset_with_any_value_is_passed_on(leader, value):
+    assert resets(leader.events_of(stored(OPEN, reset=value))) == [RESET]
 
 
 def test_a_reset_counts_once_however_often_it_is_seen(leader):
-    """Between the reset and the annotation being taken off, the guard may have opened again for another wave."""
-    assert resets(leader.told(*[stored(reset="3")] * 5)) == [RESET]
+    """The guard may have tripped again for another wave before the annotation is removed."""
+    assert resets(leader.events_of(*[stored(reset="3")] * 5)) == [RESET]
 
 
-def test_a_reset_is_handed_on_again_after_an_edit(leader):
-    """The first may not have been in force, and a request that stays is granted by the next leader for another wave."""
-    assert resets(leader.told(stored(reset="3"), stored(reset="3", generation=4))) == [RESET, RESET]
+def test_a_reset_is_passed_on_again_after_an_edit(leader):
+    """The first may not have been in force, and the next leader would grant a request that stays for another wave."""
+    assert resets(leader.events_of(stored(reset="3"), stored(reset="3", generation=4))) == [RESET, RESET]
 
 
-def test_a_reset_that_was_taken_off_can_be_asked_for_again(leader):
-    assert resets(leader.told(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
+def test_a_reset_that_was_removed_can_be_requested_again(leader):
+    assert resets(leader.events_of(stored(reset="3"), stored(), stored(reset="3"))) == [RESET, RESET]
 
 
-def test_others_do_not_reset(store):
-    assert resets(store.told(stored(reset="3"))) == []
+def test_replicas_that_do_not_lead_pass_on_no_reset(store):
+    assert resets(store.events_of(stored(reset="3"))) == []
 
 
-def test_whoever_begins_to_lead_does_what_is_asked_for(store):
-    store.told(stored(reset="3"))
+def test_a_replica_that_begins_to_lead_passes_on_the_requested_reset(store):
+    store.events_of(stored(reset="3"))
     store.fed.clear()
     store.set_leading(True)
     assert store.fed == [RESET]
 
 
-def test_whoever_leads_again_is_told_again(leader):
-    """Whether it was granted, the removal of the annotation says."""
-    leader.told(stored(reset="3"))
+def test_a_replica_that_leads_again_passes_on_the_reset_again(leader):
+    """Only the removal of the annotation shows that the reset was granted."""
+    leader.events_of(stored(reset="3"))
     leader.fed.clear()
     leader.set_leading(False)
     leader.set_leading(True)
     assert leader.fed == [RESET]
 
 
-def test_a_reset_is_handed_on_after_the_policies_only(leader):
+def test_a_reset_is_passed_on_after_the_policies_only(leader):
     leader.seen(stored(reset="3"))
     assert resets(leader.fed) == []
     leader.apply_resets()
@@ -185,9 +185,9 @@ def test_a_reset_is_handed_on_after_the_policies_only(leader):
 
 
 def test_another_value_is_another_reset(leader):
-    assert resets(leader.told(stored(reset="2"), stored(reset="3"))) == [RESET, RESET]
+    assert resets(leader.events_of(stored(reset="2"), stored(reset="3"))) == [RESET, RESET]
 
 
 def test_a_reset_of_a_namesake_is_its_own(leader):
-    told = leader.told(stored(reset="3"), stored(reset="3", uid="another"))
-    assert resets(told) == [RESET, RESET]
+    fed = leader.events_of(stored(reset="3"), stored(reset="3", uid="another"))
+    assert resets(fed) == [RESET, RESET]

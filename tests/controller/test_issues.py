@@ -1,4 +1,4 @@
-"""Faults of users' objects: told by the leader, kept by the others until they lead."""
+"""Faults of users' objects are reported by the leader, and kept by other replicas until they lead."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from taintwarden.kube.calls.recorder import Message
 from taintwarden.telemetry.metrics import Metrics
 
 
-class Told:
+class RecordedEvents:
     """The Events that were recorded."""
 
     def __init__(self) -> None:
@@ -29,81 +29,81 @@ class Told:
         return [f"{one.subject.name}: {one.text()}" for one in self.messages]
 
 
-def issues(told: Told, **more: int) -> Issues:
-    recorder = SimpleNamespace(record=told.messages.append)
+def issues(recorded: RecordedEvents, **more: int) -> Issues:
+    recorder = SimpleNamespace(record=recorded.messages.append)
     return Issues(Notifier(recorder, Metrics(), Gates()), **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def recorded() -> RecordedEvents:
+    return RecordedEvents()
 
 
 @pytest.fixture
-def kept(told: Told) -> Issues:
-    return issues(told)
+def kept(recorded: RecordedEvents) -> Issues:
+    return issues(recorded)
 
 
 def fault(name: str, uid: str = "") -> PodIssue:
     return PodIssue(name, "shop", uid or name, (FieldError("f", 1, "wrong"),))
 
 
-def test_a_leader_tells_at_once(told, kept):
+def test_a_leader_reports_faults_at_once(recorded, kept):
     kept.set_leading(True)
     kept.report_pod(fault("a"))
     kept.report_policy("p", "u", "wrong")
-    assert told.names == ["a", "p"]
+    assert recorded.names == ["a", "p"]
 
 
-def test_whoever_gains_the_lead_tells_what_it_kept_in_order(told, kept):
+def test_a_replica_that_begins_to_lead_reports_kept_faults_in_order(recorded, kept):
     for name in "abc":
         kept.report_pod(fault(name))
     kept.set_leading(True)
-    assert told.names == ["a", "b", "c"]
+    assert recorded.names == ["a", "b", "c"]
 
 
-def test_what_was_kept_is_told_once(told, kept):
+def test_a_kept_fault_is_reported_once(recorded, kept):
     kept.report_pod(fault("a"))
     for leading in (True, False, True):
         kept.set_leading(leading)
-    assert told.names == ["a"]
+    assert recorded.names == ["a"]
 
 
-def test_of_one_object_the_last_fault_is_kept(told, kept):
+def test_only_the_last_fault_of_an_object_is_kept(recorded, kept):
     kept.report_policy("p", "u", "first")
     kept.report_policy("p", "u", "second")
     kept.set_leading(True)
-    assert told.said == ["p: second"]
+    assert recorded.said == ["p: second"]
 
 
-def test_the_faults_of_each_object_are_kept(told, kept):
+def test_the_faults_of_each_object_are_kept(recorded, kept):
     for name in ("p", "q"):
         kept.report_policy(name, "u", "wrong")
         kept.report_profile(f"shop/{name}", "u", "wrong")
         kept.report_profile(f"bank/{name}", "u", "wrong")
     kept.set_leading(True)
-    assert len(told.messages) == 6
+    assert len(recorded.messages) == 6
 
 
-def test_a_change_of_a_policy_is_told_by_who_leads_then(told, kept):
+def test_a_change_of_a_policy_is_reported_by_the_leader_of_that_time_only(recorded, kept):
     change = ("p", "u", ChangeKind.PAUSED, "by ann")
     kept.report_policy_change(*change)
     kept.set_leading(True)
-    assert told.messages == []
+    assert recorded.messages == []
     kept.report_policy_change(*change)
-    assert told.said == ["p: by ann"]
+    assert recorded.said == ["p: by ann"]
 
 
-def test_whoever_lost_the_lead_keeps_again(told, kept):
+def test_a_replica_that_lost_the_lead_reports_no_fault(recorded, kept):
     kept.set_leading(True)
     kept.set_leading(False)
     kept.report_pod(fault("a"))
-    assert told.names == []
+    assert recorded.names == []
 
 
-def test_what_is_kept_is_bounded(told):
-    kept = issues(told, max_waiting=3)
+def test_the_number_of_kept_faults_is_bounded(recorded):
+    kept = issues(recorded, max_waiting=3)
     for number in range(10):
         kept.report_pod(fault(str(number)))
     kept.set_leading(True)
-    assert told.names == ["7", "8", "9"]
+    assert recorded.names == ["7", "8", "9"]

@@ -1,4 +1,4 @@
-"""The loop in simulated time: when the machine is woken, and where its commands go."""
+"""The loop in simulated time wakes the machine when it is due, and passes on its commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.looptime
 
 
 class FakeMachine:
-    """Wakes when it is told to, and keeps what it was given."""
+    """A machine that wakes after the given delays, and keeps the events that it was given."""
 
     def __init__(self, delays: Callable[[Instant], float | None]) -> None:
         self.delays = delays
@@ -46,9 +46,9 @@ class Stage:
     def __init__(self, machine: Any) -> None:
         self.step = 0.0
         self.carried: list[Any] = []
-        self.told: list[Any] = []
+        self.notices: list[Any] = []
         self.machine = machine
-        self.loop = Loop(machine, self.clock, self.carried.append, self.told.extend)
+        self.loop = Loop(machine, self.clock, self.carried.append, self.notices.extend)
 
     def clock(self) -> Instant:
         now = asyncio.get_running_loop().time()
@@ -63,7 +63,7 @@ class Stage:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_the_machine_is_woken_when_it_wants():
+async def test_the_machine_is_woken_when_it_is_due():
     due = [5.0, 12.5]
     machine = FakeMachine(lambda now: next((at - now.monotonic for at in due if at > now.monotonic - 0.01), None))
     machine.step = lambda event, now: (  # type: ignore[method-assign]
@@ -77,14 +77,14 @@ async def test_the_machine_is_woken_when_it_wants():
     assert [round(at, 1) for at in machine.wakes] == [5.0, 12.5]
 
 
-async def test_a_machine_that_wants_nothing_is_looked_at_now_and_then():
+async def test_a_machine_without_deadlines_is_woken_at_the_longest_interval():
     stage = Stage(FakeMachine(lambda _: None))
     async with stage.running():
         await asyncio.sleep(3 * LONGEST_SLEEP_SECONDS + 1)
     assert len(stage.machine.wakes) == 3
 
 
-async def test_an_event_makes_the_loop_ask_again():
+async def test_an_event_that_makes_the_machine_due_wakes_it_at_once():
     wanted: list[float | None] = [None]
     stage = Stage(FakeMachine(lambda _: wanted[0]))
     async with stage.running():
@@ -100,7 +100,7 @@ async def test_an_event_makes_the_loop_ask_again():
     assert stage.machine.wakes[0] == 1.0
 
 
-async def test_a_time_that_does_not_count_any_more_wakes_nothing():
+async def test_a_wake_time_that_was_postponed_does_not_wake_the_machine():
     wanted = [5.0]
     stage = Stage(FakeMachine(lambda _: wanted[0]))
     async with stage.running():
@@ -111,7 +111,7 @@ async def test_a_time_that_does_not_count_any_more_wakes_nothing():
     assert stage.machine.wakes == []
 
 
-async def test_between_slices_others_get_their_turn():
+async def test_other_tasks_run_between_slices():
     slices = [0.0] * 50
     stage = Stage(FakeMachine(lambda _: slices.pop() if slices else None))
     turns = 0
@@ -129,11 +129,11 @@ async def test_between_slices_others_get_their_turn():
 
 async def test_orders_go_to_the_effector_and_notices_to_the_notifier():
     stage = Stage(FakeMachine(lambda _: None))
-    save, told = commands.SaveHistory("n1", "u", "text"), commands.UnreadableHistory("n1", "u", "why")
-    stage.machine.answers = [save, commands.CheckNode("n1"), told]
+    save, notice = commands.SaveHistory("n1", "u", "text"), commands.UnreadableHistory("n1", "u", "why")
+    stage.machine.answers = [save, commands.CheckNode("n1"), notice]
     stage.loop.feed(events.Synced())
     assert stage.carried == [save, commands.CheckNode("n1")]
-    assert stage.told == [told]
+    assert stage.notices == [notice]
 
 
 async def test_the_newest_version_is_that_of_any_pod_of_a_page():
@@ -144,8 +144,8 @@ async def test_the_newest_version_is_that_of_any_pod_of_a_page():
     assert stage.loop.newest_version == 9
 
 
-async def test_a_list_says_what_the_newest_version_is_even_if_it_is_lower():
-    """The store was restored from a backup: a read begun now is as new as the list, and no newer."""
+async def test_the_version_of_a_list_is_the_newest_even_if_it_is_lower():
+    """After a restore from a backup, a read that begins now is as new as the list, and no newer."""
     stage = Stage(FakeMachine(lambda _: None))
     stage.loop.feed(events.PodSeen(pod(version=900)))
     stage.loop.feed(events.PodSeen(pod(version=50)))
@@ -183,7 +183,7 @@ def evictions(stage: Stage) -> list[commands.Evict]:
     return [command for command in stage.carried if isinstance(command, commands.Evict)]
 
 
-async def test_a_pod_goes_when_its_grace_is_over(stage):
+async def test_a_pod_is_evicted_when_its_grace_is_over(stage):
     async with stage.running():
         stage.loop.feed(events.LeadershipChanged(leading=True))
         stage.loop.feed(events.NodeSeen(node("940", 2)))
@@ -196,7 +196,7 @@ async def test_a_pod_goes_when_its_grace_is_over(stage):
 
 
 async def test_a_wall_clock_that_steps_ahead_is_noticed_within_a_minute(stage):
-    """Grace is by the wall clock, since it comes from objects; the loop sleeps by the other one."""
+    """Grace follows the wall clock, since it comes from objects; the loop sleeps by the monotonic clock."""
     async with stage.running():
         stage.loop.feed(events.LeadershipChanged(leading=True))
         stage.loop.feed(events.PoliciesChanged((policy(timing={"violationGraceSeconds": 3600}),)))
@@ -209,7 +209,7 @@ async def test_a_wall_clock_that_steps_ahead_is_noticed_within_a_minute(stage):
         assert len(evictions(stage)) == 1
 
 
-async def test_an_answer_is_taken_in_at_once(stage):
+async def test_an_answer_is_processed_at_once(stage):
     async with stage.running():
         stage.loop.feed(events.LeadershipChanged(leading=True))
         stage.loop.feed(events.NodeSeen(node("940", 2)))
@@ -218,11 +218,11 @@ async def test_an_answer_is_taken_in_at_once(stage):
         await asyncio.sleep(3.5)
         stage.loop.feed(events.Settled("uid-a", Outcome.ACCEPTED))
         stage.loop.feed(events.PodGone("uid-a", "n1"))
-        assert any(isinstance(notice, commands.Evicted) for notice in stage.told)
+        assert any(isinstance(notice, commands.Evicted) for notice in stage.notices)
 
 
 @pytest.mark.looptime(enabled=False)
-def test_the_systems_clocks_are_two():
+def test_the_system_clock_has_wall_and_monotonic_time():
     first, second = system_clock(), system_clock()
     assert second.monotonic >= first.monotonic
     assert abs(first.wall - second.wall) < 60
@@ -255,7 +255,7 @@ async def test_a_heartbeat_of_a_node_is_no_change(more, changes):
     assert stage.loop.changes == before + changes
 
 
-async def test_how_far_the_nodes_have_come_is_no_change():
+async def test_the_progress_of_the_node_stream_is_no_change():
     stage = Stage(Machine())
     stage.loop.feed(events.NodesReached(7))
     assert stage.loop.changes == 0

@@ -1,4 +1,4 @@
-"""What a process does with its memory once it knows its cluster."""
+"""Unused memory is released once a process knows its cluster."""
 
 import ctypes
 import gc
@@ -8,20 +8,20 @@ from types import SimpleNamespace
 from taintwarden.controller import memory
 
 
-def test_the_collector_does_not_look_at_what_is_known_again():
+def test_known_objects_are_frozen_for_the_garbage_collector():
     before = gc.get_freeze_count()
     memory.release_unused()
     assert gc.get_freeze_count() > before
 
 
 class Loop:
-    """Holds itself."""
+    """An object that refers to itself."""
 
     def __init__(self) -> None:
         self.held = self
 
 
-def test_what_is_not_needed_any_more_is_collected_first():
+def test_unused_objects_are_collected_first():
     lost = weakref.ref(Loop())
     memory.release_unused()
     assert lost() is None

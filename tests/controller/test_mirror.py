@@ -1,4 +1,4 @@
-"""What is known of every node of a stream."""
+"""A mirror keeps a value for every node of a stream."""
 
 import pytest
 
@@ -19,13 +19,13 @@ def listed(mirror: Mirror, *objects: NodeObject) -> None:
     mirror.list_ended("1")
 
 
-def test_a_list_replaces_what_was_known(mirror):
+def test_a_list_replaces_the_known_nodes(mirror):
     listed(mirror, node_object("a"), node_object("b"))
     listed(mirror, node_object("b", labels={"x": "y"}))
     assert (mirror.get("a"), mirror.get("b"), len(mirror)) == (None, {"x": "y"}, 1)
 
 
-def test_what_a_list_does_not_name_counts_until_it_is_complete(mirror):
+def test_a_node_that_a_list_does_not_name_counts_until_the_list_is_complete(mirror):
     listed(mirror, node_object("a"))
     mirror.list_began()
     mirror.listed([node_object("b")])
@@ -36,19 +36,19 @@ def test_what_a_list_does_not_name_counts_until_it_is_complete(mirror):
     assert (mirror.get("a"), mirror.get("b")) == ({}, None)
 
 
-def test_changes_and_deletions(mirror):
+def test_changes_and_deletions_are_followed(mirror):
     deliver(mirror, node_object("a"), node_object("b"), deletion(node_object("a")))
     assert (mirror.get("a"), mirror.get("b")) == (None, {})
 
 
-def test_each_change_is_told():
-    told: list[str] = []
-    mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.name, lambda: told.append(str(len(mirror))))
+def test_each_change_calls_back():
+    called: list[str] = []
+    mirror = Mirror("nodes", Metrics(), lambda one: one.metadata.name, lambda: called.append(str(len(mirror))))
     deliver(mirror, node_object("a"), deletion(node_object("a")))
-    assert told == ["1", "0"]
+    assert called == ["1", "0"]
 
 
-def test_a_deletion_of_which_only_the_name_is_known(mirror):
+def test_a_deletion_needs_only_a_name(mirror):
     listed(mirror, node_object("a"))
     assert mirror.lost(Identity(name="a"))
     assert mirror.get("a") is None

@@ -35,14 +35,14 @@ OUR_POLICY = EventSubject("TaintEvictionPolicy", "sla", "uid-sla", api_version="
 
 
 class Events:
-    """Stands in for the recorder, which writes complete messages."""
+    """A recorder that keeps complete messages."""
 
     def __init__(self, events: list[Message]) -> None:
         self.record = lambda message: events.append(message.with_text())
 
 
-class Told:
-    """A notifier whose Events are kept, and what it logged."""
+class Rig:
+    """A notifier, the Events that it recorded and the lines that it logged."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.metrics = Metrics()
@@ -52,7 +52,7 @@ class Told:
         self.issues = Issues(self.about)
         self.issues.set_leading(True)
 
-    def notice(self, *notices: commands.Notice) -> "Told":
+    def notice(self, *notices: commands.Notice) -> "Rig":
         with capture_logs() as self.logs:
             self.about.report(notices)
         return self
@@ -72,8 +72,8 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def rig() -> Rig:
+    return Rig()
 
 
 def event(kind: str, reason: str, action: str, note: str, subject: EventSubject = POD, policy: str = "") -> Message:
@@ -88,30 +88,30 @@ def test_every_notice_has_a_row():
     assert {*ROWS, commands.Scheduled} == {*get_args(commands.Notice), LabelsContested, NotMirrored}
 
 
-def test_scheduled(told):
-    told.notice(commands.Scheduled(pod(), verdict(), NOW))
+def test_scheduled(rig):
+    rig.notice(commands.Scheduled(pod(), verdict(), NOW))
     line = {"pods": ["shop/web-1"], "node": "n1", "taint": "sla=940:NoExecute", "policy": "sla", "due": DUE}
-    assert told.log == {"event": "eviction-scheduled", "log_level": "info"} | line
+    assert rig.log == {"event": "eviction-scheduled", "log_level": "info"} | line
     note = f"Will be evicted from n1 at {DUE}: {WHY} (policy sla)"
-    assert told.event == event(NORMAL, "EvictionScheduled", "Schedule", note, policy="sla")
+    assert rig.event == event(NORMAL, "EvictionScheduled", "Schedule", note, policy="sla")
 
 
-def test_pods_of_a_node_with_the_same_deadline_are_one_line_and_have_an_event_each(told):
-    told.notice(*(commands.Scheduled(pod(name), verdict(), NOW) for name in ("web-1", "web-2")))
-    assert told.log["pods"] == ["shop/web-1", "shop/web-2"]
-    assert [event.subject.name for event in told.events] == ["web-1", "web-2"]
+def test_pods_of_a_node_with_the_same_deadline_are_one_line_and_have_an_event_each(rig):
+    rig.notice(*(commands.Scheduled(pod(name), verdict(), NOW) for name in ("web-1", "web-2")))
+    assert rig.log["pods"] == ["shop/web-1", "shop/web-2"]
+    assert [event.subject.name for event in rig.events] == ["web-1", "web-2"]
 
 
-def test_each_pod_of_a_line_has_its_own_reason(told):
+def test_each_pod_of_a_line_has_its_own_reason(rig):
     used = Toleration(key="sla", operator="Exists", toleration_seconds=30)
     others = verdict(kind=VerdictKind.TOLERATED_FOR, toleration=used)
-    told.notice(commands.Scheduled(pod("web-1"), verdict(), NOW), commands.Scheduled(pod("web-2"), others, NOW))
-    assert len(told.logs) == 1
-    assert "is not tolerated" in told.events[0].note
-    assert "is tolerated by sla Exists for 30s only" in told.events[1].note
+    rig.notice(commands.Scheduled(pod("web-1"), verdict(), NOW), commands.Scheduled(pod("web-2"), others, NOW))
+    assert len(rig.logs) == 1
+    assert "is not tolerated" in rig.events[0].note
+    assert "is tolerated by sla Exists for 30s only" in rig.events[1].note
 
 
-def test_a_note_that_is_made_late_holds_at_most_a_kibibyte_until_then():
+def test_the_parts_of_a_note_that_is_made_late_take_at_most_a_kibibyte():
     messages: list[Message] = []
     long = verdict(kind=VerdictKind.TOLERATED, toleration=Toleration(key="k" * 5_000, operator="Exists"))
     recorder = SimpleNamespace(record=messages.append)
@@ -128,96 +128,96 @@ def test_a_note_that_is_made_late_holds_at_most_a_kibibyte_until_then():
     ],
     ids=["deadline", "policy", "node"],
 )
-def test_what_differs_is_in_another_line(told, other):
-    told.notice(commands.Scheduled(pod(), verdict(), NOW), other)
-    assert [line["pods"] for line in told.logs] == [["shop/web-1"], ["shop/web-2"]]
+def test_notices_that_differ_are_logged_in_separate_lines(rig, other):
+    rig.notice(commands.Scheduled(pod(), verdict(), NOW), other)
+    assert [line["pods"] for line in rig.logs] == [["shop/web-1"], ["shop/web-2"]]
 
 
-def test_a_line_has_at_most_a_hundred_pods(told):
-    told.notice(*(commands.Scheduled(pod(f"web-{number}"), verdict(), NOW) for number in range(101)))
-    assert [len(line["pods"]) for line in told.logs] == [100, 1]
+def test_a_line_has_at_most_a_hundred_pods(rig):
+    rig.notice(*(commands.Scheduled(pod(f"web-{number}"), verdict(), NOW) for number in range(101)))
+    assert [len(line["pods"]) for line in rig.logs] == [100, 1]
 
 
-def test_scheduled_under_a_policy_that_rehearses(told):
-    told.notice(commands.Scheduled(pod(), verdict(in_policy=policy(mode=Mode.DRY_RUN)), NOW))
-    assert told.event.note == f"Would be evicted from n1 at {DUE}: {WHY} (policy sla: DryRun)"
+def test_scheduled_under_a_policy_that_rehearses(rig):
+    rig.notice(commands.Scheduled(pod(), verdict(in_policy=policy(mode=Mode.DRY_RUN)), NOW))
+    assert rig.event.note == f"Would be evicted from n1 at {DUE}: {WHY} (policy sla: DryRun)"
 
 
-def test_cancelled(told):
-    told.notice(commands.Cancelled(pod(), verdict()))
-    assert told.log == info("eviction-cancelled")
+def test_cancelled(rig):
+    rig.notice(commands.Cancelled(pod(), verdict()))
+    assert rig.log == info("eviction-cancelled")
     note = "Stays on n1: taint sla=940:NoExecute no longer evicts it, its deadline was 2023-11-14T22:11:40Z"
-    assert told.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
-    assert told.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
+    assert rig.event == event(NORMAL, "EvictionCancelled", "Cancel", note)
+    assert rig.counted("taintwarden_evictions_cancelled_total", policy="sla") == 1
 
 
-def test_cancelled_by_a_pause(told):
-    told.notice(commands.Cancelled(pod(), verdict(in_policy=policy(mode=Mode.PAUSED))))
-    assert told.event.note == "Stays on n1: policy sla is paused, so taint sla=940:NoExecute evicts no pod"
+def test_cancelled_by_a_pause(rig):
+    rig.notice(commands.Cancelled(pod(), verdict(in_policy=policy(mode=Mode.PAUSED))))
+    assert rig.event.note == "Stays on n1: policy sla is paused, so taint sla=940:NoExecute evicts no pod"
 
 
-def test_decided(told):
-    told.notice(commands.Decided(pod(), verdict(), NOW, 7.0, "policy-rate"))
-    assert told.log == info("eviction-decided", due=DUE, why=WHY)
-    assert told.events == []
+def test_decided(rig):
+    rig.notice(commands.Decided(pod(), verdict(), NOW, 7.0, "policy-rate"))
+    assert rig.log == info("eviction-decided", due=DUE, why=WHY)
+    assert rig.events == []
 
 
-def test_rehearsed(told):
-    told.notice(commands.Rehearsed(pod(), verdict(in_policy=policy(mode=Mode.DRY_RUN)), NOW))
-    assert told.log == info("eviction-rehearsed", why=WHY)
+def test_rehearsed(rig):
+    rig.notice(commands.Rehearsed(pod(), verdict(in_policy=policy(mode=Mode.DRY_RUN)), NOW))
+    assert rig.log == info("eviction-rehearsed", why=WHY)
     note = f"Would be evicted from n1 now: {WHY} (policy sla: DryRun)"
-    assert told.event == event(NORMAL, "EvictionDryRun", "Evict", note)
-    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="dry-run") == 1
+    assert rig.event == event(NORMAL, "EvictionDryRun", "Evict", note)
+    assert rig.counted("taintwarden_evictions_total", policy="sla", outcome="dry-run") == 1
 
 
-def test_evicted(told):
-    told.notice(commands.Evicted(pod(), verdict(), 0.12345))
-    assert told.log == info("eviction-settled", outcome="evicted", lateness=0.123)
-    assert told.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)", policy="sla")
-    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="evicted") == 1
-    assert told.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
+def test_evicted(rig):
+    rig.notice(commands.Evicted(pod(), verdict(), 0.12345))
+    assert rig.log == info("eviction-settled", outcome="evicted", lateness=0.123)
+    assert rig.event == event(NORMAL, "Evicted", "Evict", f"Evicted from n1: {WHY} (policy sla)", policy="sla")
+    assert rig.counted("taintwarden_evictions_total", policy="sla", outcome="evicted") == 1
+    assert rig.counted("taintwarden_eviction_lateness_seconds_sum") == pytest.approx(0.12345)
 
 
-def test_a_pod_that_was_deleted_in_spite_of_budgets_is_not_said_to_be_evicted(told):
-    told.notice(commands.Evicted(pod(), verdict(), 0.0, ("shop/a", "shop/b")))
+def test_a_pod_that_was_deleted_in_spite_of_budgets_is_reported_as_past_budget(rig):
+    rig.notice(commands.Evicted(pod(), verdict(), 0.0, ("shop/a", "shop/b")))
     note = f"Deleted in spite of PodDisruptionBudgets shop/a, shop/b from n1: {WHY} (policy sla)"
-    assert told.event == event(NORMAL, "Evicted", "Evict", note, policy="sla")
-    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="past-budget") == 1
+    assert rig.event == event(NORMAL, "Evicted", "Evict", note, policy="sla")
+    assert rig.counted("taintwarden_evictions_total", policy="sla", outcome="past-budget") == 1
 
 
-def test_blocked(told):
-    told.notice(commands.EvictionFailed(pod(), verdict(), Outcome.BLOCKED, "budget web needs 2", 3, NOW + 5))
+def test_blocked(rig):
+    rig.notice(commands.EvictionFailed(pod(), verdict(), Outcome.BLOCKED, "budget web needs 2", 3, NOW + 5))
     retry = "2023-11-14T22:13:25Z"
     facts = {"outcome": "blocked", "message": "budget web needs 2", "attempts": 3}
-    assert told.log == info("eviction-settled", **facts, retry=retry)
-    assert (told.event.type, told.event.reason) == (WARNING, "EvictionBlocked")
-    assert "budget web needs 2" in told.event.note
-    assert "PodDisruptionBudget" in told.event.note
-    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="blocked") == 1
+    assert rig.log == info("eviction-settled", **facts, retry=retry)
+    assert (rig.event.type, rig.event.reason) == (WARNING, "EvictionBlocked")
+    assert "budget web needs 2" in rig.event.note
+    assert "PodDisruptionBudget" in rig.event.note
+    assert rig.counted("taintwarden_evictions_total", policy="sla", outcome="blocked") == 1
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one is not Outcome.NOT_SENT])
-def test_each_outcome_has_its_words_and_its_count(told, outcome):
-    told.notice(commands.EvictionFailed(pod(), verdict(), outcome, "no right", 1, NOW))
+def test_each_outcome_has_its_words_and_its_count(rig, outcome):
+    rig.notice(commands.EvictionFailed(pod(), verdict(), outcome, "no right", 1, NOW))
     reason = "EvictionBlocked" if outcome.row.by_budget else "EvictionFailed"
-    assert (told.event.type, told.event.reason) == (WARNING, reason)
+    assert (rig.event.type, rig.event.reason) == (WARNING, reason)
     why = outcome.row.why.replace("their", "its").replace("them", "it")
-    assert told.event.note == f"Not evicted from n1 ({why}): no right. It is retried."
-    assert told.counted("taintwarden_evictions_total", policy="sla", outcome=outcome) == 1
+    assert rig.event.note == f"Not evicted from n1 ({why}): no right. It is retried."
+    assert rig.counted("taintwarden_evictions_total", policy="sla", outcome=outcome) == 1
 
 
-def test_an_event_about_the_same_hindrance_says_the_same_however_often_it_is_tried(told):
-    """Events are told apart by what they say: a count or a time in them would make each a new one."""
+def test_the_event_about_a_blocked_eviction_is_the_same_at_each_try(rig):
+    """A count or a time in the note would make each of them a new Event."""
     for attempt in range(3):
-        told.notice(commands.EvictionFailed(pod(), verdict(), Outcome.BLOCKED, "budget web", attempt, NOW + attempt))
-    assert len(set(told.events)) == 1
+        rig.notice(commands.EvictionFailed(pod(), verdict(), Outcome.BLOCKED, "budget web", attempt, NOW + attempt))
+    assert len(set(rig.events)) == 1
 
 
-def test_left(told):
-    told.notice(commands.PodAlreadyGone(pod(), verdict()))
-    assert told.log == info("eviction-settled", outcome="gone")
-    assert told.events == []
-    assert told.counted("taintwarden_evictions_total", policy="sla", outcome="gone") == 1
+def test_a_pod_that_was_already_gone_has_no_event(rig):
+    rig.notice(commands.PodAlreadyGone(pod(), verdict()))
+    assert rig.log == info("eviction-settled", outcome="gone")
+    assert rig.events == []
+    assert rig.counted("taintwarden_evictions_total", policy="sla", outcome="gone") == 1
 
 
 def invalid(in_policy: Policy | None = None, judged: str | None = None) -> TaintVerdict:
@@ -232,9 +232,9 @@ def invalid(in_policy: Policy | None = None, judged: str | None = None) -> Taint
         (None, False, "pods with a comparison toleration are evicted (onInvalidValue: Evict)"),
     ],
 )
-def test_invalid_value(told, judged, held, said):
-    told.notice(commands.InvalidValue("n1", "uid-n1", invalid(judged=judged), held))
-    assert told.log == {
+def test_invalid_value(rig, judged, held, said):
+    rig.notice(commands.InvalidValue("n1", "uid-n1", invalid(judged=judged), held))
+    assert rig.log == {
         "event": "taint-value-invalid",
         "log_level": "warning",
         "node": "n1",
@@ -243,42 +243,42 @@ def test_invalid_value(told, judged, held, said):
         "held": held,
         "judged_by": judged,
     }
-    assert (told.event.subject, told.event.type, told.event.reason) == (NODE, WARNING, "InvalidTaintValue")
+    assert (rig.event.subject, rig.event.type, rig.event.reason) == (NODE, WARNING, "InvalidTaintValue")
     why = "'O' at position 3 is not a digit"
-    assert told.event.note == f"Taint sla=98O:NoExecute is invalid ({why}): {said} (policy sla)"
-    assert told.counted("taintwarden_invalid_values_total", side="taint") == 1
+    assert rig.event.note == f"Taint sla=98O:NoExecute is invalid ({why}): {said} (policy sla)"
+    assert rig.counted("taintwarden_invalid_values_total", side="taint") == 1
 
 
-def test_events_of_nodes_say_that_nothing_is_evicted_in_a_rehearsal(told):
+def test_events_of_nodes_in_a_dry_run_say_that_no_pod_is_evicted(rig):
     rehearsing = policy(mode=Mode.DRY_RUN)
-    told.notice(commands.InvalidValue("n1", "uid-n1", invalid(rehearsing), held=False))
-    [wrong] = (event.note for event in told.events)
+    rig.notice(commands.InvalidValue("n1", "uid-n1", invalid(rehearsing), held=False))
+    [wrong] = (event.note for event in rig.events)
     assert wrong.startswith(REHEARSAL)
     assert wrong.endswith("would be evicted (onInvalidValue: Evict) (policy sla)")
 
 
-def test_taint_that_labels_cannot_repeat(told):
-    told.notice(NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is not an integer"))
-    assert (told.log["event"], told.log["reason"]) == ("taint-not-mirrored", "0950 is not an integer")
-    assert (told.event.subject, told.event.reason) == (NODE, "TaintNotMirrored")
+def test_taint_that_labels_cannot_repeat(rig):
+    rig.notice(NotMirrored("n1", "uid-n1", Taint("sla", "0950"), "0950 is not an integer"))
+    assert (rig.log["event"], rig.log["reason"]) == ("taint-not-mirrored", "0950 is not an integer")
+    assert (rig.event.subject, rig.event.reason) == (NODE, "TaintNotMirrored")
     assert (
         "sla=0950:NoExecute cannot be repeated in labels of placement: 0950 is not an integer. New pods"
-        in told.event.note
+        in rig.event.note
     )
 
 
-def test_a_label_that_is_no_version_is_told(told):
-    told.notice(NotMirrored("n1", "uid-n1", Label("driver", "latest"), "it is not a version"))
-    assert (told.log["event"], told.log["label"]) == ("label-not-mirrored", "driver=latest")
-    assert (told.event.subject, told.event.reason) == (NODE, "LabelNotMirrored")
-    assert told.event.note.startswith(
+def test_a_label_that_is_no_version_is_reported(rig):
+    rig.notice(NotMirrored("n1", "uid-n1", Label("driver", "latest"), "it is not a version"))
+    assert (rig.log["event"], rig.log["label"]) == ("label-not-mirrored", "driver=latest")
+    assert (rig.event.subject, rig.event.reason) == (NODE, "LabelNotMirrored")
+    assert rig.event.note.startswith(
         "Label driver=latest cannot be repeated in labels of placement: it is not a version"
     )
 
 
-def test_labels_that_another_client_keeps_changing(told):
-    told.notice(LabelsContested("n1", "uid-n1", ("value.taintwarden.io/sla",), 7, 64.2))
-    assert told.log == {
+def test_labels_that_another_client_keeps_changing(rig):
+    rig.notice(LabelsContested("n1", "uid-n1", ("value.taintwarden.io/sla",), 7, 64.2))
+    assert rig.log == {
         "event": "node-labels-contested",
         "log_level": "warning",
         "node": "n1",
@@ -286,13 +286,13 @@ def test_labels_that_another_client_keeps_changing(told):
         "times": 7,
         "after": 64,
     }
-    assert (told.event.subject, told.event.reason) == (NODE, "LabelsContested")
-    assert "7 times: value.taintwarden.io/sla. They are written again after 1m4s" in told.event.note
+    assert (rig.event.subject, rig.event.reason) == (NODE, "LabelsContested")
+    assert "7 times: value.taintwarden.io/sla. They are written again after 1m4s" in rig.event.note
 
 
-def test_unreadable_history(told):
-    told.notice(commands.UnreadableHistory("n1", "uid-n1", "not JSON"))
-    assert told.log == {
+def test_unreadable_history(rig):
+    rig.notice(commands.UnreadableHistory("n1", "uid-n1", "not JSON"))
+    assert rig.log == {
         "event": "taint-history-unreadable",
         "log_level": "warning",
         "node": "n1",
@@ -303,38 +303,38 @@ def test_unreadable_history(told):
 BUDGET_SAYS_NO = "PodDisruptionBudget shop/web allows no disruption now"
 
 
-def test_held_by_a_budget(told):
-    told.notice(commands.Held(pod(), verdict(), BUDGET_SAYS_NO, None))
-    assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO)
+def test_held_by_a_budget(rig):
+    rig.notice(commands.Held(pod(), verdict(), BUDGET_SAYS_NO, None))
+    assert rig.log == info("eviction-held", reason=BUDGET_SAYS_NO)
     note = f"Has to leave n1, but {BUDGET_SAYS_NO}. It waits until that changes."
-    assert told.event == event(WARNING, "EvictionBlocked", "Evict", note)
+    assert rig.event == event(WARNING, "EvictionBlocked", "Evict", note)
 
 
-def test_held_by_a_budget_for_a_while(told):
-    told.notice(commands.Held(pod(), verdict(), BUDGET_SAYS_NO, NOW))
-    assert told.log == info("eviction-held", reason=BUDGET_SAYS_NO, until=DUE)
-    assert told.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete), unless a limit holds it then.")
+def test_held_by_a_budget_for_a_while(rig):
+    rig.notice(commands.Held(pod(), verdict(), BUDGET_SAYS_NO, NOW))
+    assert rig.log == info("eviction-held", reason=BUDGET_SAYS_NO, until=DUE)
+    assert rig.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete), unless a limit holds it then.")
 
 
 CAME_BACK = "ReplicaSet web was evicted from node n1 3 times in a row, and came back"
 
 
-def test_held_as_bouncing(told):
-    told.notice(commands.Held(pod(), verdict(), CAME_BACK, NOW, is_bouncing=True))
-    assert told.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE)
+def test_held_as_bouncing(rig):
+    rig.notice(commands.Held(pod(), verdict(), CAME_BACK, NOW, is_bouncing=True))
+    assert rig.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE)
     note = (
         f"Waits until {DUE}: {CAME_BACK}. The scheduler places it there because it does not compare the taint. To "
         "prevent that, set placement: true for the taint in the policy and label its namespace "
         "taintwarden.io/inject=true, or use the scheduler extender; a pod that names its node comes back regardless."
     )
-    assert told.event == event(WARNING, "EvictionBouncing", "Evict", note)
+    assert rig.event == event(WARNING, "EvictionBouncing", "Evict", note)
 
 
-def test_held_as_bouncing_where_there_is_no_other_node(told):
+def test_held_as_bouncing_where_there_is_no_other_node(rig):
     shared = PodClass("shop", {}, Tolerations(), owner=Owner("DaemonSet", "agent", "uid-agent"))
     one = msgspec.structs.replace(pod(), shared=shared)
-    told.notice(commands.Held(one, verdict(), CAME_BACK, NOW, is_bouncing=True))
-    assert "A DaemonSet has no other node: see exclude.daemonSets" in told.event.note
+    rig.notice(commands.Held(one, verdict(), CAME_BACK, NOW, is_bouncing=True))
+    assert "A DaemonSet has no other node: see exclude.daemonSets" in rig.event.note
 
 
 CAUSE = "taint sla:NoExecute on 9 nodes, such as sla=0:NoExecute on n1, 980 before"
@@ -354,9 +354,9 @@ def tripped(in_policy: Policy = GUARDED, **more: Any) -> commands.GuardTripped:
     return commands.GuardTripped(in_policy, commands.GuardReport(GuardRecord(NOW, CAUSE), **counts | more))
 
 
-def test_guard_tripped(told):
-    told.notice(tripped())
-    assert told.log == {
+def test_guard_tripped(rig):
+    rig.notice(tripped())
+    assert rig.log == {
         "event": "guard-tripped",
         "log_level": "warning",
         "policy": "sla",
@@ -371,7 +371,7 @@ def test_guard_tripped(told):
         f"nodes n1 sla=0 (980 before), n2 sla=0 (980 before), n3 sla=0 (980 before) and 6 more. "
         f"Cause: {CAUSE}. {ADVICE}"
     )
-    assert told.event == event(WARNING, "GuardTripped", "Guard", note, OUR_POLICY)
+    assert rig.event == event(WARNING, "GuardTripped", "Guard", note, OUR_POLICY)
 
 
 @pytest.mark.parametrize(
@@ -391,39 +391,39 @@ def test_guard_tripped(told):
     ],
     ids=["one pod too many", "one namespace", "it paces", "it only reports", "it rehearses"],
 )
-def test_what_a_guard_says_that_it_holds(told, more, begins):
-    told.notice(tripped(**more))
-    assert told.event.note.startswith(begins)
+def test_the_event_of_a_tripped_guard_names_what_it_holds(rig, more, begins):
+    rig.notice(tripped(**more))
+    assert rig.event.note.startswith(begins)
 
 
 NONE_LEFT = "None of the pods that it held has to leave any more"
 
 
-def test_guard_armed(told):
-    told.notice(commands.GuardArmed(GUARDED, None))
-    assert told.log == {"event": "guard-armed", "log_level": "info", "policy": "sla", "released": None}
-    assert told.event == event(NORMAL, "GuardArmed", "Guard", f"{NONE_LEFT}: evictions continue", OUR_POLICY)
+def test_guard_armed(rig):
+    rig.notice(commands.GuardArmed(GUARDED, None))
+    assert rig.log == {"event": "guard-armed", "log_level": "info", "policy": "sla", "released": None}
+    assert rig.event == event(NORMAL, "GuardArmed", "Guard", f"{NONE_LEFT}: evictions continue", OUR_POLICY)
 
 
-def test_a_guard_that_is_armed_by_a_pause_does_not_say_that_the_cause_is_gone(told):
-    told.notice(commands.GuardArmed(policy(uid="uid-sla", mode=Mode.PAUSED), None))
-    assert told.event.note == f"The policy is paused. {NONE_LEFT}"
+def test_a_guard_that_is_armed_by_a_pause_names_the_pause(rig):
+    rig.notice(commands.GuardArmed(policy(uid="uid-sla", mode=Mode.PAUSED), None))
+    assert rig.event.note == f"The policy is paused. {NONE_LEFT}"
 
 
-def test_a_change_of_a_policy(told):
+def test_a_change_of_a_policy(rig):
     for kind, reason in zip(ChangeKind, ("PolicyPaused", "PolicyResumed", "PolicyChanged"), strict=True):
-        told.events.clear()
-        with capture_logs() as told.logs:
-            told.issues.report_policy_change("sla", "uid-sla", kind, "Paused by ann at noon")
-        assert (told.log["event"], told.log["kind"]) == ("policy-changed", kind)
-        assert told.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
+        rig.events.clear()
+        with capture_logs() as rig.logs:
+            rig.issues.report_policy_change("sla", "uid-sla", kind, "Paused by ann at noon")
+        assert (rig.log["event"], rig.log["kind"]) == ("policy-changed", kind)
+        assert rig.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
 
 
 @pytest.mark.parametrize(("released", "said"), [(120, "120 pods"), (1, "1 pod")])
-def test_guard_reset(told, released, said):
-    told.notice(commands.GuardArmed(GUARDED, released))
-    assert told.log["released"] == released
-    assert told.event.note == f"The guard was reset: it releases {said}"
+def test_guard_reset(rig, released, said):
+    rig.notice(commands.GuardArmed(GUARDED, released))
+    assert rig.log["released"] == released
+    assert rig.event.note == f"The guard was reset: it releases {said}"
 
 
 @pytest.mark.parametrize(
@@ -433,58 +433,58 @@ def test_guard_reset(told, released, said):
         ("grace-cut", "It had less time to stop than its terminationGracePeriodSeconds: n1 is gone at"),
     ],
 )
-def test_deadline_missed(told, reason, said):
-    told.notice(commands.DeadlineMissed(pod(), verdict(), NOW, reason))
-    assert told.log == info("deadline-missed", gone=DUE, reason=reason) | {"log_level": "warning"}
-    assert told.event == event(WARNING, "DeadlineMissed", "Evict", f"{said} {DUE} (policy sla)")
-    assert told.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
+def test_deadline_missed(rig, reason, said):
+    rig.notice(commands.DeadlineMissed(pod(), verdict(), NOW, reason))
+    assert rig.log == info("deadline-missed", gone=DUE, reason=reason) | {"log_level": "warning"}
+    assert rig.event == event(WARNING, "DeadlineMissed", "Evict", f"{said} {DUE} (policy sla)")
+    assert rig.counted("taintwarden_missed_deadlines_total", policy="sla", reason=reason) == 1
 
 
-def test_pod_that_ends_with_its_node_is_named_with_its_opt_out(told):
-    told.notice(commands.EndsWithNode(pod(), verdict(), NOW, "the pod opts out"))
-    assert told.log == info("ends-with-node", gone=DUE, reason="the pod opts out") | {"log_level": "warning"}
+def test_pod_that_ends_with_its_node_is_named_with_its_opt_out(rig):
+    rig.notice(commands.EndsWithNode(pod(), verdict(), NOW, "the pod opts out"))
+    assert rig.log == info("ends-with-node", gone=DUE, reason="the pod opts out") | {"log_level": "warning"}
     note = f"Is not evicted and ends with its node, since the pod opts out: n1 is gone at {DUE} (policy sla)"
-    assert told.event == event(WARNING, "EndsWithNode", "Reclaim", note)
+    assert rig.event == event(WARNING, "EndsWithNode", "Reclaim", note)
 
 
-def test_gates_are_told_as_they_are():
-    told = Told(Gates(numeric_operators=False))
-    told.notice(commands.Evicted(pod(), verdict(), 0.0))
-    assert "is switched off" in told.event.note
+def test_an_event_names_an_operator_that_is_switched_off():
+    rig = Rig(Gates(numeric_operators=False))
+    rig.notice(commands.Evicted(pod(), verdict(), 0.0))
+    assert "is switched off" in rig.event.note
 
 
-def test_a_pod_with_faults(told):
+def test_invalid_tolerations_of_a_pod_are_reported_in_one_event(rig):
     fault = FieldError("metadata.annotations[x][0].value", "0950", "leading zeros are not allowed")
     with capture_logs() as logs:
-        told.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
+        rig.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", (fault, fault)))
     assert logs[0]["event"] == "toleration-invalid"
-    assert (told.event.subject, told.event.type, told.event.reason) == (POD, WARNING, "InvalidToleration")
-    assert told.event.note.count("leading zeros") == 2
-    assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
+    assert (rig.event.subject, rig.event.type, rig.event.reason) == (POD, WARNING, "InvalidToleration")
+    assert rig.event.note.count("leading zeros") == 2
+    assert rig.counted("taintwarden_invalid_values_total", side="toleration") == 1
 
 
-def test_a_pod_with_values_that_have_no_effect(told):
+def test_values_of_a_pod_without_effect_are_reported(rig):
     fault = FieldError("metadata.annotations[x]", "yes", "has no effect")
     with capture_logs() as logs:
-        told.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
+        rig.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", (), (fault,)))
     assert [(line["event"], line["pod"]) for line in logs] == [("pod-value-ignored", "shop/web-1")]
     note = f"These values of the pod have no effect: {fault}"
-    assert told.events == [event(WARNING, "IgnoredValue", "Evaluate", note)]
+    assert rig.events == [event(WARNING, "IgnoredValue", "Evaluate", note)]
 
 
-def test_a_policy_with_faults(told):
+def test_an_invalid_policy_is_reported(rig):
     with capture_logs() as logs:
-        told.issues.report_policy("sla", "uid-sla", "spec.mode is wrong")
+        rig.issues.report_policy("sla", "uid-sla", "spec.mode is wrong")
     assert logs == [
         {"event": "policy-invalid", "log_level": "warning", "policy": "sla", "reason": "spec.mode is wrong"}
     ]
-    assert told.event.subject == OUR_POLICY
-    assert (told.event.type, told.event.reason, told.event.note) == (WARNING, "InvalidPolicy", "spec.mode is wrong")
+    assert rig.event.subject == OUR_POLICY
+    assert (rig.event.type, rig.event.reason, rig.event.note) == (WARNING, "InvalidPolicy", "spec.mode is wrong")
 
 
-def test_a_profile_with_faults(told):
+def test_an_invalid_profile_is_reported(rig):
     with capture_logs() as logs:
-        told.issues.report_profile("shop/fast", "uid-fast", "spec.tolerations is wrong")
+        rig.issues.report_profile("shop/fast", "uid-fast", "spec.tolerations is wrong")
     assert logs == [
         {
             "event": "profile-invalid",
@@ -493,30 +493,28 @@ def test_a_profile_with_faults(told):
             "reason": "spec.tolerations is wrong",
         }
     ]
-    assert told.event.subject == EventSubject(
-        "TolerationProfile", "fast", "uid-fast", "shop", "taintwarden.io/v1alpha1"
-    )
-    assert (told.event.type, told.event.reason) == (WARNING, "InvalidProfile")
-    assert told.counted("taintwarden_invalid_values_total", side="toleration") == 1
+    assert rig.event.subject == EventSubject("TolerationProfile", "fast", "uid-fast", "shop", "taintwarden.io/v1alpha1")
+    assert (rig.event.type, rig.event.reason) == (WARNING, "InvalidProfile")
+    assert rig.counted("taintwarden_invalid_values_total", side="toleration") == 1
 
 
-def test_no_label_of_a_metric_names_a_pod_or_a_node(told):
-    told.notice(commands.Evicted(pod("very-special"), verdict(), 0.0))
-    told.notice(commands.UnreadableHistory("very-special-node", "u", "not JSON"))
-    assert b"very-special" not in told.metrics.exposition()
+def test_no_label_of_a_metric_names_a_pod_or_a_node(rig):
+    rig.notice(commands.Evicted(pod("very-special"), verdict(), 0.0))
+    rig.notice(commands.UnreadableHistory("very-special-node", "u", "not JSON"))
+    assert b"very-special" not in rig.metrics.exposition()
 
 
-def test_a_toleration_that_was_used_is_named(told):
+def test_a_toleration_that_was_used_is_named(rig):
     used = Toleration(key="sla", operator="Exists", toleration_seconds=30)
     found = verdict(kind=VerdictKind.TOLERATED_FOR, toleration=used)
-    told.notice(commands.Evicted(pod(tolerations=[used]), found, 0.0))
-    assert "is tolerated by sla Exists for 30s only" in told.event.note
+    rig.notice(commands.Evicted(pod(tolerations=[used]), found, 0.0))
+    assert "is tolerated by sla Exists for 30s only" in rig.event.note
 
 
-def test_the_faults_of_a_pod_are_one_short_line(told):
+def test_the_faults_of_a_pod_are_one_short_line(rig):
     faults = tuple(FieldError(f"f{number}", "x" * 500, "y" * 500) for number in range(10))
     with capture_logs() as logs:
-        told.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", faults))
+        rig.issues.report_pod(PodIssue("web-1", "shop", "uid-web-1", faults))
     [line] = logs
     assert len(line["errors"]) < 1_100
-    assert len(told.events[0].note) < 1_200
+    assert len(rig.events[0].note) < 1_200

@@ -1,4 +1,4 @@
-"""The policies in force: valid ones, the last valid version of others, and nothing of what is gone."""
+"""The policies in force are the valid ones and the last valid version of others, unless they were deleted."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def stored(name: str = "sla", mode: str = "Enforce", *, uid: str = "", generation: int = 1) -> Json:
-    """As the API server has it. The mode ``Wrong`` is one that nobody accepts."""
+    """A policy as the API server stores it. The mode ``Wrong`` is invalid."""
     return {
         "apiVersion": "taintwarden.io/v1alpha1",
         "kind": "TaintEvictionPolicy",
@@ -27,7 +27,7 @@ def stored(name: str = "sla", mode: str = "Enforce", *, uid: str = "", generatio
 
 
 class Store(PolicyStore):
-    """A store that keeps what it told."""
+    """A store that keeps the policies that it published, and the issues."""
 
     def __init__(self, *, dry_run: bool = False) -> None:
         self.published: list[dict[str, Policy]] = []
@@ -40,7 +40,7 @@ class Store(PolicyStore):
 
     @property
     def modes(self) -> dict[str, Mode]:
-        """What was told last."""
+        """The modes of the policies that were published last."""
         return {name: policy.mode for name, policy in self.published[-1].items()}
 
 
@@ -52,7 +52,7 @@ def store() -> Store:
 # -- a complete list --------------------------------------------------------------------------------------------------
 
 
-def test_a_list_is_told_once(store):
+def test_a_list_is_published_once(store):
     store.load([stored("a"), stored("b", "DryRun")])
     assert len(store.published) == 1
     assert store.modes == {"a": Mode.ENFORCE, "b": Mode.DRY_RUN}
@@ -63,20 +63,20 @@ def test_an_empty_list_changes_nothing(store):
     assert store.published == []
 
 
-def test_a_list_that_changes_nothing_is_not_told_again(store):
+def test_a_list_without_changes_is_not_published_again(store):
     store.load([stored("a")])
     store.load([stored("a")])
     assert len(store.published) == 1
 
 
-def test_what_a_list_does_not_name_is_gone(store):
+def test_a_policy_that_a_list_does_not_name_is_gone(store):
     store.load([stored("a"), stored("b")])
     store.load([stored("b")])
     assert store.modes == {"b": Mode.ENFORCE}
     assert set(store.observed) == {"b"}
 
 
-def test_what_was_never_valid_goes_without_a_word(store):
+def test_the_deletion_of_a_policy_that_was_never_valid_publishes_nothing(store):
     store.load([stored("a"), stored("b", "Wrong")])
     store.load([stored("a")])
     assert len(store.published) == 1
@@ -85,7 +85,7 @@ def test_what_was_never_valid_goes_without_a_word(store):
 
 @pytest.mark.parametrize("before", [[], [stored("a")]])
 def test_a_setting_of_a_later_version_leaves_the_last_valid_version_in_force(store, before):
-    """After a start there is none, so that the policy evicts no pod."""
+    """After a start there is no valid version, so that the policy evicts no pod."""
     store.load(before)
     later = stored("a", generation=2)
     later["spec"]["limits"] = {"guard": {"action": "OfALaterVersion"}}
@@ -97,7 +97,7 @@ def test_a_setting_of_a_later_version_leaves_the_last_valid_version_in_force(sto
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_changed_policy_is_told_once(store):
+def test_a_changed_policy_is_published_once(store):
     store.seen(stored("a"))
     store.seen(stored("a", "Paused", generation=2))
     assert len(store.published) == 2
@@ -105,14 +105,14 @@ def test_a_changed_policy_is_told_once(store):
     assert store.observed["a"].generation == 2
 
 
-def test_a_deleted_policy_is_told(store):
+def test_the_deletion_of_a_policy_is_published(store):
     store.load([stored("a"), stored("b")])
     store.gone("a", "uid-a")
     assert store.modes == {"b": Mode.ENFORCE}
     assert set(store.observed) == {"b"}
 
 
-def test_a_deleted_policy_nobody_knew_is_nothing(store):
+def test_the_deletion_of_an_unknown_policy_publishes_nothing(store):
     store.load([stored("b")])
     store.gone("a", "uid-a")
     assert len(store.published) == 1
@@ -124,8 +124,8 @@ def test_a_deleted_policy_whose_name_could_not_be_read_is_found_by_its_uid(store
     assert store.modes == {"b": Mode.ENFORCE}
 
 
-def test_a_spec_is_read_once(monkeypatch):
-    """What people and controllers write beside the spec leaves the generation as it is."""
+def test_each_generation_of_a_spec_is_parsed_once(monkeypatch):
+    """Changes of metadata and status do not change the generation."""
     parsed: list[str] = []
 
     def parse(obj: Json) -> Policy:
@@ -140,8 +140,8 @@ def test_a_spec_is_read_once(monkeypatch):
     assert parsed == ["a", "b", "b"]
 
 
-def test_the_conditions_of_a_spec_that_was_read_are_followed(store):
-    """A replica that takes over keeps the times that the one before has written."""
+def test_conditions_of_a_known_generation_are_followed(store):
+    """A replica that begins to lead keeps the times that the leader before has written."""
     store.seen(stored("a"))
     condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     without = [{"type": "Retained", "status": "True"}, {"type": "Progressing", "lastTransitionTime": "2020"}]
@@ -151,8 +151,8 @@ def test_the_conditions_of_a_spec_that_was_read_are_followed(store):
 
 
 @pytest.mark.parametrize("generation", [{"generation": 0}, {}])
-def test_without_a_generation_every_version_is_read(store, generation):
-    """As of a file."""
+def test_every_version_without_a_generation_is_parsed(store, generation):
+    """A policy from a file has no generation."""
     for mode in ("Enforce", "Paused"):
         obj = stored("a", mode)
         del obj["metadata"]["generation"]
@@ -172,7 +172,7 @@ def test_in_a_dry_run_no_policy_enforces(mode, treated):
 
 
 @pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
-def test_in_a_dry_run_policies_say_that_they_rehearse(mode):
+def test_in_a_dry_run_all_policies_rehearse(mode):
     store = Store(dry_run=True)
     store.seen(stored("a", mode))
     assert store.published[-1]["a"].rehearses
@@ -188,7 +188,7 @@ def test_an_invalid_policy_keeps_its_last_valid_version_in_force(store):
     assert store.modes == {"a": Mode.DRY_RUN}
 
 
-def test_an_invalid_policy_says_why(store):
+def test_an_invalid_policy_is_reported_with_the_reason(store):
     store.seen(stored("a", "Wrong"))
     assert "spec.mode" in store.observed["a"].problem
     [(name, uid, reason)] = store.issues
@@ -196,14 +196,14 @@ def test_an_invalid_policy_says_why(store):
     assert reason == store.observed["a"].problem
 
 
-def test_an_invalid_policy_is_complained_about_once(store):
+def test_an_invalid_policy_is_reported_once(store):
     for _ in range(3):
         store.seen(stored("a", "Wrong"))
     assert len(store.issues) == 1
 
 
 @pytest.mark.parametrize("is_seen", [True, False], ids=["its deletion is seen", "its deletion is not seen"])
-def test_a_namesake_with_the_same_fault_is_complained_about(store, is_seen):
+def test_a_namesake_with_the_same_fault_is_reported(store, is_seen):
     store.seen(stored("a", "Wrong"))
     if is_seen:
         store.gone("a", "uid-a")
@@ -211,14 +211,14 @@ def test_a_namesake_with_the_same_fault_is_complained_about(store, is_seen):
     assert [uid for _, uid, _ in store.issues] == ["uid-a", "another"]
 
 
-def test_every_new_fault_is_complained_about(store):
+def test_every_invalid_generation_is_reported(store):
     store.seen(stored("a", "Wrong"))
     store.seen(stored("a", "Wronger", generation=2))
     store.seen(stored("a", "Wronger", generation=3))
     assert len(store.issues) == 3
 
 
-def test_a_mended_policy_counts_again(store):
+def test_a_corrected_policy_counts_again(store):
     store.seen(stored("a", "DryRun"))
     store.seen(stored("a", "Wrong", generation=2))
     store.seen(stored("a", "Enforce", generation=3))
@@ -226,7 +226,7 @@ def test_a_mended_policy_counts_again(store):
     assert store.observed["a"].problem == ""
 
 
-def test_a_policy_deleted_while_invalid_stops_acting(store):
+def test_a_policy_that_is_deleted_while_invalid_is_not_in_force(store):
     store.seen(stored("a"))
     store.seen(stored("a", "Wrong", generation=2))
     store.gone("a", "uid-a")
@@ -250,17 +250,17 @@ def test_another_policy_of_the_same_name_has_conditions_of_its_own(store):
     assert store.observed["a"].conditions == {}
 
 
-# -- what stands in the stored status ---------------------------------------------------------------------------------
+# -- the stored status ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [None, {}, {"conditions": None}, {"conditions": []}])
 @pytest.mark.parametrize("mode", ["Enforce", "Wrong"])
-def test_a_status_may_be_empty(store, status, mode):
+def test_a_policy_with_an_empty_status_has_no_conditions(store, status, mode):
     store.seen(stored("a", mode) | ({"status": status} if status is not None else {}))
     assert store.observed["a"].conditions == {}
 
 
-def test_the_stored_conditions_are_kept_of_an_invalid_policy_too(store):
+def test_the_stored_conditions_of_an_invalid_policy_are_kept_too(store):
     condition = {"type": "Accepted", "status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     store.seen(stored("a", "Wrong") | {"status": {"conditions": [condition]}})
     assert store.observed["a"].conditions == {"Accepted": ("False", "2020-01-01T00:00:00Z")}
@@ -270,7 +270,7 @@ def test_the_stored_conditions_are_kept_of_an_invalid_policy_too(store):
 
 
 class Fed(PolicyStore):
-    """A store that keeps what it tells a machine, in order."""
+    """A store that keeps the events that it feeds a machine, in order."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -295,20 +295,20 @@ def fed() -> Fed:
     return Fed()
 
 
-def test_records_are_known_before_policies_are_in_force_and_resets_are_done_after(fed):
+def test_guard_records_are_fed_before_policies_and_resets_after_them(fed):
     fed.guards.set_leading(True)
     fed.load([to_reset("a"), to_reset("b")])
     assert fed.kinds == ["GuardRestored", "GuardRestored", "PoliciesChanged", "GuardReset", "GuardReset"]
 
 
-def test_the_guard_of_an_invalid_policy_is_known_too(fed):
+def test_the_guard_record_of_an_invalid_policy_is_fed_too(fed):
     """Its last valid version is in force."""
     fed.seen(stored("a"))
     fed.seen(stored("a", "Wrong", generation=2) | {"status": {"guard": {"term": 3}}})
     assert fed.events[-1].record.term == 3
 
 
-def test_a_reset_is_done_although_the_policy_is_the_same(fed):
+def test_a_reset_is_fed_even_if_the_policy_did_not_change(fed):
     fed.seen(stored("a"))
     fed.guards.set_leading(True)
     fed.seen(to_reset())
@@ -335,8 +335,8 @@ def reading(name: str, source: str, created: str, generation: int = 1) -> Json:
     }
 
 
-def test_the_guard_of_a_policy_that_contradicted_another_one_knows_again_what_was_stored(fed):
-    """It is not in force meanwhile, and a leader does not read the status of its own guards."""
+def test_the_guard_record_is_fed_again_when_a_contradiction_ends(fed):
+    """The policy was not in force meanwhile, and a leader does not read the status of its own guards."""
     fed.seen(
         reading("old", "kernelVersion", "2020-01-01T00:00:00Z"), reading("new", "kernelVersion", "2021-01-01T00:00:00Z")
     )
@@ -351,43 +351,43 @@ def test_the_guard_of_a_policy_that_contradicted_another_one_knows_again_what_wa
 # -- what edits change ------------------------------------------------------------------------------------------------
 
 
-def following(told: list[tuple[str, ...]]) -> PolicyStore:
-    return PolicyStore(lambda _: None, lambda *_: None, changes=PolicyChanges(lambda *change: told.append(change)))
+def following(reported: list[tuple[str, ...]]) -> PolicyStore:
+    return PolicyStore(lambda _: None, lambda *_: None, changes=PolicyChanges(lambda *change: reported.append(change)))
 
 
 @pytest.mark.parametrize("encoded", [lambda spec: spec, lambda spec: msgspec.Raw(msgspec.json.encode(spec))])
-def test_what_an_edit_changed_is_told(encoded):
-    told: list[tuple[str, ...]] = []
-    store = following(told)
+def test_the_fields_that_an_edit_changed_are_reported(encoded):
+    reported: list[tuple[str, ...]] = []
+    store = following(reported)
     store.seen(stored("a", "DryRun"))
     edited = stored("a", "Enforce", generation=2)
     store.seen(edited | {"spec": encoded(edited["spec"])})
-    assert told == [("a", "uid-a", "edited", "spec.mode is Enforce, it was DryRun")]
+    assert reported == [("a", "uid-a", "edited", "spec.mode is Enforce, it was DryRun")]
 
 
 def test_a_status_is_no_change():
-    told: list[tuple[str, ...]] = []
-    store = following(told)
+    reported: list[tuple[str, ...]] = []
+    store = following(reported)
     store.seen(stored("a", "DryRun"))
     store.seen(stored("a", "DryRun") | {"status": {"pending": 1}})
-    assert told == []
+    assert reported == []
 
 
-def test_a_namesake_was_not_changed():
-    told: list[tuple[str, ...]] = []
-    store = following(told)
+def test_a_namesake_is_no_change():
+    reported: list[tuple[str, ...]] = []
+    store = following(reported)
     store.seen(stored("a", "DryRun"))
     store.seen(stored("a", "Enforce", uid="other"))
-    assert told == []
+    assert reported == []
 
 
-def test_a_policy_that_was_deleted_is_compared_with_nothing():
-    told: list[tuple[str, ...]] = []
-    store = following(told)
+def test_a_policy_that_comes_back_after_its_deletion_is_no_change():
+    reported: list[tuple[str, ...]] = []
+    store = following(reported)
     store.seen(stored("a", "DryRun"))
     store.gone("a", "uid-a")
     store.seen(stored("a", "Enforce", generation=2))
-    assert told == []
+    assert reported == []
 
 
 # -- two sources for one key ------------------------------------------------------------------------------------------
@@ -400,26 +400,26 @@ def derived(name: str, source: str, *, created: int = 1, generation: int = 1) ->
     return found
 
 
-def test_the_younger_of_two_that_contradict_is_not_followed(store):
+def test_the_younger_of_two_policies_that_contradict_is_not_in_force(store):
     store.load([derived("a", "kubeletVersion", created=2), derived("b", "kernelVersion", created=1)])
     assert list(store.published[-1]) == ["b"]
     assert "policy b, which is older" in store.observed["a"].problem
     assert [(name, why) for name, _, why in store.issues] == [("a", store.observed["a"].problem)]
 
 
-def test_it_is_followed_once_the_other_is_gone(store):
+def test_the_younger_policy_is_in_force_once_the_older_is_gone(store):
     store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
     store.gone("a", "uid-a")
     assert (list(store.published[-1]), store.observed["b"].problem) == (["b"], "")
 
 
-def test_it_is_followed_once_they_agree(store):
+def test_the_younger_policy_is_in_force_once_they_agree(store):
     store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
     store.seen(derived("b", "kubeletVersion", generation=2))
     assert (sorted(store.published[-1]), store.observed["b"].problem) == (["a", "b"], "")
 
 
-def test_an_edit_of_the_older_one_can_stop_the_younger(store):
+def test_an_edit_of_the_older_policy_can_end_the_younger(store):
     store.load([derived("a", "kubeletVersion"), derived("b", "kubeletVersion")])
     store.seen(derived("a", "kernelVersion", generation=2))
     assert list(store.published[-1]) == ["a"]
@@ -433,7 +433,7 @@ def test_a_contradiction_is_reported_once(store):
     assert len(store.issues) == 1
 
 
-def test_what_is_invalid_says_so_rather_than_that_it_contradicts(store):
+def test_a_policy_that_is_invalid_and_contradicts_is_reported_as_invalid(store):
     store.load([derived("a", "kubeletVersion"), derived("b", "kubeletVersion")])
     store.seen(stored("b", "Wrong", generation=2))
     store.seen(derived("a", "kernelVersion", generation=2))
@@ -441,7 +441,7 @@ def test_what_is_invalid_says_so_rather_than_that_it_contradicts(store):
     assert list(store.published[-1]) == ["a"]
 
 
-def test_an_invalid_policy_lets_those_after_it_contradict(store):
+def test_policies_contradict_the_valid_version_of_an_invalid_one(store):
     names = {"a": "kubeletVersion", "b": "kubeletVersion", "c": "kernelVersion"}
     store.load([derived(name, source) for name, source in names.items()])
     store.seen(stored("a", "Wrong", generation=2))

@@ -1,4 +1,4 @@
-"""The profiles in force: what the machine hears of stored ones. The rules of a store are tested with policies."""
+"""Events that stored profiles feed the machine. The rules that hold for all stores are tested with policies."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ DAY = "2026-01-0{}T00:00:00Z"
 def stored(
     name: str = "fast", value: str = "950", *, namespace: str = "shop", uid: str = "", generation: int = 1
 ) -> Json:
-    """As the API server has it. The value ``wrong`` is one that nobody accepts."""
+    """A profile as the API server stores it. The value ``wrong`` is invalid."""
     return {
         "apiVersion": "taintwarden.io/v1alpha1",
         "kind": "TolerationProfile",
@@ -37,7 +37,7 @@ def stored(
 
 
 def large(name: str, size: int = 50, *, created: str = "2026-01-01T00:00:00Z", **more: Any) -> Json:
-    """One with so many entries, at most 64."""
+    """A profile with `size` entries, at most 64."""
     obj = stored(name, **more)
     obj["metadata"]["creationTimestamp"] = created
     entry = {"key": "sla", "operator": "Gt"}
@@ -46,23 +46,23 @@ def large(name: str, size: int = 50, *, created: str = "2026-01-01T00:00:00Z", *
 
 
 class Store(ProfileStore):
-    """A store that keeps what it told."""
+    """A store that keeps the events that it fed, and the issues."""
 
     def __init__(self, **more: Any) -> None:
         self.fed: list[Any] = []
         self.issues: list[tuple[str, str, str]] = []
         super().__init__(self.fed.append, lambda *issue: self.issues.append(issue), **more)
 
-    def told(self) -> list[str]:
-        """What the machine heard since the last time."""
-        told = [
+    def take_lines(self) -> list[str]:
+        """The events that were fed since the last call, as text."""
+        lines = [
             f"{one.profile} {one.profile.tolerations[0].value}"
             if isinstance(one, events.ProfileSeen)
             else f"{one.namespace}/{one.name} gone"
             for one in self.fed
         ]
         self.fed.clear()
-        return told
+        return lines
 
 
 @pytest.fixture
@@ -70,21 +70,21 @@ def store() -> Store:
     return Store()
 
 
-def test_profiles_of_one_name_in_two_namespaces_are_two(store):
+def test_profiles_of_one_name_in_two_namespaces_are_distinct(store):
     store.load([stored("a"), stored("a", namespace="bank")])
     store.gone("shop/a", "uid-a")
-    assert store.told() == ["shop/a 950", "bank/a 950", "shop/a gone"]
+    assert store.take_lines() == ["shop/a 950", "bank/a 950", "shop/a gone"]
     assert set(store.observed) == {"bank/a"}
 
 
-def test_a_deletion_that_names_its_namespace_is_searched_for_among_no_others(store):
-    """A tenant creates and deletes profiles before they count, and others have thousands."""
+def test_a_deletion_with_a_namespace_removes_no_profile_of_another(store):
+    """A tenant may delete profiles before they count, while other namespaces have thousands."""
     store.load([stored("a", namespace="bank")])
-    store.told()
+    store.take_lines()
     store.gone("shop/b", "uid-a")
-    assert store.told() == []
+    assert store.take_lines() == []
     store.gone("a", "uid-a")  # its namespace could not be read
-    assert store.told() == ["bank/a gone"]
+    assert store.take_lines() == ["bank/a gone"]
 
 
 def test_nothing_is_kept_of_a_namespace_whose_profiles_are_gone(store):
@@ -92,21 +92,21 @@ def test_nothing_is_kept_of_a_namespace_whose_profiles_are_gone(store):
     store.gone("bank/a", "uid-a")
     assert kept(store, "bank", without=store.fed) == []
     store.seen(stored("b"))
-    assert store.told() == ["bank/a 950", "bank/a gone", "shop/b 950"]
+    assert store.take_lines() == ["bank/a 950", "bank/a gone", "shop/b 950"]
 
 
-def test_only_what_changed_is_told(store):
+def test_a_list_feeds_only_the_profiles_that_changed(store):
     store.load([stored("a"), stored("b")])
-    store.told()
+    store.take_lines()
     store.load([stored("a", "900", generation=2), stored("b")])
-    assert store.told() == ["shop/a 900"]
+    assert store.take_lines() == ["shop/a 900"]
 
 
 def test_an_invalid_profile_keeps_its_last_valid_version_in_force(store):
     store.seen(stored("a"))
-    store.told()
+    store.take_lines()
     store.seen(stored("a", "wrong", generation=2))
-    assert store.told() == []
+    assert store.take_lines() == []
     assert "spec.tolerations[0].value" in store.observed["shop/a"].problem
     assert [(key, uid) for key, uid, _ in store.issues] == [("shop/a", "uid-a")]
 
@@ -115,9 +115,9 @@ def test_an_invalid_profile_keeps_its_last_valid_version_in_force(store):
 
 
 def filled(store: Store) -> Store:
-    """There is room for nothing more in the namespace shop."""
+    """Fill the namespace shop up to its limit of entries."""
     store.load([large(f"p{number:02}") for number in range(20)])
-    store.told()
+    store.take_lines()
     return store
 
 
@@ -133,7 +133,7 @@ def test_of_too_many_profiles_the_oldest_count(store):
         st.tuples(st.integers(0, 29), st.sampled_from([None, 1, 40, 64]), st.integers(1, 3)), min_size=1, max_size=40
     )
 )
-def test_after_each_change_those_count_that_a_new_store_counts(changes):
+def test_changes_and_a_new_list_count_the_same_profiles(changes):
     store, now = Store(), {f"p{number:02}": large(f"p{number:02}", created=DAY.format(1)) for number in range(20)}
     store.load(now.values())
     for generation, (number, size, day) in enumerate(changes, start=2):
@@ -169,7 +169,7 @@ def test_the_fault_names_limit_and_remedy(store):
     assert store.issues == [("shop/more", "uid-more", TOO_MANY)]
 
 
-def test_it_is_told_once(store):
+def test_a_profile_beyond_the_limit_is_reported_once(store):
     filled(store).seen(stored("more"))
     store.seen(stored("more") | {"status": {"matchedPods": 7}})
     store.seen(large("p00", 49, generation=2))
@@ -179,7 +179,7 @@ def test_it_is_told_once(store):
     assert len(store.issues) == 1
 
 
-def test_of_hundreds_that_are_too_many_one_is_told(store):
+def test_of_hundreds_of_profiles_beyond_the_limit_one_is_reported(store):
     filled(store).load([*(large(f"p{number:02}") for number in range(20)), *(stored(f"q{n:04}") for n in range(300))])
     assert [key for key, _, _ in store.issues] == ["shop/q0000"]
     assert {store.observed[f"shop/q{number:04}"].problem for number in range(300)} == {TOO_MANY}
@@ -201,7 +201,7 @@ def test_values_of_a_selector_are_counted(store):
     assert store.observed["shop/r"].problem == ""
 
 
-def test_one_that_is_larger_than_all_may_be_keeps_no_other_from_counting(store):
+def test_a_profile_larger_than_the_limit_does_not_exclude_others(store):
     values = [f"v{number}" for number in range(64)]
     obj = stored("huge")
     obj["spec"]["podSelector"] = {
@@ -209,7 +209,7 @@ def test_one_that_is_larger_than_all_may_be_keeps_no_other_from_counting(store):
     }
     obj["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
     store.load([obj, stored("a")])
-    assert store.told() == ["shop/a 950"]
+    assert store.take_lines() == ["shop/a 950"]
     assert "would have 2049 entries with it, and at most 1000 count" in store.observed["shop/huge"].problem
 
 
@@ -233,14 +233,14 @@ def one_line(number: int, generation: int = 1) -> Json:
     return stored(f"p{number:05}", str(number), generation=generation)
 
 
-def test_of_many_profiles_those_are_read_that_count(parsed):
+def test_of_many_profiles_only_those_that_count_are_parsed(parsed):
     store = Store()
     store.load(one_line(number) for number in range(2_000))
     assert len(parsed) == 1_001  # and the first that does not
     assert len(store.valid) == 1_000
 
 
-def test_a_change_that_is_none_of_the_spec_reads_nothing(parsed):
+def test_profiles_with_the_same_generation_are_not_parsed_again(parsed):
     store = Store()
     store.load(one_line(number) for number in range(1_200))
     parsed.clear()
@@ -250,7 +250,7 @@ def test_a_change_that_is_none_of_the_spec_reads_nothing(parsed):
 
 
 @pytest.mark.parametrize(("number", "read"), [(5, 1), (999, 1), (1_000, 1), (1_100, 0)])
-def test_a_change_of_one_reads_that_one(parsed, number, read):
+def test_a_change_of_one_profile_parses_only_that_one(parsed, number, read):
     store = Store()
     store.load(one_line(number) for number in range(1_200))
     parsed.clear()
@@ -258,8 +258,8 @@ def test_a_change_of_one_reads_that_one(parsed, number, read):
     assert parsed == [f"p{number:05}"] * read
 
 
-def test_what_does_not_count_is_kept_up_to_a_size():
-    """The oldest of it: then room is filled without a change."""
+def test_waiting_profiles_are_kept_up_to_a_size():
+    """The oldest waiting profiles are kept, so that they count without a change once others are deleted."""
     store = Store(max_waiting_bytes=10_000)
     store.load(one_line(number) for number in range(1_200))
     for number in range(30):
@@ -272,7 +272,7 @@ def test_what_does_not_count_is_kept_up_to_a_size():
     assert kept_out in store.valid
 
 
-def test_the_size_of_what_is_kept_is_that_of_its_specs():
+def test_the_size_of_waiting_profiles_is_that_of_their_specs():
     store = Store(max_waiting_bytes=10_000)
     filled(store)
     for number in range(10):
@@ -281,7 +281,7 @@ def test_the_size_of_what_is_kept_is_that_of_its_specs():
     assert len(dropped) > 5
 
 
-def test_what_changes_while_it_waits_is_kept_once():
+def test_a_waiting_profile_that_changes_is_kept_once():
     store = Store(max_waiting_bytes=100_000)
     filled(store).seen(large("y"))
     for generation in range(1, 60):
@@ -291,7 +291,7 @@ def test_what_changes_while_it_waits_is_kept_once():
     assert "shop/z" in store.valid
 
 
-def test_one_that_is_gone_while_it_waits_is_not_dropped_for_others():
+def test_a_waiting_profile_that_is_deleted_does_not_affect_those_in_force():
     store = Store(max_waiting_bytes=100_000)
     filled(store).seen(large("y"), large("z"))
     store.gone("shop/z", "uid-z")
@@ -300,35 +300,35 @@ def test_one_that_is_gone_while_it_waits_is_not_dropped_for_others():
     assert len(store.valid) == 20
 
 
-def test_a_spec_that_is_no_text_is_a_fault_of_the_object(store):
+def test_a_spec_that_is_not_utf8_is_a_fault_of_the_profile(store):
     obj = stored("a") | {"spec": msgspec.Raw(b'{"tolerations": "\xff"}')}
     store.seen(obj)
     assert "TolerationProfile" in store.observed["shop/a"].problem
 
 
-def test_another_namespace_has_room(store):
+def test_the_limit_counts_each_namespace_alone(store):
     filled(store).seen(stored("more", namespace="bank"))
-    assert store.told() == ["bank/more 950"]
+    assert store.take_lines() == ["bank/more 950"]
 
 
-def test_one_that_there_is_room_for_at_last_counts(store):
+def test_a_waiting_profile_counts_once_another_is_deleted(store):
     filled(store).seen(stored("more"))
-    assert store.told() == []
+    assert store.take_lines() == []
     store.gone("shop/p00", "uid-p00")
-    assert store.told() == ["shop/p00 gone", "shop/more 950"]
+    assert store.take_lines() == ["shop/p00 gone", "shop/more 950"]
     assert store.observed["shop/more"].problem == ""
 
 
-def test_one_without_room_that_is_faulty_tells_its_faults(store):
+def test_a_waiting_profile_that_is_invalid_has_its_fault_and_its_last_valid_version(store):
     filled(store).seen(stored("more"))
     store.seen(stored("more", "wrong", generation=2))
     store.gone("shop/p00", "uid-p00")
     assert "spec.tolerations[0].value" in store.observed["shop/more"].problem
-    assert store.told() == ["shop/p00 gone", "shop/more 950"]
+    assert store.take_lines() == ["shop/p00 gone", "shop/more 950"]
 
 
-def test_one_without_room_that_goes_is_not_told(store):
+def test_the_deletion_of_a_waiting_profile_feeds_nothing(store):
     filled(store).seen(stored("more"))
     store.gone("shop/more", "uid-more")
-    assert store.told() == []
+    assert store.take_lines() == []
     assert "shop/more" not in store.observed

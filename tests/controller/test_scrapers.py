@@ -1,4 +1,4 @@
-"""Who may read /metrics: what the API server is asked, for how long its word counts, and what strangers can cost."""
+"""Access to /metrics: reviews by the API server, how long their results count, and a bound on requests of strangers."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ USER = {"username": "system:serviceaccount:monitoring:prometheus", "uid": "u", "
 
 
 class Api:
-    """An API server that knows some tokens, of which some may."""
+    """An API server that knows some tokens, some of which may read metrics."""
 
     def __init__(self) -> None:
         self.known = {"good", "poor"}
@@ -60,7 +60,7 @@ def access(api: Api, clock: Clock) -> Any:
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good"])
-async def test_without_a_bearer_token_nobody_is_asked(api, access, header):
+async def test_without_a_bearer_token_no_review_is_made(api, access, header):
     assert await access(header) is Access.UNKNOWN
     assert api.asked == 0
 
@@ -72,7 +72,7 @@ async def test_the_api_server_decides(access, token, expected):
     assert await access(f"Bearer {token}") is expected
 
 
-async def test_the_right_is_asked_for_the_whole_user(api, access):
+async def test_the_access_review_has_all_fields_of_the_user(api, access):
     await access("bearer good")
     assert api.client.calls[-1].body["spec"] == {
         "user": USER["username"],
@@ -88,7 +88,7 @@ async def test_the_right_is_asked_for_the_whole_user(api, access):
     [refusal(403), refusal(500), Unreachable("gone"), b"<html>", {"status": {"authenticated": "true"}}, {}],
     ids=["forbidden", "broken", "unreachable", "no-json", "wrong-type", "no-status"],
 )
-async def test_where_the_api_server_does_not_say_nobody_is_let_in(api, access, fails):
+async def test_without_an_answer_of_the_api_server_access_is_undecided(api, access, fails):
     api.fails = fails
     assert await access("Bearer good") is Access.UNDECIDED
 
@@ -100,13 +100,13 @@ async def test_a_failure_is_not_remembered(api, access):
     assert await access("Bearer good") is Access.ALLOWED
 
 
-async def test_an_explicit_denial_counts_whatever_else_is_said(api, access):
+async def test_an_explicit_denial_overrides_an_allowance(api, access):
     api.client.answers.extend([{"status": {"authenticated": True, "user": USER}}])
     api.client.answers.extend([{"status": {"allowed": True, "denied": True}}])
     assert await access("Bearer good") is Access.FORBIDDEN
 
 
-async def test_what_was_said_counts_for_a_short_time(api, access, clock):
+async def test_an_allowance_counts_for_a_short_time(api, access, clock):
     await access("Bearer good")
     api.may.clear()
     clock.now += scrapers.ALLOWED_SECONDS - 1
@@ -116,7 +116,7 @@ async def test_what_was_said_counts_for_a_short_time(api, access, clock):
     assert await access("Bearer good") is Access.FORBIDDEN
 
 
-async def test_who_was_refused_after_that_is_not_asked_about_at_each_try(api, access, clock):
+async def test_a_refusal_after_an_allowance_is_remembered(api, access, clock):
     await access("Bearer good")
     api.may.clear()
     clock.now += scrapers.ALLOWED_SECONDS
@@ -125,7 +125,7 @@ async def test_who_was_refused_after_that_is_not_asked_about_at_each_try(api, ac
     assert api.asked == 4
 
 
-async def test_who_was_allowed_long_ago_waits_like_strangers(api, access, clock):
+async def test_a_client_that_was_allowed_long_ago_waits_like_strangers(api, access, clock):
     await access("Bearer good")
     clock.now += scrapers.KNOWN_SECONDS
     for number in range(1000):
@@ -133,7 +133,7 @@ async def test_who_was_allowed_long_ago_waits_like_strangers(api, access, clock)
     assert await access("Bearer good") is Access.BUSY
 
 
-async def test_a_right_that_is_given_counts_soon(api, access, clock):
+async def test_a_right_that_is_granted_counts_after_the_refusal_expires(api, access, clock):
     await access("Bearer poor")
     api.may.add("poor")
     assert await access("Bearer poor") is Access.FORBIDDEN
@@ -141,7 +141,7 @@ async def test_a_right_that_is_given_counts_soon(api, access, clock):
     assert await access("Bearer poor") is Access.ALLOWED
 
 
-async def test_a_server_that_fails_ends_what_it_allowed(api, access, clock):
+async def test_an_expired_allowance_is_undecided_while_the_api_server_fails(api, access, clock):
     await access("Bearer good")
     api.fails = refusal(500)
     clock.now += scrapers.ALLOWED_SECONDS
@@ -154,7 +154,7 @@ async def test_strangers_cost_the_api_server_a_bounded_number_of_requests(api, a
     assert set(found[scrapers.REVIEW_BURST :]) == {Access.BUSY}
 
 
-async def test_strangers_keep_nobody_out_who_was_allowed(api, access, clock):
+async def test_strangers_do_not_delay_a_client_that_was_allowed(api, access, clock):
     await access("Bearer good")
     clock.now += scrapers.ALLOWED_SECONDS
     for number in range(1000):
@@ -162,7 +162,7 @@ async def test_strangers_keep_nobody_out_who_was_allowed(api, access, clock):
     assert await access("Bearer good") is Access.ALLOWED
 
 
-async def test_what_is_remembered_is_bounded(api, clock):
+async def test_the_number_of_remembered_results_is_bounded(api, clock):
     made = Scrapers(api.client, clock)
     for number in range(1000):
         clock.now += 1
@@ -173,7 +173,7 @@ async def test_what_is_remembered_is_bounded(api, clock):
     assert len(made._allowed) == len(made._refused) == scrapers.MAX_REMEMBERED
 
 
-async def test_who_was_refused_again_is_remembered_longer_than_others(api, clock):
+async def test_a_client_that_was_refused_again_is_remembered_longer(api, clock):
     made = Scrapers(api.client, clock)
     await made.check_access("Bearer bad")
     for number in range(scrapers.MAX_REMEMBERED - 1):

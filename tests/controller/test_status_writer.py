@@ -1,4 +1,4 @@
-"""What policies say of themselves: conditions with lasting times, counts, and one write per change."""
+"""The status of policies: conditions that keep their times, counts, and one write for each change."""
 
 import asyncio
 import itertools
@@ -44,7 +44,7 @@ GUARDED = {"guard": {}, "zoneHealth": {"unhealthy": [{"key": "sla"}]}}
 
 
 class Stage:
-    """A machine with one policy, and what is written of it."""
+    """A machine with one policy, and the writer of its status."""
 
     def __init__(self, *answers: Any, synced: bool = True, cost: float = 0.0, **spec: Any) -> None:
         self.client = ScriptedClient(*answers, default=lambda _: {})
@@ -92,7 +92,7 @@ class Stage:
             self.step(events.Tick())
 
     async def run(self, seconds: float = 0.5, also: Callable[[], None] = lambda: None) -> list[Json]:
-        """Let the writer run for a while; what it wrote."""
+        """Let the writer run for a while, and return the statuses that it wrote."""
         before = len(self.client.calls)
         task = asyncio.create_task(self.writer.run())
         await asyncio.sleep(0.01)
@@ -113,7 +113,7 @@ def conditions(status: Json) -> dict[str, Json]:
 # -- conditions -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_policy_at_rest():
+async def test_a_policy_without_pods_to_evict_is_idle():
     [status] = await Stage().run()
     told = conditions(status)
     assert {kind: (one["status"], one["reason"]) for kind, one in told.items()} == {
@@ -136,13 +136,13 @@ async def test_a_policy_at_rest():
         ({"mode": "DryRun", "paused": True}, "Paused", "it is paused: nothing is evicted"),
     ],
 )
-async def test_a_policy_that_enforces_nothing_says_so(spec, reason, message):
+async def test_a_policy_that_does_not_enforce_has_the_reason(spec, reason, message):
     [status] = await Stage(**spec).run()
     enforcing = conditions(status)["Enforcing"]
     assert (enforcing["status"], enforcing["reason"], enforcing["message"]) == ("False", reason, message)
 
 
-async def test_an_invalid_policy_with_a_valid_version_says_both():
+async def test_an_invalid_policy_with_a_valid_version_is_not_accepted_and_enforces():
     stage = Stage()
     stage.observed["p"] = ObservedObject(2, "spec.mode: wrong")
     [status] = await stage.run()
@@ -196,7 +196,7 @@ async def test_another_policy_of_the_same_name_has_times_of_its_own():
 
 
 async def test_another_policy_of_the_same_name_gets_its_status_written():
-    """Even if it says the same as the one before: it has none yet."""
+    """The new policy has no status yet, even if it would be equal to that of the one before."""
     stage = Stage()
     await stage.run(REFRESH_SECONDS * 2, also=lambda: stage.observed.pop("p"))
     stage.observed["p"] = ObservedObject(1)
@@ -233,7 +233,7 @@ async def test_pods_that_have_to_leave_are_counted_and_named():
     assert (progressing["status"], progressing["reason"]) == ("True", "Pending")
 
 
-async def test_paused_policy_tells_what_would_be_due():
+async def test_paused_policy_reports_pods_that_would_be_due():
     stage = stage_with_pods(paused=True)
     [status] = await stage.run()
     assert (status["pending"], status["evictingNodes"]) == (3, 1)
@@ -257,7 +257,7 @@ async def test_paused_policy_counts_no_pods_that_another_policy_acts_on():
     assert status["pending"] == 0
 
 
-async def test_what_is_held_by_an_invalid_value_is_counted():
+async def test_pods_held_by_an_invalid_value_are_counted():
     stage = Stage()
     stage.step(events.PodSeen(stage.pod("a")))
     stage.step(events.NodeSeen(stage.node("n1", "high", 2)))
@@ -271,7 +271,7 @@ async def test_what_is_held_by_an_invalid_value_is_counted():
 
 
 async def rounds(stage: Stage, also: Callable[[], None] = lambda: None) -> int:
-    """How often pods are counted in two turns, between which something happens."""
+    """Number of times that pods are counted in two turns, with the call of `also` between them."""
     found, view = [], stage.machine.view
     count = view.report_in_slices
     view.report_in_slices = lambda at: (found.append(at), count(at))[1]  # type: ignore[method-assign]
@@ -343,12 +343,12 @@ async def test_pods_that_leave_are_counted_in_each_turn():
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_did_not_change_is_not_written_again():
+async def test_a_status_that_did_not_change_is_not_written_again():
     stage = Stage()
     assert len(await stage.run(REFRESH_SECONDS * 5)) == 1
 
 
-async def test_status_that_does_not_change_says_now_and_then_that_it_holds():
+async def test_status_that_does_not_change_is_refreshed_now_and_then():
     stage = Stage()
     [first] = await stage.run()
     stage.clock.advance(REPORT_SECONDS)
@@ -371,7 +371,7 @@ async def test_many_changes_are_one_write():
     ("cost", "waits"),
     [(0.0, REFRESH_SECONDS), (REFRESH_SECONDS / REST, REFRESH_SECONDS), (0.2, 0.2 * REST), (9.0, REPORT_SECONDS)],
 )
-async def test_reports_that_cost_much_are_written_less_often(cost, waits):
+async def test_slow_reports_are_written_less_often(cost, waits):
     stage = Stage(cost=cost)
 
     def change() -> None:
@@ -382,7 +382,7 @@ async def test_reports_that_cost_much_are_written_less_often(cost, waits):
     assert len(await stage.run(waits + 0.1, also=change)) == 2
 
 
-async def test_between_the_parts_of_a_report_evictions_have_time():
+async def test_a_slow_report_pauses_between_its_parts():
     stage = Stage(cost=0.1)
     pods = tuple(stage.pod(str(number)) for number in range(3 * CLAIMS_AT_ONCE))
     stage.step(events.PodsSeen(pods))
@@ -394,7 +394,7 @@ async def test_between_the_parts_of_a_report_evictions_have_time():
 
 
 def while_it_is_written(seconds: float, stage: Stage) -> Callable[[Any], Json]:
-    """The answer to a write that takes so long; a node is added meanwhile."""
+    """The answer to a write that takes `seconds` seconds, during which a node is added."""
 
     def answer(_: Any) -> Json:
         stage.clock.advance(seconds)
@@ -410,8 +410,8 @@ def while_it_is_written(seconds: float, stage: Stage) -> Callable[[Any], Json]:
     [(60.0, 2, "2023-11-14T22:14:20Z"), (REFRESH_SECONDS - 1, 1, TODAY)],
     ids=["slow", "fast"],
 )
-async def test_a_status_says_what_holds_at_the_time_that_it_names(seconds, nodes, at):
-    """However long the writes of others take before: with many policies and a slow server, minutes."""
+async def test_a_status_is_as_new_as_the_time_that_it_names(seconds, nodes, at):
+    """The writes of other policies before it may take minutes, with many policies and a slow API server."""
     stage = Stage()
     stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
     stage.observed.clear()
@@ -423,7 +423,7 @@ async def test_a_status_says_what_holds_at_the_time_that_it_names(seconds, nodes
     assert (second["selectedNodes"], second["observedAt"]) == (nodes, at)
 
 
-async def test_while_many_are_written_reports_cost_no_more_than_between_rounds():
+async def test_reports_are_no_more_frequent_while_many_statuses_are_written():
     stage = Stage(cost=0.25)
     names = [f"p{number}" for number in range(10)]
     stage.step(events.PoliciesChanged(tuple(map(policy, names))))
@@ -440,14 +440,14 @@ async def test_while_many_are_written_reports_cost_no_more_than_between_rounds()
     ]
 
 
-async def test_what_could_not_be_written_is_tried_again():
+async def test_a_write_that_failed_is_retried():
     stage = Stage(refusal(500))
     with capture_logs() as logs:
         assert len(await stage.run(REFRESH_SECONDS * 2)) == 2
     assert [entry["event"] for entry in logs] == ["status-not-written"]
 
 
-async def test_a_policy_that_cannot_be_written_costs_no_other():
+async def test_a_policy_that_cannot_be_written_delays_no_other():
     stage = Stage(refusal(404))
     stage.observed["other"] = ObservedObject(1, "wrong")
     with capture_logs():
@@ -456,14 +456,14 @@ async def test_a_policy_that_cannot_be_written_costs_no_other():
 
 
 @pytest.mark.parametrize(("leads", "synced"), [(False, True), (True, False)], ids=["follows", "does not know all yet"])
-async def test_a_replica_writes_nothing_that(leads, synced):
+async def test_a_replica_that_follows_or_is_not_synced_writes_nothing(leads, synced):
     stage = Stage(synced=synced)
     stage.leads = leads
     assert await stage.run(REFRESH_SECONDS * 2) == []
 
 
-async def test_whoever_leads_again_writes_again():
-    """Another one may have written meanwhile."""
+async def test_a_replica_that_leads_again_writes_again():
+    """Another leader may have written meanwhile."""
     stage = Stage()
     await stage.run()
     stage.leads = False
@@ -472,8 +472,8 @@ async def test_whoever_leads_again_writes_again():
     assert len(await stage.run()) == 1
 
 
-async def test_whoever_stops_leading_while_it_writes_writes_no_more():
-    """Another one may lead already, and its status must stand."""
+async def test_a_replica_that_loses_the_lead_during_a_write_stops_writing():
+    """Another replica may lead already, and its status must not be overwritten."""
 
     def lose(_: Any) -> Json:
         stage.leads = False
@@ -488,7 +488,7 @@ async def test_whoever_stops_leading_while_it_writes_writes_no_more():
     assert logs == []
 
 
-async def test_a_condition_that_another_leader_turned_has_its_time():
+async def test_a_condition_that_another_leader_changed_keeps_its_time():
     stage = Stage()
     await stage.run()
     stage.leads = False
@@ -502,13 +502,13 @@ async def test_a_condition_that_another_leader_turned_has_its_time():
 # -- the guard, which has a writer of its own -------------------------------------------------------------------------
 
 
-async def test_what_is_saved_of_a_guard_is_not_written_over():
+async def test_the_record_of_a_guard_is_not_overwritten():
     [status] = await Stage(limits=GUARDED).run()
     assert "guard" not in status
 
 
-async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
-    """It counts again as soon as the policy is mended."""
+async def test_the_guard_record_of_an_invalid_policy_is_kept():
+    """The guard counts again as soon as the policy is corrected."""
     stage = Stage()
     stage.observed["broken"] = ObservedObject(1, "spec.mode: wrong")
     status = (await stage.run())[-1]
@@ -516,7 +516,7 @@ async def test_the_guard_of_a_policy_that_cannot_be_read_any_more_is_kept():
     assert "guard" not in status
 
 
-async def test_a_guard_that_appears_while_others_are_written_is_not_written_over():
+async def test_a_guard_that_appears_during_a_round_is_not_overwritten():
     stage = Stage()
     stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
     stage.observed.clear()
@@ -535,7 +535,7 @@ async def test_a_guard_that_appears_while_others_are_written_is_not_written_over
 # -- metrics ----------------------------------------------------------------------------------------------------------
 
 
-async def test_gauges_are_set_by_everybody():
+async def test_gauges_are_set_by_every_replica():
     stage = stage_with_pods()
     stage.leads = False
     await stage.run()
@@ -572,12 +572,12 @@ def give(stage: Stage, name: str, **labels: str) -> None:
 
 
 def of_profiles(stage: Stage, before: int = 0) -> dict[str, Json]:
-    """What was written last of each profile."""
+    """The last written status of each profile."""
     calls = [call for call in stage.client.calls[before:] if "/tolerationprofiles/" in call.path]
     return {call.path.split("/")[-2]: call.body["status"] for call in calls}
 
 
-async def test_a_profile_tells_how_many_pods_it_selects():
+async def test_a_profile_reports_the_number_of_pods_that_it_selects():
     stage = Stage()
     give(stage, "all")
     give(stage, "none", app="web")
@@ -607,7 +607,7 @@ async def test_another_number_of_pods_is_written_at_the_next_turn():
     ("known", "told"),
     [(True, "its last valid version stays in force"), (False, "no version of it counts, so it does nothing")],
 )
-async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told):
+async def test_a_refused_profile_has_the_reason_and_the_version_in_force(known, told):
     stage = Stage()
     if known:
         give(stage, "p")
@@ -620,7 +620,7 @@ async def test_a_refused_profile_says_why_and_what_counts_meanwhile(known, told)
     assert accepted["message"] == f"spec.tolerations: wrong; {told}"
 
 
-async def test_many_profiles_are_written_a_few_at_a_time_and_none_is_forgotten():
+async def test_many_profiles_are_all_written_a_few_at_a_time():
     stage = Stage()
     for number in range(PROFILES_PER_ROUND + 3):
         give(stage, f"p{number}")
@@ -630,7 +630,7 @@ async def test_many_profiles_are_written_a_few_at_a_time_and_none_is_forgotten()
     assert len(of_profiles(stage)) == PROFILES_PER_ROUND + 3
 
 
-async def test_profiles_that_change_all_the_time_take_turns():
+async def test_profiles_that_change_continually_take_turns():
     stage = Stage()
     for number in range(PROFILES_PER_ROUND + 3):
         give(stage, f"p{number}")

@@ -1,4 +1,4 @@
-"""Objects of our own kinds from a stream: what is listed, changed, and gone."""
+"""Objects of Taintwarden's own kinds from a stream: lists, changes and deletions."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 def stored(kind: str, meta: dict[str, Any], spec: Any) -> CustomObject:
-    """As it comes from the API server."""
+    """An object as the API server sends it."""
     obj = {"apiVersion": "taintwarden.io/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}
     return msgspec.json.decode(msgspec.json.encode(obj), type=CustomObject)
 
 
 def profile(name: str, version: int, key: str = "sla", uid: str = "", generation: int = 0) -> CustomObject:
-    """Without a generation of its own, it is another spec with each version."""
+    """A profile whose spec changes with each version, unless `generation` is given."""
     meta = {"name": name, "namespace": "shop", "uid": uid or name, "resourceVersion": str(version)}
     generation = generation or version
     return stored(
@@ -40,13 +40,13 @@ def policy(name: str, version: int, mode: str) -> CustomObject:
 
 
 class Stage:
-    """A handler, and what its store tells."""
+    """A handler, and the events and faults that its store reports."""
 
     def __init__(self) -> None:
-        self.told: list[events.Event] = []
+        self.fed: list[events.Event] = []
         self.faults: list[str] = []
-        store = ProfileStore(self.told.append, lambda key, uid, reason: self.faults.append(f"{key} {uid}: {reason}"))
-        self.handler = StoreHandler(PROFILES.name, self.told.append, Metrics(), store)
+        store = ProfileStore(self.fed.append, lambda key, uid, reason: self.faults.append(f"{key} {uid}: {reason}"))
+        self.handler = StoreHandler(PROFILES.name, self.fed.append, Metrics(), store)
 
     def list(self, *objects: CustomObject, version: int = 10) -> None:
         self.handler.list_began()
@@ -55,9 +55,9 @@ class Stage:
 
     @property
     def known(self) -> dict[str, str]:
-        """What is in force now: name -> key."""
+        """The profiles in force: name -> key of the first toleration."""
         found: dict[str, str] = {}
-        for event in self.told:
+        for event in self.fed:
             if isinstance(event, events.ProfileSeen):
                 found[event.profile.name] = event.profile.tolerations[0].key
             elif isinstance(event, events.ProfileGone):
@@ -70,7 +70,7 @@ def stage() -> Stage:
     return Stage()
 
 
-async def test_a_list_that_was_cut_off_keeps_nothing(stage):
+async def test_an_incomplete_list_keeps_no_object(stage):
     stage.list(profile("a", 1), profile("b", 2))
     stage.handler.list_began()
     stage.handler.listed([profile("a", 1)])
@@ -78,7 +78,7 @@ async def test_a_list_that_was_cut_off_keeps_nothing(stage):
     assert stage.known == {"b": "sla"}
 
 
-async def test_a_deletion_is_told(stage):
+async def test_a_deletion_removes_the_profile(stage):
     stage.list(profile("a", 1), profile("b", 2))
     deliver(stage.handler, deletion(profile("a", 13)))
     assert stage.known == {"b": "sla"}
@@ -92,7 +92,7 @@ async def test_changes_that_follow_soon_wait(stage):
     assert stage.known == {"a": "version", "b": "sla"}
 
 
-async def test_a_change_beside_the_spec_does_not_wait_and_lets_none_wait(stage):
+async def test_a_change_of_metadata_neither_waits_nor_delays_others(stage):
     stage.list(profile("a", 1), profile("b", 2))
     for version in range(11, 20):
         deliver(stage.handler, profile("a", version, generation=1))
@@ -101,22 +101,22 @@ async def test_a_change_beside_the_spec_does_not_wait_and_lets_none_wait(stage):
 
 
 async def test_policies_do_not_wait():
-    told: list[str] = []
-    store = PolicyStore(lambda valid: told.append(valid[0].mode), lambda *_: None)
+    fed: list[str] = []
+    store = PolicyStore(lambda valid: fed.append(valid[0].mode), lambda *_: None)
     handler = StoreHandler(POLICIES.name, lambda _: None, Metrics(), store)
     for version, mode in enumerate(("DryRun", "Paused", "Enforce"), start=11):
         deliver(handler, policy("sla", version, mode))
-    assert told == ["DryRun", "Paused", "Enforce"]
+    assert fed == ["DryRun", "Paused", "Enforce"]
 
 
-async def test_a_deletion_that_does_not_decode_is_one_if_it_can_be_told_whose(stage):
+async def test_an_undecodable_deletion_counts_if_it_has_name_and_uid(stage):
     stage.list(profile("a", 1), profile("b", 2))
     assert stage.handler.lost(Identity("a", "shop", "a"))
     assert not stage.handler.lost(Identity("b", "shop"))
     assert stage.known == {"b": "sla"}
 
 
-async def test_what_is_stored_keeps_no_page(stage):
+async def test_a_stored_spec_does_not_keep_its_page_in_memory(stage):
     """The bytes that an object came in are those of a whole page of a list."""
     page = b"[" + b",".join([msgspec.json.encode(profile("a", 1))] * 3) + b"]"
     found = msgspec.json.decode(page, type=list[CustomObject])
@@ -124,13 +124,13 @@ async def test_what_is_stored_keeps_no_page(stage):
     assert len(memoryview(kept).obj) < 100
 
 
-def test_who_paused_a_policy_arrives():
+def test_the_annotation_paused_by_is_decoded():
     meta = {"name": "sla", "annotations": {"taintwarden.io/paused-by": "kim at 10:00", "other": "x"}}
     seen = stored("TaintEvictionPolicy", meta, {})
     assert seen.metadata.annotations.paused_by == "kim at 10:00"
 
 
-def test_a_status_arrives():
+def test_a_status_is_passed_to_the_store():
     obj = policy("sla", 1, "DryRun")
     assert _stored(obj)["status"] is None
     condition = {"type": "Accepted", "status": "True"}
@@ -139,7 +139,7 @@ def test_a_status_arrives():
     assert found["status"]["conditions"][0]["type"] == "Accepted"
 
 
-async def test_a_status_of_a_spec_that_is_known_arrives_too():
+async def test_the_status_of_a_known_spec_is_passed_on_too():
     store = PolicyStore(lambda _: None, lambda *_: None)
     handler, obj = StoreHandler(POLICIES.name, lambda _: None, Metrics(), store), policy("sla", 1, "DryRun")
     condition = {"type": "Accepted", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}

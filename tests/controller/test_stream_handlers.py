@@ -1,4 +1,4 @@
-"""What streams deliver, as events for the machine."""
+"""Handlers turn the objects of streams into events for the machine."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ from taintwarden.telemetry.metrics import Metrics
 
 
 class Fed:
-    """A handler of each kind, and the events that come out of it."""
+    """A handler of each kind, and the events that it feeds."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()
@@ -71,7 +71,7 @@ TERMINATING = {"deletionTimestamp": "2023-11-14T22:10:00Z"}
 # -- pods -------------------------------------------------------------------------------------------------------------
 
 
-def test_listed_pods_that_do_not_run_are_gone(fed):
+def test_listed_pods_that_failed_are_gone(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a"), pod_object("b", status={"phase": "Failed"})])
     assert [type(event).__name__ for event in fed.events] == ["PodGone", "PodsSeen"]
@@ -83,14 +83,14 @@ def test_a_pod_that_ended_terminates_until_it_is_deleted(fed):
     assert (gone.uid, gone.until, gone.pod.name) == ("uid-a", moment(TERMINATING["deletionTimestamp"]), "a")
 
 
-def test_a_mirror_pod_that_terminates_leaves_by_no_policy(fed):
+def test_a_mirror_pod_that_terminates_is_passed_on_without_the_pod(fed):
     mirrored = {"annotations": {"kubernetes.io/config.mirror": "x"}}
     deliver(fed.pods, pod_object("a", metadata=TERMINATING | mirrored))
     assert [one.pod for one in fed.events] == [None]
 
 
 def test_a_list_shows_the_pods_that_terminate(fed):
-    """They may have had to leave before this process began."""
+    """They may have been due before this process began."""
     fed.pods.list_began()
     fed.pods.listed([pod_object("a", metadata=TERMINATING)])
     [gone] = fed.events
@@ -111,7 +111,7 @@ def test_the_end_of_a_list_names_all_its_pods(fed):
     assert fed.events[-1] == events.PodsListed({"uid-a": "n1", "uid-b": "n1"}, 10)
 
 
-def test_a_list_that_began_anew_forgets_the_one_before(fed):
+def test_a_list_that_begins_again_drops_the_incomplete_one(fed):
     fed.pods.list_began()
     fed.pods.listed([pod_object("a")])
     fed.pods.list_began()
@@ -120,7 +120,7 @@ def test_a_list_that_began_anew_forgets_the_one_before(fed):
     assert fed.events[-1] == events.PodsListed({"uid-b": "n1"}, 10)
 
 
-def test_a_complete_list_of_nothing_is_told(fed):
+def test_an_empty_list_is_passed_on(fed):
     fed.pods.list_began()
     fed.pods.listed([])
     fed.pods.list_ended("10")
@@ -137,12 +137,12 @@ def test_a_deleted_pod_is_gone(fed):
     assert fed.events == [events.PodGone("uid-a", "n1")]
 
 
-def test_a_deleted_pod_that_never_had_a_node_is_nothing_new(fed):
+def test_a_deleted_pod_that_never_had_a_node_is_ignored(fed):
     deliver(fed.pods, Identity("a", "shop", "uid-a", "7"))
     assert fed.events == []
 
 
-def test_an_unbound_pod_that_terminates_is_nothing_to_wait_for(fed):
+def test_an_unbound_pod_that_terminates_is_ignored(fed):
     deliver(fed.pods, pod_object("a", spec={"nodeName": ""}, metadata=TERMINATING))
     assert fed.events == []
 
@@ -159,7 +159,7 @@ def test_a_pod_that_terminates_is_on_its_node_until_its_grace_is_over(fed, at, u
     assert (gone.uid, gone.node, gone.until, gone.pod is None) == ("uid-a", "n1", until, until is None)
 
 
-def test_a_pod_with_an_unreadable_time_is_undecodable_and_costs_no_other(fed):
+def test_a_pod_with_an_unreadable_time_does_not_affect_others(fed):
     deliver(fed.pods, pod_object("a", metadata={"creationTimestamp": "?"}), pod_object("b"))
     assert [event.pod.name for event in fed.events] == ["b"]
     assert fed.counted("taintwarden_undecodable_objects_total", resource="pods") == 1
@@ -178,12 +178,12 @@ def test_a_deleted_pod_that_does_not_decode_is_gone(fed):
 
 
 @pytest.mark.parametrize("what", [Identity("a", "shop", "", "7", "n1"), Identity("a", "shop", "uid-a", "7", None)])
-def test_a_deleted_pod_that_cannot_be_told_from_others_needs_a_list(fed, what):
+def test_a_deleted_pod_without_uid_or_node_needs_a_list(fed, what):
     assert not fed.pods.lost(what)
     assert fed.events == []
 
 
-def test_a_pod_that_does_not_decode_is_where_it_was(fed):
+def test_a_pod_that_does_not_decode_stays_as_it_was_known(fed):
     fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why")
     assert fed.events == []
     assert kept(fed.pods, "uid-a") == []
@@ -198,7 +198,7 @@ def test_a_pod_that_does_not_decode_is_where_it_was(fed):
     ],
 )
 def test_an_object_of_a_list_that_does_not_decode_is_still_there(fed, named, says):
-    """What was known of it counts on."""
+    """The version known before counts on."""
     handler = getattr(fed, named)
     if named == "namespaces":
         deliver(handler, namespace_object("n1"))
@@ -213,7 +213,7 @@ def test_an_object_of_a_list_that_does_not_decode_is_still_there(fed, named, say
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def test_listed_nodes_are_seen_and_the_end_names_them(fed):
+def test_listed_nodes_are_seen_and_the_end_of_the_list_names_them(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1"), node_object("n2")])
     fed.nodes.list_ended("10")
@@ -241,7 +241,7 @@ def test_of_a_node_with_too_many_taints_the_first_ones_count(fed):
     assert fed.counted("taintwarden_undecodable_objects_total", resource="nodes") == 1
 
 
-def test_a_node_of_a_list_counts_even_if_it_is_older(fed):
+def test_nodes_of_a_list_are_marked_as_listed(fed):
     fed.nodes.list_began()
     fed.nodes.listed([node_object("n1")])
     fed.nodes.list_ended("10")
@@ -259,12 +259,12 @@ def test_a_deleted_node_without_a_name_needs_a_list(fed):
     assert fed.events == []
 
 
-def test_how_far_the_node_stream_has_come_is_told(fed):
+def test_the_version_that_the_node_stream_reached_is_passed_on(fed):
     fed.nodes.reached("99")
     assert fed.events == [events.NodesReached(99)]
 
 
-def test_how_far_other_streams_have_come_is_nothing(fed):
+def test_the_versions_that_other_streams_reached_are_ignored(fed):
     fed.pods.reached("99")
     for handler in (fed.namespaces, fed.workloads, fed.budgets):
         handler.reached("99")
@@ -290,7 +290,7 @@ def test_a_namespace_that_the_next_list_does_not_name_is_gone(fed):
     assert fed.events == [events.NamespaceSeen("b", {}), events.NamespaceSeen("a")]
 
 
-def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
+def test_a_namespace_of_the_watch_is_gone_if_the_next_list_does_not_name_it(fed):
     fed.namespaces.list_began()
     fed.namespaces.list_ended("10")
     deliver(fed.namespaces, namespace_object("a"), namespace_object("b"))
@@ -302,7 +302,7 @@ def test_a_namespace_that_came_by_the_watch_goes_by_the_list(fed):
     assert fed.events == [events.NamespaceSeen("a")]
 
 
-def test_a_list_that_was_cut_off_keeps_nobody(fed):
+def test_an_incomplete_list_keeps_no_namespace(fed):
     deliver(fed.namespaces, namespace_object("a"), namespace_object("b"))
     fed.namespaces.list_began()
     fed.namespaces.listed([namespace_object("a")])
@@ -312,11 +312,11 @@ def test_a_list_that_was_cut_off_keeps_nobody(fed):
     assert [one for one in fed.events if one == events.NamespaceSeen(one.name)] == [events.NamespaceSeen("a")]
 
 
-@pytest.mark.parametrize(("what", "told"), [(Identity("a"), [events.NamespaceSeen("a")]), (Identity(), [])])
-def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, told):
+@pytest.mark.parametrize(("what", "fed_events"), [(Identity("a"), [events.NamespaceSeen("a")]), (Identity(), [])])
+def test_a_deleted_namespace_that_does_not_decode_is_gone_if_it_has_a_name(fed, what, fed_events):
     deliver(fed.namespaces, namespace_object("a"))
-    assert fed.namespaces.lost(what) is bool(told)
-    assert fed.events[1:] == told
+    assert fed.namespaces.lost(what) is bool(fed_events)
+    assert fed.events[1:] == fed_events
 
 
 # -- workloads --------------------------------------------------------------------------------------------------------
@@ -333,13 +333,13 @@ def test_listed_workloads_are_seen_with_the_number_they_want(fed):
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadSeen(("shop", "b"), 0)]
 
 
-def test_a_workload_is_told_again_only_when_it_wants_another_number(fed):
+def test_a_workload_is_passed_on_again_only_when_its_replicas_change(fed):
     changes = [workload_object("a", {"active": number}, replicas=2 + number // 2) for number in range(4)]
     deliver(fed.workloads, *changes)
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 2), events.WorkloadSeen(("shop", "a"), 3)]
 
 
-def test_a_list_tells_nothing_of_workloads_that_are_as_they_were(fed):
+def test_a_list_passes_on_no_workloads_that_did_not_change(fed):
     for _ in range(2):
         list_all(fed.workloads, workload_object("a", replicas=3))
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 3)]
@@ -351,7 +351,7 @@ def test_a_deleted_workload_is_gone_once(fed):
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadSeen(("shop", "a"))]
 
 
-def test_a_workload_that_comes_back_is_told_again(fed):
+def test_a_workload_that_comes_back_is_passed_on_again(fed):
     web = workload_object("a", replicas=3)
     for change in (web, deletion(web), web):
         fed.take()
@@ -359,7 +359,7 @@ def test_a_workload_that_comes_back_is_told_again(fed):
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 3)]
 
 
-def test_the_old_number_of_an_undecodable_workload_does_not_count(fed):
+def test_an_undecodable_workload_counts_as_gone(fed):
     deliver(fed.workloads, workload_object("a", replicas=3))
     fed.workloads.undecodable(Identity("web", "shop", "a"), "replicas is not a number")
     assert fed.events[1:] == [events.WorkloadSeen(("shop", "a"))]
@@ -367,13 +367,13 @@ def test_the_old_number_of_an_undecodable_workload_does_not_count(fed):
 
 
 @pytest.mark.parametrize("what", [Identity(), Identity("web", "shop", "uid-unheard")])
-def test_an_undecodable_workload_that_nobody_knows_changes_nothing(fed, what):
+def test_an_undecodable_workload_that_is_not_known_changes_nothing(fed, what):
     fed.workloads.undecodable(what, "why")
     assert fed.events == []
 
 
 @pytest.mark.parametrize("what", [Identity("web", "", "a"), Identity("web", "shop", "")])
-def test_a_deleted_workload_that_cannot_be_told_from_others_is_found_by_the_next_list(fed, what):
+def test_a_deleted_workload_without_namespace_or_uid_needs_a_list(fed, what):
     deliver(fed.workloads, workload_object("a", replicas=3))
     assert not fed.workloads.lost(what)
 
@@ -389,7 +389,7 @@ def test_labels_of_pods_are_passed_on_only_while_a_policy_names_them(fed):
     assert [one.labels for one in fed.events] == [(), (("app", "db"),), ()]
 
 
-def test_another_value_of_a_label_is_told_though_the_number_is_the_same(fed):
+def test_another_value_of_a_label_is_passed_on_even_with_the_same_replicas(fed):
     fed.workloads.follow([BY_APP])
     for value in ("db", "db", "web", ""):
         template = {"metadata": {"labels": {"app": value}}}
@@ -397,7 +397,7 @@ def test_another_value_of_a_label_is_told_though_the_number_is_the_same(fed):
     assert [one.labels for one in fed.events] == [(("app", "db"),), (("app", "web"),), ()]
 
 
-def test_controllers_are_read_again_if_policies_name_other_labels_than_before(fed):
+def test_controllers_are_listed_again_if_policies_name_new_labels(fed):
     by_tier = limited("q", per_workload=PerWorkload(label="tier"))
     named = [(), (BY_APP,), (BY_APP, limited("q")), (by_tier, BY_APP), (by_tier,), ()]
     assert [fed.workloads.follow(one) for one in named] == [False, True, False, True, True, False]
@@ -412,7 +412,7 @@ def test_a_workload_with_labels_that_is_deleted_is_gone(fed):
     assert fed.events[1:] == [events.WorkloadSeen(("shop", "a"))]
 
 
-def test_all_kinds_that_the_limits_ask_for_are_followed():
+def test_all_kinds_that_limits_count_are_followed():
     assert {f"{kind.lower()}s" for kind in COUNTED_KINDS} == set(DESIRED)
 
 
@@ -420,7 +420,7 @@ def test_all_kinds_that_the_limits_ask_for_are_followed():
     ("resource", "expected"),
     [("replicasets", 4), ("statefulsets", 4), ("replicationcontrollers", 4), ("daemonsets", 5), ("jobs", 6)],
 )
-def test_each_kind_wants_its_own_number(fed, resource, expected):
+def test_each_kind_has_its_own_number_of_desired_pods(fed, resource, expected):
     handler = WorkloadHandler(resource, fed.events.append, fed.metrics)
     deliver(handler, workload_object("a", {"desiredNumberScheduled": 5}, replicas=4, parallelism=6))
     assert fed.events == [events.WorkloadSeen(("shop", "a"), expected)]
@@ -437,17 +437,17 @@ def test_listed_budgets_are_seen(fed):
     assert (str(event.budget), event.budget.allowed) == ("shop/web", 2)
 
 
-def test_a_budget_is_told_at_every_change_even_to_the_same(fed):
+def test_a_budget_is_passed_on_at_every_event_even_unchanged(fed):
     deliver(fed.budgets, budget_object(), budget_object())
     assert [type(event) for event in fed.events] == [events.BudgetSeen] * 2
 
 
-def test_a_budget_that_selects_nobody_is_not_told(fed):
+def test_a_budget_without_a_selector_is_not_passed_on(fed):
     deliver(fed.budgets, budget_object(selector=None))
     assert fed.events == []
 
 
-def test_a_budget_that_selects_nobody_any_more_is_gone(fed):
+def test_a_budget_that_loses_its_selector_is_gone(fed):
     deliver(fed.budgets, budget_object(), budget_object(selector=None))
     assert fed.events[1:] == [events.BudgetGone("shop", "web")]
 
@@ -467,7 +467,7 @@ def test_a_budget_that_is_too_large_holds_its_namespace(fed):
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
 
 
-def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed):
+def test_an_undecodable_listed_budget_holds_until_a_list_does_not_name_it(fed):
     fed.budgets.list_began()
     fed.budgets.undecodable(Identity("web", "shop"), "why")
     fed.budgets.listed([])
@@ -477,20 +477,20 @@ def test_an_undecodable_budget_of_a_list_holds_until_a_list_does_not_name_it(fed
     assert fed.events == [events.BudgetGone("shop", "web")]
 
 
-def test_an_undecodable_budget_that_is_deleted_holds_nobody_any_more(fed):
+def test_an_undecodable_budget_that_is_deleted_is_gone(fed):
     fed.budgets.undecodable(Identity("web", "shop"), "why")
     assert fed.budgets.lost(Identity("web", "shop"))
     assert fed.events == [events.BudgetSeen(UNREADABLE), events.BudgetGone("shop", "web")]
 
 
-def test_a_budget_that_is_mended_counts_again(fed):
+def test_a_budget_that_is_corrected_counts_again(fed):
     fed.budgets.undecodable(Identity("web", "shop"), "why")
     deliver(fed.budgets, budget_object())
     assert fed.events[1].budget.selector is not None
 
 
 @pytest.mark.parametrize("what", [Identity(), Identity("web"), Identity(namespace="shop")])
-def test_what_cannot_even_be_named_is_only_told(fed, what):
+def test_an_undecodable_object_without_full_name_is_only_counted(fed, what):
     fed.budgets.undecodable(what, "why")
     assert fed.events == []
     assert fed.counted("taintwarden_undecodable_objects_total", resource="poddisruptionbudgets") == 1
@@ -532,7 +532,7 @@ def test_another_reason_is_logged_again(fed):
 
 
 @pytest.mark.parametrize("name", ["pods", "nodes", "namespaces", "workloads", "budgets"])
-def test_whether_the_view_is_live_is_told_once(fed, name):
+def test_each_change_of_live_is_passed_on_once(fed, name):
     handler = getattr(fed, name)
     for live in (True, False, False, True):
         handler.live(live=live)
@@ -543,7 +543,7 @@ def test_whether_the_view_is_live_is_told_once(fed, name):
 
 
 @pytest.mark.parametrize(("reason", "logged"), [("ended", 0), ("expired", 1), ("unreachable", 1), ("refused", 1)])
-def test_restarts_are_counted_and_logged_unless_the_time_was_over(fed, reason, logged):
+def test_restarts_are_counted_and_logged_unless_the_watch_just_ended(fed, reason, logged):
     with capture_logs() as logs:
         fed.pods.restarted(reason, "detail")
     assert fed.counted("taintwarden_watch_restarts_total", resource="pods", reason=reason) == 1

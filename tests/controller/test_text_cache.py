@@ -1,4 +1,4 @@
-"""Each text is parsed once, while there is room for its result."""
+"""Each text is parsed once, up to a number of cached results."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_text_is_parsed_once(parsed, text):
 
 
 @pytest.mark.parametrize(("length", "room"), [(SHORT, SHORT_TEXTS), (SHORT + 1, LONG_TEXTS)])
-def test_the_oldest_are_dropped_and_parsed_again(parsed, length, room):
+def test_the_oldest_texts_are_dropped_and_parsed_again(parsed, length, room):
     parse = parsing(parsed)
     texts = [f"{number:0{length}}" for number in range(room + 1)]
     for text in texts:
@@ -39,14 +39,14 @@ def test_the_oldest_are_dropped_and_parsed_again(parsed, length, room):
     assert parsed == [texts[0]]
 
 
-def test_a_text_that_is_too_long_to_count_is_not_kept(parsed):
+def test_a_text_that_is_too_long_is_not_cached(parsed):
     parse = parsing(parsed)
     for _ in range(2):
         parse("x" * (LONG + 1))
     assert len(parsed) == 2
 
 
-def test_long_texts_do_not_take_the_place_of_short_ones(parsed):
+def test_long_texts_do_not_displace_short_ones(parsed):
     parse = parsing(parsed)
     parse("x")
     for number in range(SHORT_TEXTS + 1):

@@ -1,4 +1,4 @@
-"""What an installation writes so that API servers trust the webhooks."""
+"""An installation writes the bundle by which API servers trust the webhooks."""
 
 import pytest
 
@@ -21,16 +21,16 @@ async def trust(api: StoredWebhooks, wait_seconds: float = 0.0) -> list[str]:
     return await write_bundles(ScriptedClient(default=api), "home", "webhook", wait_seconds)
 
 
-async def test_every_webhook_of_ours_gets_the_bundle_and_no_other(api):
-    told = await trust(api)
+async def test_only_webhooks_of_the_operator_get_the_bundle(api):
+    lines = await trust(api)
     assert api.bundles() == {"one": b"one", "two": b"one", "three": b"one", "theirs": None}
-    assert told == [
+    assert lines == [
         "ValidatingWebhookConfiguration taintwarden has the certificate now",
         "MutatingWebhookConfiguration taintwarden has the certificate now",
     ]
 
 
-async def test_the_second_time_it_writes_nothing(api):
+async def test_a_second_run_writes_nothing(api):
     await trust(api)
     written = list(api.writes)
     assert all(line.endswith("already") for line in await trust(api))
@@ -38,7 +38,7 @@ async def test_the_second_time_it_writes_nothing(api):
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-async def test_it_owns_no_bundle_afterwards_and_others_own_what_they_owned(api, is_new):
+async def test_a_write_leaves_no_managed_fields_and_keeps_those_of_others(api, is_new):
     if not is_new:
         api.trust(b"one")
         api.managed_fields[MUTATING].append({"manager": "taintwarden-webhooks"})
@@ -54,13 +54,13 @@ async def test_another_bundle_is_replaced(api, names):
     assert set(api.bundles().values()) == {b"one", None}
 
 
-async def test_a_secret_without_an_authority_is_trusted_by_nobody(api):
+async def test_a_secret_without_an_authority_is_an_error(api):
     api.secret = {"tls.crt": b"own", "ca.crt": b"own"}
     with pytest.raises(UntrustedError, match="the Secret home/webhook has no authority"):
         await trust(api)
 
 
-async def test_it_waits_for_the_process_that_makes_the_certificate(api):
+async def test_an_empty_secret_is_awaited(api):
     api.secret = {}
     calls = 0
 
@@ -75,25 +75,25 @@ async def test_it_waits_for_the_process_that_makes_the_certificate(api):
     assert api.bundles()["one"] == b"late"
 
 
-async def test_it_does_not_wait_for_ever_and_says_who_would_make_it(api):
+async def test_a_secret_that_stays_empty_is_an_error_that_names_its_writer(api):
     api.secret = {}
     with pytest.raises(UntrustedError, match="taintwarden webhook writes one"):
         await trust(api, 10.0)
 
 
-async def test_a_secret_that_is_missing_is_told_as_the_api_server_tells_it(api):
+async def test_a_missing_secret_is_reported_with_the_message_of_the_api_server(api):
     api.secret = None
     with pytest.raises(KubeError, match='secrets "webhook" not found'):
         await trust(api, 10.0)
 
 
-async def test_no_configuration_is_told_with_the_remedy(api):
+async def test_a_missing_configuration_is_an_error_with_the_remedy(api):
     api.configurations = {VALIDATING: None, MUTATING: None}
     with pytest.raises(UntrustedError, match=r"apply deploy/base/webhooks\.yaml"):
         await trust(api)
 
 
-async def test_a_refusal_is_told(api):
+async def test_a_refusal_is_reported(api):
     api.configurations_refused = refusal(403, "cannot list")
     with pytest.raises(KubeError, match="cannot list"):
         await trust(api)

@@ -1,4 +1,4 @@
-"""The whole operator against an API server that misbehaves: nobody twice, nobody wrongly, and in the end all gone."""
+"""The whole operator against an API server that misbehaves evicts each pod that is due once, and no other pod."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ ROCKS = [f"rock-{number}" for number in range(5)]
 
 @pytest.fixture
 async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
-    """Two nodes: on each pods that need more than 950, and on the first some that take anything above 100."""
+    """Two nodes with pods that need more than 950; the first also has some that accept anything above 100."""
     async with whole(monkeypatch, tmp_path) as made:
         made.policy()
         for name in ("n1", "n2"):
@@ -36,7 +36,7 @@ async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
 
 
 async def finished(scene: Whole) -> None:
-    """All who have to leave left, once, and nobody else."""
+    """Wait until each pod of the wave was evicted once, and check that no other pod was."""
     await scene.until(lambda: not scene.observed(*WAVE))
     assert scene.observed() >= set(ROCKS)
     assert set(scene.evictions) == set(WAVE)
@@ -53,7 +53,7 @@ async def leads(scene: Whole, identity: str = "one") -> None:
     await scene.until(lambda: app.machine.view.is_leading)
 
 
-async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
+async def test_a_wave_is_evicted_through_errors_of_every_kind(scene: Whole) -> None:
     await leads(scene)
     for code in (500, 429, 503):
         scene.faults.answer(code, method="POST", path="/eviction$", times=10)
@@ -63,8 +63,8 @@ async def test_a_wave_through_errors_of_every_kind(scene: Whole) -> None:
     await finished(scene)
 
 
-async def test_a_wave_after_its_grace(scene: Whole) -> None:
-    """Not before it, the judge says at the end."""
+async def test_a_wave_is_evicted_after_its_grace(scene: Whole) -> None:
+    """The fixture checks at the end that no pod left earlier."""
     patient = [f"patient-{number}" for number in range(5)]
     scene.pods("n1", *patient, violationGraceSeconds=1)
     await leads(scene)
@@ -72,14 +72,14 @@ async def test_a_wave_after_its_grace(scene: Whole) -> None:
     await scene.until(lambda: not scene.observed(*patient))
 
 
-async def test_a_wave_while_every_watch_is_cut(scene: Whole) -> None:
+async def test_a_wave_is_evicted_while_watches_are_cut(scene: Whole) -> None:
     await leads(scene)
     scene.faults.cut_watch(times=6)
     drop(scene)
     await finished(scene)
 
 
-async def test_a_wave_with_objects_nobody_can_read(scene: Whole) -> None:
+async def test_a_wave_is_evicted_while_pods_cannot_be_decoded(scene: Whole) -> None:
     await leads(scene)
     scene.faults.garble_watch("pods", times=5)
     drop(scene)
@@ -87,8 +87,8 @@ async def test_a_wave_with_objects_nobody_can_read(scene: Whole) -> None:
     assert scene.observed() >= set(ROCKS)
 
 
-async def test_a_recovery_that_nobody_saw_spares_them(scene: Whole) -> None:
-    """Cut off, the operator knows the node only as it was: it acts on nothing until it sees again."""
+async def test_a_recovery_while_the_operator_is_cut_off_spares_the_pods(scene: Whole) -> None:
+    """While it is cut off, the operator evicts no pod, since it does not know the node's present taints."""
     await leads(scene)
     away = scene.faults.answer(503, method="GET", path="/api/v1/(nodes|pods)$", times=1_000_000)
     scene.cluster.drop_watches("nodes")
@@ -104,7 +104,7 @@ async def test_a_recovery_that_nobody_saw_spares_them(scene: Whole) -> None:
     assert scene.evictions == {}
 
 
-async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Whole) -> None:
+async def test_changes_in_a_gap_with_expired_history_are_noticed(scene: Whole) -> None:
     await leads(scene)
     away = scene.faults.answer(503, method="GET", path="/api/v1/(nodes|pods)$", times=1_000_000)
     scene.cluster.drop_watches()
@@ -117,7 +117,7 @@ async def test_what_happened_in_a_gap_with_expired_history_is_noticed(scene: Who
     assert set(scene.evictions) == set(WAVE[1:])
 
 
-async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Whole) -> None:
+async def test_an_api_server_that_hangs_ends_the_lead_and_no_pod_is_evicted_twice(scene: Whole) -> None:
     scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, duration=2, renew_deadline=1.0))
     await leads(scene)
     [app] = scene.apps
@@ -131,7 +131,7 @@ async def test_an_api_that_hangs_costs_the_lead_and_nobody_goes_twice(scene: Who
 
 
 async def test_without_a_leader_no_replica_is_ready(scene: Whole) -> None:
-    """A right that is missing, or a Lease that the API server does not take from any replica."""
+    """A right may be missing, or the API server may refuse the Lease of every replica."""
     scene.timings = replace(TIMINGS, lease=replace(TIMINGS.lease, duration=1, renew_deadline=1.0))
     refused = scene.faults.answer(400, method="POST", path="/leases", times=1_000_000)
     app = await scene.start()
@@ -141,21 +141,21 @@ async def test_without_a_leader_no_replica_is_ready(scene: Whole) -> None:
     assert app.unready() == ""
 
 
-async def test_a_stop_waits_for_calls_under_way(scene: Whole) -> None:
-    """Those that were not sent are given up: nothing keeps their reasons up to date any more."""
+async def test_a_stop_waits_for_calls_in_progress(scene: Whole) -> None:
+    """Calls that were not sent are dropped, since their reasons are no longer kept up to date."""
     scene.timings = replace(TIMINGS, stop_seconds=PATIENCE_SECONDS)
     await leads(scene)
     [app] = scene.apps
     slow = scene.faults.slow(0.3, method="POST", path="/eviction$", times=1_000)
     drop(scene)
     await scene.until(lambda: slow.occurrences)
-    under_way = slow.occurrences
+    in_progress = slow.occurrences
     await scene.stop(app)
-    assert sum(scene.evictions.values()) >= under_way
+    assert sum(scene.evictions.values()) >= in_progress
 
 
 async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None:
-    """A DELETE follows a PATCH. One that is answered too late for a stop is followed by nothing."""
+    """A PATCH that is answered too late before a stop is not followed by its DELETE."""
     scene.timings = replace(TIMINGS, stop_seconds=0.4)
     policy = scene.cluster.store.get("taintevictionpolicies", "sla")
     policy["spec"]["eviction"]["method"] = "Delete"
@@ -172,7 +172,7 @@ async def test_no_call_is_sent_after_the_lease_is_released(scene: Whole) -> None
     assert scene.observed() == {*WAVE, *ROCKS}
 
 
-async def test_what_is_going_on_is_told(scene: Whole) -> None:
+async def test_a_finished_wave_is_reported_in_status_and_events(scene: Whole) -> None:
     await leads(scene)
     drop(scene)
     await finished(scene)
@@ -185,14 +185,14 @@ async def test_what_is_going_on_is_told(scene: Whole) -> None:
     held = {"Accepted": "True", "Ready": "True", "Enforcing": "True", "Progressing": "False", "GuardTripped": "False"}
     assert conditions() == held
 
-    def told() -> set[str]:
+    def evicted_pods() -> set[str]:
         events = scene.cluster.store.list("events")
         return {one["involvedObject"]["name"] for one in events if one["reason"] == "Evicted"}
 
-    await scene.until(lambda: told() == set(WAVE))
+    await scene.until(lambda: evicted_pods() == set(WAVE))
 
 
-async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
+async def test_probes_and_metrics_report_when_the_operator_is_ready(scene: Whole) -> None:
     port = free_port()
     blocked = scene.faults.answer(503, method="GET", path="/api/v1/nodes$", times=1_000_000)
     app = await scene.start(http_port=port)
@@ -211,7 +211,9 @@ async def test_the_probes_tell_when_it_is_ready(scene: Whole) -> None:
         assert "taintwarden_pods 25.0" in (await ask("/metrics"))[1]
 
 
-async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_task_that_fails_ends_the_process_and_is_reported(
+    scene: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = await scene.start()
     await scene.until(lambda: app.machine.view.is_synced)
 
@@ -229,7 +231,7 @@ async def test_a_task_that_fails_ends_the_process_and_is_told(scene: Whole, monk
 # -- how it starts ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_port_that_is_taken_is_told_in_one_line(scene: Whole) -> None:
+async def test_a_port_that_is_in_use_is_an_error_that_names_it(scene: Whole) -> None:
     listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     async with listener:
         port = listener.sockets[0].getsockname()[1]
@@ -238,7 +240,7 @@ async def test_a_port_that_is_taken_is_told_in_one_line(scene: Whole) -> None:
             await app_module.run(settings)
 
 
-async def test_an_api_server_that_is_not_there_is_an_error(scene: Whole, tmp_path: Path) -> None:
+async def test_an_api_server_that_cannot_be_reached_is_an_error(scene: Whole, tmp_path: Path) -> None:
     file = tmp_path / "elsewhere"
     file.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", scene.kubeconfig.read_text()))
     with pytest.raises(KubeError):
@@ -250,7 +252,7 @@ async def test_an_api_server_that_is_not_there_is_an_error(scene: Whole, tmp_pat
 async def test_an_api_server_that_is_not_reached_yet_is_waited_for(
     scene: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pods of a node that boots start before it leads to the Service of the API server."""
+    """Pods of a node that boots start before it routes to the Service of the API server."""
     sleeps = []
 
     async def sleep(seconds: float) -> None:
@@ -280,7 +282,7 @@ async def test_an_api_server_that_is_not_trusted_is_an_error_at_once(
     assert len(asked) == 1
 
 
-async def test_an_api_server_without_our_definitions_is_an_error(scene: Whole) -> None:
+async def test_an_api_server_without_the_definitions_is_an_error(scene: Whole) -> None:
     scene.faults.answer(404, path="/taintevictionpolicies$")
     with pytest.raises(KubeError, match="crds"):
         await app_module.App.connect(scene.settings())
@@ -301,14 +303,14 @@ async def test_an_api_server_that_gets_ready_is_waited_for(scene: Whole, monkeyp
     assert sleeps == [1.0] * 5
 
 
-async def test_operators_that_are_switched_off_are_told(scene: Whole) -> None:
+async def test_operators_that_are_switched_off_are_logged(scene: Whole) -> None:
     with capture_logs() as logs:
         await scene.start(numeric_operators=False, semver_operators=False)
-    told = [entry["operators"] for entry in logs if entry["event"] == "operators-switched-off"]
-    assert told == ["Gt, Lt", "Semver*"]
+    logged = [entry["operators"] for entry in logs if entry["event"] == "operators-switched-off"]
+    assert logged == ["Gt, Lt", "Semver*"]
 
 
-async def test_a_dry_run_evicts_nobody_and_says_why(scene: Whole) -> None:
+async def test_a_dry_run_evicts_no_pod_and_its_condition_says_why(scene: Whole) -> None:
     with capture_logs() as logs:
         app = await scene.start(dry_run=True)
         await scene.until(lambda: app.machine.view.is_leading)
@@ -340,7 +342,7 @@ async def running(scene: Whole) -> AsyncIterator[Whole]:
 
 
 async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -> None:
-    """One of them may have been paused or deleted meanwhile."""
+    """A policy may have been paused or deleted meanwhile."""
     scene = running
     away = scene.faults.answer(503, method="GET", path="/taintevictionpolicies$", times=1_000_000)
     scene.cluster.drop_watches("taintevictionpolicies")
@@ -353,7 +355,7 @@ async def test_nothing_is_evicted_while_policies_are_not_known(running: Whole) -
     await finished(scene)
 
 
-async def test_a_missing_definition_is_told_with_its_remedy(running: Whole) -> None:
+async def test_a_missing_definition_is_logged_with_its_remedy(running: Whole) -> None:
     scene = running
     with capture_logs() as logs:
         scene.cluster.delete("customresourcedefinitions", "tolerationprofiles.taintwarden.io")
@@ -362,7 +364,7 @@ async def test_a_missing_definition_is_told_with_its_remedy(running: Whole) -> N
 
 
 @pytest.mark.parametrize("code", [410, 500])
-async def test_a_watch_of_policies_that_fails_does_not_end_it(running: Whole, code: int) -> None:
+async def test_a_watch_of_policies_that_fails_does_not_end_the_operator(running: Whole, code: int) -> None:
     scene = running
     scene.faults.fail_watch(code, "taintevictionpolicies")
     scene.policy("other", taints=[{"key": "other"}])

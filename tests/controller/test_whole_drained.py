@@ -1,4 +1,4 @@
-"""The whole operator and the condition that says whether a node is drained."""
+"""The whole operator writes the condition that says whether a node is drained."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,41 +27,41 @@ async def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
         yield made
 
 
-def told(scene: Whole, node: str = "n1") -> dict[str, Any]:
+def condition_of(scene: Whole, node: str = "n1") -> dict[str, Any]:
     conditions = scene.cluster.store.get("nodes", node)["status"].get("conditions", ())
     return next((one for one in conditions if one["type"] == "taintwarden.io/Drained"), {})
 
 
 def says(scene: Whole, *wanted: str) -> bool:
-    return (told(scene).get("status"), told(scene).get("reason")) == wanted
+    return (condition_of(scene).get("status"), condition_of(scene).get("reason")) == wanted
 
 
 async def test_a_node_is_drained_when_its_last_pod_is_gone(scene: Whole) -> None:
     await scene.start(drained_condition=True)
     await scene.until(lambda: says(scene, "False", "PodsLeave"))
-    assert told(scene)["message"] == "1 pod has to leave; taints: sla=940:NoExecute"
+    assert condition_of(scene)["message"] == "1 pod has to leave; taints: sla=940:NoExecute"
     scene.cluster.store.delete("pods", "a", "default")
     await scene.until(lambda: says(scene, "True", "Drained"))
-    assert {"lastHeartbeatTime", "lastTransitionTime"} <= told(scene).keys()
+    assert {"lastHeartbeatTime", "lastTransitionTime"} <= condition_of(scene).keys()
     scene.pods("n1", "b", violationGraceSeconds=3_600)
     await scene.until(lambda: says(scene, "False", "PodsLeave"))
 
 
-async def test_it_ends_with_the_taint_and_no_other_condition_changes(scene: Whole) -> None:
+async def test_the_condition_ends_with_the_taint_and_no_other_changes(scene: Whole) -> None:
     await scene.start(drained_condition=True)
     await scene.until(lambda: says(scene, "False", "PodsLeave"))
     scene.taint("n1", "")
-    await scene.until(lambda: not told(scene))
+    await scene.until(lambda: not condition_of(scene))
     assert scene.cluster.store.get("nodes", "n1")["status"]["conditions"] == [KUBELETS]
 
 
-async def test_without_the_flag_no_node_gets_it(scene: Whole) -> None:
+async def test_without_the_flag_no_node_gets_the_condition(scene: Whole) -> None:
     await scene.start()
     await scene.until(lambda: scene.status_of().get("pending") == 1)
-    assert not told(scene)
+    assert not condition_of(scene)
 
 
-async def test_the_next_leader_continues(scene: Whole) -> None:
+async def test_the_next_leader_updates_the_condition(scene: Whole) -> None:
     first = await scene.start(drained_condition=True)
     await scene.until(lambda: says(scene, "False", "PodsLeave"))
     await scene.crash(first)

@@ -1,4 +1,4 @@
-"""Guards in the whole operator: written down before anybody leaves, known to the next leader, reset by a person."""
+"""Guards in the whole operator: records are stored before pods leave, and read by the next leader."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,12 +12,12 @@ from taintwarden.app import App
 from taintwarden.engine.records import GuardRecord
 
 CROWD = [f"crowd-{number}" for number in range(60)]
-"""More than a guard lets go by default."""
+"""More pods than a guard allows by default."""
 
 
 @pytest.fixture
 async def guarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Whole]:
-    """A crowd on one node, under a policy with the default guard and no rate to speak of."""
+    """Many pods on one node, under a policy with the default guard and a high rate."""
     async with whole(monkeypatch, tmp_path) as made:
         made.policy(limits={"evictionsPerSecond": 1000, "burst": 1000, "guard": {"settleSeconds": 0}})
         made.node("n1")
@@ -35,7 +35,7 @@ def condition(scene: Whole, kind: str) -> str:
 
 
 def crowd_elsewhere(scene: Whole) -> None:
-    """Pods that stay, so that the crowd is no more than half of all: a guard lets less than that go."""
+    """Pods that stay, so that the crowd is half of all pods, which is more than the guard allows."""
     scene.node("n2")
     scene.pods("n2", *(f"quiet-{number}" for number in range(len(CROWD))))
 
@@ -60,7 +60,7 @@ async def opened(scene: Whole) -> None:
     await scene.until(lambda: guard(scene).get("trippedAt") and condition(scene, "GuardTripped") == "True")
 
 
-async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(guarded: Whole) -> None:
+async def test_a_follower_without_watch_events_reads_the_record_before_it_leads(guarded: Whole) -> None:
     first = await leads(guarded)
     second = await guarded.start("two")
     await guarded.until(lambda: second.machine.view.is_synced)
@@ -75,8 +75,8 @@ async def test_a_follower_that_heard_nothing_reads_it_before_it_leads(guarded: W
     assert guard(guarded)["trippedAt"] == since
 
 
-async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led(guarded: Whole) -> None:
-    """Cut off, it may have thought that it led while another one did."""
+async def test_a_replica_that_leads_again_counts_a_record_that_it_ignored_while_it_led(guarded: Whole) -> None:
+    """A replica that was cut off may have led, in its view, while another one led."""
     app = await leads(guarded)
     counted = [{"namespace": "default", "pods": 7}]
     written = {"evicted": [{"until": "2099-01-01T00:00:00Z", "namespaces": counted}]}
@@ -90,7 +90,7 @@ async def test_whoever_leads_again_believes_what_it_did_not_believe_while_it_led
     assert evicted(app) == 7
 
 
-async def test_a_lead_that_is_lost_while_policies_are_read_again_does_not_begin(guarded: Whole) -> None:
+async def test_a_lease_lost_while_policies_are_listed_does_not_begin_a_lead(guarded: Whole) -> None:
     app = await leads(guarded)
     app.lease_changed(held=False)
     app.lease_changed(held=True)
@@ -99,8 +99,8 @@ async def test_a_lead_that_is_lost_while_policies_are_read_again_does_not_begin(
     assert not app.machine.view.is_leading
 
 
-async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:
-    """At every eviction the store allows for all that were asked for so far."""
+async def test_evicted_pods_are_in_the_record_before_their_eviction(guarded: Whole) -> None:
+    """At every eviction the stored record covers all pods that were called so far."""
     stored: list[int] = []
 
     def note() -> bool:
@@ -117,7 +117,7 @@ async def test_what_leaves_was_written_down_before(guarded: Whole) -> None:
     await guarded.until(note)
 
 
-async def test_nobody_leaves_while_the_record_cannot_be_written(guarded: Whole) -> None:
+async def test_no_pod_is_evicted_while_the_record_cannot_be_written(guarded: Whole) -> None:
     crowd_elsewhere(guarded)
     for name in CROWD[10:]:
         guarded.cluster.delete("pods", name, "default")
@@ -131,7 +131,7 @@ async def test_nobody_leaves_while_the_record_cannot_be_written(guarded: Whole) 
     await guarded.until(lambda: not guarded.observed(*CROWD[:10]))
 
 
-async def test_nobody_leads_before_it_has_read_what_the_one_before_wrote(guarded: Whole) -> None:
+async def test_no_replica_leads_before_it_has_read_the_stored_record(guarded: Whole) -> None:
     refused = guarded.faults.answer(503, path="/leases", times=1_000_000)
     app = await guarded.start()
     await guarded.until(lambda: app.machine.view.is_synced)

@@ -1,4 +1,4 @@
-"""The whole operator and TolerationProfiles: they save pods, condemn them, change and go, and say what they do."""
+"""The whole operator follows TolerationProfiles that are created, changed and deleted, and writes their status."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
 
 
 def plain_pods(world: Whole, *names: str, **labels: str) -> None:
-    """Pods that say nothing about `sla` but that the scheduler may ignore it."""
+    """Pods whose only toleration is a native one, `sla` with `Exists`."""
     for name in names:
         body = pod_body(name, nodeName="n1", tolerations=[{"key": "sla", "operator": "Exists"}])
         body["metadata"]["labels"] = labels
@@ -33,12 +33,12 @@ def profile_status(world: Whole, name: str) -> dict[str, Any]:
 
 
 def accepted(world: Whole, name: str) -> str:
-    told = {one["type"]: one["status"] for one in profile_status(world, name).get("conditions", ())}
-    return told.get("Accepted", "")
+    statuses = {one["type"]: one["status"] for one in profile_status(world, name).get("conditions", ())}
+    return statuses.get("Accepted", "")
 
 
-async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
-    """kopf is not run here: what it would hand over is what the list every moment brings."""
+async def test_created_and_deleted_profiles_are_followed(world: Whole) -> None:
+    """kopf does not run here; the operator lists and watches profiles itself."""
     world.node("n1", "940")
     plain_pods(world, "a", "b", "c", app="web")
     app = await world.start()
@@ -52,7 +52,7 @@ async def test_profiles_come_and_go_while_it_runs(world: Whole) -> None:
     await world.until(lambda: world.observed() == set())
 
 
-async def test_a_new_leader_knows_the_profiles(world: Whole) -> None:
+async def test_a_new_leader_follows_known_profiles(world: Whole) -> None:
     world.profile("p", GT_900)
     world.node("n1", "940")
     plain_pods(world, "a")

@@ -1,4 +1,4 @@
-"""The whole operator and all that it follows: nobody is evicted on half of a picture."""
+"""The whole operator evicts no pod while one of the kinds that it follows is not known completely."""
 
 import asyncio
 import re
@@ -42,13 +42,13 @@ async def leads(scene: Whole) -> App:
     return app
 
 
-async def test_these_are_followed_and_no_others(scene: Whole) -> None:
+async def test_the_listed_kinds_are_followed_and_no_others(scene: Whole) -> None:
     await leads(scene)
     await scene.until(lambda: all(scene.cluster.open_watches(resource) == 1 for resource in FOLLOWED))
     assert scene.cluster.open_watches() == len(FOLLOWED)
 
 
-async def test_deployments_are_followed_while_a_policy_asks_them_for_replacements(scene: Whole) -> None:
+async def test_deployments_are_followed_while_a_policy_replaces_first(scene: Whole) -> None:
     await leads(scene)
     scene.policy("first", eviction={"replaceFirst": {}})
     await scene.until(lambda: scene.cluster.open_watches("deployments") == 1)
@@ -56,7 +56,7 @@ async def test_deployments_are_followed_while_a_policy_asks_them_for_replacement
     await scene.until(lambda: scene.cluster.open_watches("deployments") == 0)
 
 
-async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> None:
+async def test_no_replica_leads_before_every_kind_was_listed(scene: Whole) -> None:
     app = await scene.connect()
     refused = {name: scene.faults.answer(403, path=f"/{name}$", times=1_000_000) for name in FOLLOWED}
     await app.start()
@@ -68,7 +68,7 @@ async def test_nothing_is_decided_before_everything_was_listed(scene: Whole) -> 
     await scene.until(lambda: app.machine.view.is_leading)
 
 
-async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Whole) -> None:
+async def test_a_replica_that_is_cut_off_from_one_kind_is_not_ready(scene: Whole) -> None:
     scene.timings = replace(TIMINGS, streams=replace(TIMINGS.streams, gap=0.1))
     app = await leads(scene)
     for resource in FOLLOWED:
@@ -82,7 +82,7 @@ async def test_a_replica_that_is_cut_off_from_one_of_them_is_not_ready(scene: Wh
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["listed", "watched"])
-async def test_a_budget_that_cannot_be_read_holds_its_namespace_until_it_is_gone(scene: Whole, begun: bool) -> None:
+async def test_an_undecodable_budget_holds_its_namespace_until_it_is_deleted(scene: Whole, begun: bool) -> None:
     nonsense = {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"selector": "app=web"}, "status": {}}
     if begun:
         app = await leads(scene)

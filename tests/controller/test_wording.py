@@ -1,4 +1,4 @@
-"""The sentences people read."""
+"""The sentences in Events, conditions and logs."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def why(*tolerations: Toleration, gates: Gates | None = None, **more: object) ->
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 pods"), (1, "1 pod"), (2, "2 pods")])
-def test_pods_are_counted_as_people_count(number, said):
+def test_one_pod_is_singular_and_other_numbers_are_plural(number, said):
     assert wording.pods(number) == said
 
 
@@ -31,7 +31,7 @@ def test_every_limit_says_why_it_holds():
     assert set(refusal.DELAYS) == limits
 
 
-def test_what_holds_is_told_with_number_and_time():
+def test_a_limit_is_named_with_number_reason_and_times():
     said = wording.held(LimitStatus("policy-rate", 97, DUE, "2023-11-14T22:13:30Z"))
     assert said == (
         "policy-rate delays 97 since 2023-11-14T22:13:20Z: the rate of the policy; the next may be evicted at "
@@ -39,7 +39,7 @@ def test_what_holds_is_told_with_number_and_time():
     )
 
 
-def test_what_no_time_ends_tells_none():
+def test_a_limit_without_an_end_names_no_end():
     said = wording.held(LimitStatus("guard", 97, DUE))
     assert said == "guard delays 97 since 2023-11-14T22:13:20Z: it has tripped"
 
@@ -53,19 +53,19 @@ def test_what_no_time_ends_tells_none():
         ("guard", "the guard of policy sla holds evictions: it has tripped"),
     ],
 )
-def test_what_pods_wait_for(limit, said):
+def test_each_limit_says_what_pods_wait_for(limit, said):
     assert wording.waiting(limit, "sla", "") == said
 
 
 DETAIL = "PodDisruptionBudget shop/web allows no disruption now"
 
 
-def test_an_armed_guard_does_not_say_that_too_many_would_be_evicted():
-    told = "the guard of policy sla waits for the rest of the wave (settleSeconds)"
-    assert wording.waiting("guard", "sla", SETTLING) == told
+def test_an_armed_guard_says_that_it_waits_for_the_rest_of_the_wave():
+    said = "the guard of policy sla waits for the rest of the wave (settleSeconds)"
+    assert wording.waiting("guard", "sla", SETTLING) == said
 
 
-def test_a_budget_is_said_once():
+def test_a_message_that_names_the_budget_is_not_extended():
     assert wording.why_held("budget", DETAIL) == DETAIL
 
 
@@ -78,11 +78,11 @@ def test_violated_by_a_comparison():
     assert why(GT) == "taint sla=940:NoExecute is not tolerated (sla Gt '950' does not hold)"
 
 
-def test_violated_without_any_toleration():
+def test_a_taint_without_a_toleration_says_so():
     assert why(OTHER) == "taint sla=940:NoExecute is not tolerated (no toleration for it)"
 
 
-def test_every_toleration_that_speaks_of_it_says_why_not():
+def test_every_toleration_for_the_key_says_why_it_does_not_hold():
     exact = Toleration(key="sla", value="980")
     assert why(GT, exact).endswith("(sla Gt '950' does not hold; sla Equal '980' does not hold)")
 
@@ -94,7 +94,7 @@ def test_every_toleration_that_speaks_of_it_says_why_not():
         (Toleration(key="sla", operator="Like", value="9"), "has an unknown operator"),
     ],
 )
-def test_the_reason_is_the_tolerations(toleration, said):
+def test_a_toleration_that_cannot_be_evaluated_is_the_reason(toleration, said):
     assert said in why(toleration)
 
 
@@ -106,24 +106,24 @@ def test_an_operator_that_is_switched_off_says_so():
     assert "uses an operator that is switched off" in why(GT, gates=Gates(numeric_operators=False))
 
 
-def test_grace_is_told():
+def test_grace_is_named():
     assert why(GT, seconds=30).endswith("does not hold), 30 s of grace")
 
 
-def test_a_quarantine_is_told():
+def test_a_quarantine_is_named():
     policies = {"in_policy": policy(quarantine=True)}
     assert why(**policies) == "taint sla=940:NoExecute is a quarantine, and no toleration counts"
     assert why(seconds=60, **policies).endswith("no toleration counts, 60 s of grace")
 
 
-def test_for_how_long_a_pod_is_protected_is_told():
-    told = ", not within 4h of its binding (karpenter.sh/do-not-disrupt)"
-    assert why(GT, seconds=30, protected_seconds=14_400.0).endswith(f"does not hold), 30 s of grace{told}")
+def test_the_time_of_protection_is_named():
+    protected = ", not within 4h of its binding (karpenter.sh/do-not-disrupt)"
+    assert why(GT, seconds=30, protected_seconds=14_400.0).endswith(f"does not hold), 30 s of grace{protected}")
     used = {"kind": VerdictKind.TOLERATED_FOR, "toleration": EXISTS}
-    assert why(EXISTS, protected_seconds=14_400.0, **used).endswith(f"for 30s only{told}")
+    assert why(EXISTS, protected_seconds=14_400.0, **used).endswith(f"for 30s only{protected}")
 
 
-def test_the_value_it_is_judged_by_is_told():
+def test_a_judged_value_that_differs_is_named():
     said = why(GT, value="high", judged_value="940")
     assert said == (
         "taint sla=high:NoExecute, judged by its last valid value 940, is not tolerated (sla Gt '950' does not hold)"

@@ -49,10 +49,10 @@ TIMINGS = AppTimings(
     refresh_seconds=0.1,
     stop_seconds=1.0,
 )
-"""What takes seconds takes tenths of them."""
+"""Timings of tenths of a second instead of seconds."""
 
 STALE_SECONDS = 2.0
-"""How old what an operator acts on may be here, of what is not in its way."""
+"""Maximum age of the state that an operator acts on, of objects whose requests are not disturbed."""
 INSTALLED = lru_cache(load_plugin)
 """All distributions of the environment are read once, not for each operator."""
 Json = dict[str, Any]
@@ -98,7 +98,7 @@ class Whole:
             self.cluster.create("pods", body)
 
     def observed(self, *names: str) -> set[str]:
-        """The pods that are there and not on their way out."""
+        """The pods that exist and do not terminate."""
         there = {
             one["metadata"]["name"]
             for one in self.cluster.store.list("pods")
@@ -108,7 +108,7 @@ class Whole:
 
     @property
     def evictions(self) -> Counter[str]:
-        """How often each pod was evicted, as the API server counts."""
+        """Number of evictions of each pod that the API server accepted."""
         met = [(EVICTION.search(one.path), one.status) for one in self.faults.requests]
         return Counter(match[2] for match, code in met if match and code == 201)
 
@@ -124,7 +124,7 @@ class Whole:
         self.check()
 
     def check(self) -> None:
-        """No operator has failed."""
+        """Raise AssertionError if an operator has failed."""
         assert not self.killed, [app.failure for app in self.apps]
 
     # -- operators ---------------------------------------------------------------------------------------------------
@@ -148,13 +148,13 @@ class Whole:
         return app
 
     async def connect(self, identity: str = "one", **more: Any) -> App:
-        """One that has seen that the cluster answers, and follows nothing yet."""
+        """An operator that has reached the cluster, and follows no kind yet."""
         app = await App.connect(self.settings(identity, **more), self.timings)
         self.apps.append(app)
         return app
 
     async def crash(self, app: App) -> None:
-        """Kill -9, as near as it gets: nothing is finished, nothing given back; its lease lasts a second."""
+        """End an operator as kill -9 would: it finishes and releases nothing; its lease lasts one second."""
         self.apps.remove(app)
         while tasks := [*app._tasks, *app._calls]:
             for task in tasks:
@@ -176,7 +176,7 @@ class Whole:
 
 @asynccontextmanager
 async def whole(monkeypatch: pytest.MonkeyPatch, path: Path) -> AsyncIterator[Whole]:
-    """A cluster, of which the law judges at the end who was evicted: not before, once, and by the leader."""
+    """A cluster; the checker verifies at the end that evictions were due, happened once, and by the leader."""
     monkeypatch.setattr(gc, "collect", lambda: 0)  # the whole test run's heap is no cluster
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(app_module, "load_plugin", INSTALLED)
