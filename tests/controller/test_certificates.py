@@ -137,11 +137,9 @@ async def test_a_configuration_without_the_bundle_is_logged_once_with_the_remedy
     with capture_logs() as logs:
         await replica.check()
         await replica.check()
-    logged = [line for line in logs if line["event"] == "webhook-untrusted"]
-    assert [(line["configuration"], line["reason"]) for line in logged] == [
-        (kind, reason) for kind in ConfigurationKind
-    ]
-    assert all("taintwarden webhook-trust" in line["remedy"] for line in logged)
+    lines = [line for line in logs if line["event"] == "webhook-untrusted"]
+    assert [(line["configuration"], line["reason"]) for line in lines] == [(kind, reason) for kind in ConfigurationKind]
+    assert all("taintwarden webhook-trust" in line["remedy"] for line in lines)
     assert [replica.trusted(kind) for kind in ConfigurationKind] == [0, 0]
 
 
@@ -166,9 +164,9 @@ async def test_a_failure_is_logged_again_after_a_success(api):
             api.refused = error
             await replica.check()
             api.refused = None
-    logged = [line["event"] for line in logs]
+    lines = [line["event"] for line in logs]
     failures = ("certificate-not-kept", "webhook-configuration-not-read", "certificate-unusable")
-    assert [logged.count(event) for event in failures] == [2, 2, 2]
+    assert [lines.count(event) for event in failures] == [2, 2, 2]
 
 
 async def test_a_configuration_is_trusted_if_all_its_webhooks_are(api):

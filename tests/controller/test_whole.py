@@ -211,9 +211,7 @@ async def test_probes_and_metrics_report_when_the_operator_is_ready(scene: Whole
         assert "taintwarden_pods 25.0" in (await ask("/metrics"))[1]
 
 
-async def test_a_task_that_fails_ends_the_process_and_is_reported(
-    scene: Whole, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_task_that_fails_ends_the_process_with_a_reason(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
     app = await scene.start()
     await scene.until(lambda: app.machine.view.is_synced)
 

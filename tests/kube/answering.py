@@ -1,4 +1,4 @@
-"""Servers that answer what a test says, at the bytes."""
+"""Servers that send the bytes of a test, and a client of them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +22,7 @@ class Server:
         self.requests: list[bytes] = []
         self.connections = 0
         self.ended = asyncio.Event()
-        """A client ended a connection."""
+        """Set once a client has ended a connection."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

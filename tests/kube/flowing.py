@@ -1,4 +1,4 @@
-"""A server of one resource whose watches flow as a test says, on the event loop's own clock."""
+"""A server of one resource whose watches a test controls, on the event loop's clock."""
 
 import asyncio
 import json
@@ -14,17 +14,17 @@ OPEN_SECONDS = 1_000.0
 
 
 async def at_once() -> None:
-    """No delay."""
+    """Answer without delay."""
 
 
-async def for_ever() -> None:
-    """No answer, until the client gives up."""
+async def unanswered() -> None:
+    """Answer nothing until the client gives up."""
     await asyncio.sleep(OPEN_SECONDS)
     raise Unreachable("timed out")
 
 
 async def refused() -> None:
-    """Nobody listens."""
+    """The connection is refused."""
     raise Unreachable("connection refused")
 
 
@@ -34,7 +34,7 @@ async def expired() -> None:
 
 
 def after(seconds: float) -> Callable[[], Awaitable[None]]:
-    """An answer that takes some time."""
+    """Return a function that answers after `seconds` seconds."""
 
     async def wait() -> None:
         await asyncio.sleep(seconds)
@@ -66,7 +66,7 @@ class Watch:
         self._chunks.put_nowait(b" ")
 
     def end(self) -> None:
-        """As the server ends it: after all that it had to send."""
+        """End the watch as a server does, after all frames."""
         self._chunks.put_nowait(None)
 
     def cut(self) -> None:
@@ -93,15 +93,15 @@ class Server:
         self.opening: Callable[[], Awaitable[None]] = at_once
         self.watches: list[Watch] = []
         self.pages: list[Callable[[], Awaitable[None]]] = []
-        """What delays or refuses the further pages of a list; without any, the first one is all."""
+        """Functions that delay or refuse further pages of a list. Without any, a list has one page."""
         self.lists = 0
         self.asked = 0
         self.overrun = 0.0
-        """So much later than asked for a watch ends."""
+        """Seconds by which watches end later than requested."""
 
     @property
     def watch(self) -> Watch:
-        """The one that was opened last."""
+        """The watch that was opened last."""
         return self.watches[-1]
 
     async def request(self, method: str, path: str, *, params: Mapping[str, str], **_: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""A Lease in memory, with an API server's rules for it, and a network that can be taken away."""
+"""A Lease in memory, with an API server's rules for it, and a network that fails on demand."""
 
 import asyncio
 import copy
@@ -16,12 +16,12 @@ Json = dict[str, Any]
 
 
 class LeaseStore:
-    """What all candidates see: one Lease and its resourceVersion."""
+    """The Lease that all candidates read and write, with its resourceVersion."""
 
     def __init__(self) -> None:
         self.lease: Json | None = None
         self.twins: list[list[str]] = []
-        """Moments at which more than one held it."""
+        """Holders at each moment at which there was more than one."""
         self._versions = itertools.count(1)
 
     def handle(self, method: str, body: Any) -> Json:
@@ -51,7 +51,7 @@ class LeaseStore:
 
 
 class Network:
-    """One candidate's way to the store. ``delay`` is before the server acts, ``delay_back`` after."""
+    """The connection of one candidate to the store, with a delay before and after the server acts."""
 
     def __init__(self, store: LeaseStore) -> None:
         self.store = store
@@ -62,15 +62,15 @@ class Network:
         self.fails: Exception | None = None
         self.refuses_writes = False
         self.says: bytes | None = None
-        """What is answered instead."""
+        """Answer to every request, if set, instead of the store's."""
         self.repeats = 0
-        """So many PUTs are sent twice, since the connection ended before the first was answered."""
+        """Number of PUTs that are sent twice, as after a connection that ended before the answer."""
         self.on_answer: Callable[[], None] = lambda: None
         self.calls: list[tuple[str, float]] = []
 
     @property
     def hangs(self) -> bool:
-        """Nothing is answered until this is False again."""
+        """True while no request is answered."""
         return not self._answers.is_set()
 
     @hangs.setter
@@ -113,12 +113,12 @@ class Network:
 
 
 def coarse_time() -> float:
-    """The loop's time in steps: the last 1e-15 of a second until a deadline would take for ever in simulated time."""
+    """The loop's time in steps: simulated time would never end the last 1e-15 of a second before a deadline."""
     return int(asyncio.get_running_loop().time() * 1024) / 1024
 
 
 class Candidate:
-    """A Lease that runs, with what it said and when."""
+    """A Lease that runs, and the times of its changes, errors and renewals."""
 
     def __init__(self, store: LeaseStore, name: str = "a", on_change: Callable[[bool], None] | None = None) -> None:
         self.network = Network(store)

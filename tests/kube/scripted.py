@@ -28,12 +28,12 @@ class Call(msgspec.Struct):
 
 
 def standing() -> bool:
-    """The fence of an order that stands."""
+    """The fence of an order that may be sent."""
     return True
 
 
 class Silence(msgspec.Struct):
-    """In a watch: nothing comes for so many seconds."""
+    """A pause of a watch, of `seconds` seconds without a frame."""
 
     seconds: float
 
@@ -107,7 +107,7 @@ class ScriptedClient:
 
 
 def refusal(code: int, message: str = "made to fail", **more: Any) -> ApiError:
-    """The API server says no. ``more``: reason, retry_after, causes."""
+    """A refusal by the API server. ``more``: reason, retry_after, causes."""
     retry_after = more.pop("retry_after", None)
     causes = more.pop("causes", ())
     details = {"causes": list(causes)} if causes else None
@@ -117,7 +117,7 @@ def refusal(code: int, message: str = "made to fail", **more: Any) -> ApiError:
 
 
 def foreign_404() -> ApiError:
-    """What a load balancer answers while it knows no API server."""
+    """The answer of a load balancer that knows no API server."""
     return refusal(404, "default backend - 404", reason="")
 
 

@@ -1,4 +1,4 @@
-"""The Secret and the two configurations, as an API server keeps them: just enough to write certificates into."""
+"""An API server that stores the Secret and the webhook configurations into which certificates are written."""
 
 import base64
 from typing import Any
@@ -13,7 +13,7 @@ SERVICE = {"namespace": "home", "name": "webhook", "path": "/validate", "port": 
 
 
 class StoredWebhooks:
-    """Answers the calls of a keeper. `secret` None is one that is not there; `refused` answers everything."""
+    """Answers the calls of a keeper. A `secret` of None does not exist; `refused` is raised for every call."""
 
     def __init__(self) -> None:
         self.secret: dict[str, bytes] | None = {}
@@ -29,7 +29,7 @@ class StoredWebhooks:
         }
         self.writes: list[str] = []
         self.before_write: Any = None
-        """Called once before the next write, as when somebody else is faster."""
+        """Called once before the next write, for a client that writes first."""
 
     @staticmethod
     def webhook(name: str, service: str = "webhook") -> dict[str, Any]:
@@ -44,12 +44,12 @@ class StoredWebhooks:
         return self._secret(call) if call.path == SECRET else self._configuration(call)
 
     def put(self, **content: bytes) -> None:
-        """Somebody writes these keys, with _ for the dot."""
+        """Write keys of the Secret, named with _ for the dot."""
         self.secret = {**(self.secret or {}), **{key.replace("_", "."): value for key, value in content.items()}}
         self.version += 1
 
     def bundles(self) -> dict[str, bytes | None]:
-        """What each of our webhooks trusts."""
+        """The bundle that each webhook trusts, by the webhook's name."""
         found = (webhook for webhooks in self.configurations.values() for webhook in webhooks or ())
         return {
             webhook["name"]: base64.b64decode(bundle) if (bundle := webhook["clientConfig"].get("caBundle")) else None
@@ -94,7 +94,7 @@ class StoredWebhooks:
         return {"items": [others, *([] if webhooks is None else [{"metadata": metadata, "webhooks": webhooks}])]}
 
     def trust(self, bundle: bytes, *names: str) -> None:
-        """What `taintwarden webhook-trust` does; or of the webhooks with these names alone."""
+        """Write the bundle as `taintwarden webhook-trust` does, or into the webhooks with these names only."""
         for webhooks in self.configurations.values():
             for webhook in webhooks or ():
                 is_ours = webhook["clientConfig"]["service"]["name"] == SERVICE["name"]

@@ -1,4 +1,4 @@
-"""The client on a real connection: what is sent, and every way of getting no answer."""
+"""The client on a real connection: requests that it sends, answers, and failures without an answer."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from taintwarden.kube.http.http_session import paced
 
 Connect = Callable[[object], Connection]
 both_ways = pytest.mark.parametrize("connect", [wire.connection, wire.proxied], ids=["direct", "proxied"])
-"""Requests and watches of both ways end alike."""
+"""Connections whose requests and watches end in the same way."""
 BODY = b'{"kind":"Node"}'
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n"
 
@@ -36,7 +36,7 @@ def answer(code: int = 200, body: bytes = BODY, *headers: str) -> bytes:
 
 @asynccontextmanager
 async def served(serve: Callable[..., Any]) -> AsyncIterator[str]:
-    """The address of a server."""
+    """Serve, and yield the address of the server."""
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
         yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
 
@@ -45,7 +45,7 @@ async def served(serve: Callable[..., Any]) -> AsyncIterator[str]:
 async def answered(
     *answers: bytes, connect: Connect = wire.connection, **more: Any
 ) -> AsyncIterator[tuple[Client, Server]]:
-    """A client of a server that answers so."""
+    """A client and a server that gives these answers."""
     server = Server(*answers)
     async with served(server.serve) as url, Client(connect(url), **more) as client:
         yield client, server
@@ -80,7 +80,7 @@ async def test_a_body_is_sent_as_json_with_its_type() -> None:
 
 
 @both_ways
-async def test_parameters_are_quoted_and_nothing_compressed_is_asked_for(connect: Connect) -> None:
+async def test_parameters_are_quoted_and_no_compression_is_requested(connect: Connect) -> None:
     async with answered(answer(), connect=connect) as (client, server):
         await client.request("GET", "/a b", params={"fieldSelector": "spec.nodeName!=,status.phase!=Failed"})
     [request] = server.requests
@@ -90,7 +90,7 @@ async def test_parameters_are_quoted_and_nothing_compressed_is_asked_for(connect
     assert "Authorization" not in sent
 
 
-async def test_every_request_and_watch_names_whom_to_act_as() -> None:
+async def test_every_request_and_watch_has_the_impersonation_headers() -> None:
     named = (("Impersonate-User", "jane"), ("Impersonate-Group", "dev"), ("Impersonate-Group", "ops"))
 
     def connect(url: object) -> Connection:
@@ -119,7 +119,7 @@ async def test_the_time_of_the_server_is_passed_on(code: int) -> None:
 
 
 @both_ways
-async def test_a_refusal_is_an_error_with_its_code_and_when_to_try_again(connect: Connect) -> None:
+async def test_a_refusal_is_an_error_with_its_code_and_retry_time(connect: Connect) -> None:
     refused = answer(429, b'{"message":"later"}', "Retry-After: 3")
     async with answered(refused, refused, connect=connect) as (client, _):
         for asked in (client.request("GET", "/a"), read(client)):
@@ -129,7 +129,7 @@ async def test_a_refusal_is_an_error_with_its_code_and_when_to_try_again(connect
 
 
 @pytest.mark.parametrize("is_paced", [True, False])
-async def test_a_stream_comes_as_it_is_sent_and_joined_only_by_a_client_that_is_paced(
+async def test_chunks_of_a_stream_are_joined_only_by_a_paced_client(
     monkeypatch: pytest.MonkeyPatch, is_paced: bool
 ) -> None:
     joined: list[object] = []
@@ -140,7 +140,7 @@ async def test_a_stream_comes_as_it_is_sent_and_joined_only_by_a_client_that_is_
 
 
 async def test_a_redirection_is_not_followed() -> None:
-    """It would send the credentials to another server."""
+    """The client would send its credentials to another server."""
     async with answered(answer(302, b"", "Location: /b")) as (client, server):
         with pytest.raises(ApiError, match="302"):
             await client.request("GET", "/a")
@@ -149,7 +149,7 @@ async def test_a_redirection_is_not_followed() -> None:
 
 @pytest.mark.parametrize("page", [b"<html>We will be back soon</html>", b"OK", b""])
 async def test_a_page_of_a_load_balancer_is_no_answer(page: bytes) -> None:
-    """For one of 200 pods would be taken for evicted."""
+    """A pod would count as evicted if such a page with code 200 were an answer."""
     async with answered(answer(200, page)) as (client, _):
         with pytest.raises(Unreachable, match=f"the answer is not JSON: {page[:20].decode()}"):
             await client.request("POST", "/a")
@@ -161,7 +161,7 @@ async def test_a_page_of_a_load_balancer_is_no_answer(page: bytes) -> None:
     [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"items":', CHUNKS],
     ids=["cut", "not-http", "cut-short", "stream-cut"],
 )
-async def test_an_answer_without_its_end_is_none(connect: Connect, sent: bytes) -> None:
+async def test_an_incomplete_answer_is_unreachable(connect: Connect, sent: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(sent)
@@ -174,7 +174,7 @@ async def test_an_answer_without_its_end_is_none(connect: Connect, sent: bytes) 
 
 
 @both_ways
-async def test_silence_is_given_up(connect: Connect) -> None:
+async def test_a_silent_server_is_unreachable_after_the_timeout(connect: Connect) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if b"/watch" in await reader.readuntil(b"\r\n\r\n"):
             writer.write(CHUNKS)
@@ -189,7 +189,7 @@ async def test_silence_is_given_up(connect: Connect) -> None:
 
 
 @both_ways
-async def test_nobody_there_is_no_answer(connect: Connect) -> None:
+async def test_a_refused_connection_is_unreachable(connect: Connect) -> None:
     async with Client(connect("http://127.0.0.1:1")) as client:
         with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
             await client.request("GET", "/a")
@@ -202,7 +202,7 @@ async def test_a_long_reason_is_cut() -> None:
     assert len(str(caught.value)) <= 200 + len("...")
 
 
-async def test_outside_its_context_a_client_is_of_no_use() -> None:
+async def test_a_client_outside_its_context_is_an_error() -> None:
     client = Client(wire.connection("http://127.0.0.1:1"))
     with pytest.raises(RuntimeError, match="outside its context"):
         await client.request("GET", "/a")
@@ -262,14 +262,14 @@ async def test_a_401_is_tried_once_with_other_credentials(tmp_path: Path) -> Non
     assert [headers(request)["Authorization"] for request in server.requests] == ["Bearer old", "Bearer new"]
 
 
-async def test_a_401_that_nothing_can_be_done_about_is_told() -> None:
+async def test_a_401_without_other_credentials_is_an_error() -> None:
     async with answered(answer(401), connect=lambda url: wire.connection(url, "old")) as (client, server):
         with pytest.raises(ApiError):
             await client.request("GET", "/a")
     assert len(server.requests) == 1
 
 
-async def test_a_401_of_a_stream_asks_for_other_credentials(tmp_path: Path) -> None:
+async def test_a_401_of_a_stream_reads_the_credentials_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old")
     connections: list[Connection] = []
@@ -287,7 +287,7 @@ async def test_a_401_of_a_stream_asks_for_other_credentials(tmp_path: Path) -> N
     assert [headers(request)["Authorization"] for request in server.requests] == ["Bearer old", "Bearer new"]
 
 
-async def test_an_empty_token_file_is_no_answer(tmp_path: Path) -> None:
+async def test_an_empty_token_file_is_unreachable(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("")
     async with answered(connect=of_file(tmp_path / "token")) as (client, server):
         with pytest.raises(Unreachable, match="is empty"):
@@ -296,7 +296,7 @@ async def test_an_empty_token_file_is_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 407 Who are you\r\n\r\n", b"HTTP/1.1 502 \r\n\r\n", b"SSH-2.0-x\r\n", b""])
-async def test_the_password_of_a_proxy_is_in_no_error(said: bytes) -> None:
+async def test_no_error_shows_the_password_of_a_proxy(said: bytes) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(said)

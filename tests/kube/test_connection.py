@@ -1,4 +1,4 @@
-"""Kubeconfigs of every sort: usable ones are used, others end in one line that says where and why."""
+"""Valid kubeconfigs are used; others are errors of one line that names the place and the reason."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ from taintwarden.kube.auth.proxies import proxy_for
 from taintwarden.kube.errors import ConfigError
 
 TLS = "https://10.0.0.1:6443/"
-"""Else plain: a context of TLS reads all authorities of the machine, which takes longer than a test."""
+"""Address for tests without TLS: a TLS context reads all authorities of the machine, which is slow."""
 
 
 def kubeconfig(
@@ -65,7 +65,7 @@ def certificate() -> tuple[bytes, bytes]:
 
 
 def shown(used: Connection) -> str | None:
-    """The header that it would send now."""
+    """The Authorization header that the connection would send now."""
     return asyncio.run(used.authorization())
 
 
@@ -115,7 +115,7 @@ def test_another_server_name_is_verified(tmp_path):
 
 
 def exec_plugin(path: Path, answer: object, code: int = 0) -> dict[str, Any]:
-    """A credential plugin that answers so, and counts how often it was asked."""
+    """A credential plugin with this answer, which counts its calls in the file `asked`."""
     plugin = path / "plugin"
     plugin.write_text(
         "#!/bin/sh\n"
@@ -163,7 +163,7 @@ def test_a_token_file_is_read_again(tmp_path, clock):
     assert shown(used) == "Bearer second"
 
 
-def test_a_token_file_that_is_empty_is_told_and_read_again(tmp_path, clock):
+def test_an_empty_token_file_is_an_error_until_it_is_filled(tmp_path, clock):
     file = tmp_path / "token"
     file.write_text("")
     used = Connection.load(kubeconfig(tmp_path, {"tokenFile": str(file)}))
@@ -198,16 +198,16 @@ def test_a_401_reads_the_token_file_again(tmp_path, clock):
     file.write_text("second")
     assert asyncio.run(used.renew_after_401("Bearer first"))
     assert shown(used) == "Bearer second"
-    assert asyncio.run(used.renew_after_401("Bearer first"))  # somebody else was refused at the same time
+    assert asyncio.run(used.renew_after_401("Bearer first"))  # another request was refused at the same time
 
 
-def test_a_token_that_stands_in_the_file_does_not_change_by_a_401(tmp_path):
+def test_a_token_in_the_kubeconfig_is_not_renewed_by_a_401(tmp_path):
     used = Connection.load(kubeconfig(tmp_path, {"token": "secret"}))
     shown(used)
     assert not asyncio.run(used.renew_after_401("Bearer secret"))
 
 
-def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path, clock):
+def test_a_plugin_is_called_again_when_its_token_expires_and_after_a_401(tmp_path, clock):
     ends = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, credential(token="t", expirationTimestamp=ends))))
     asked = tmp_path / "asked"
@@ -222,7 +222,7 @@ def test_a_plugin_is_asked_again_when_its_token_expires_and_after_a_401(tmp_path
     assert asked.read_text() == "xxx"
 
 
-async def test_a_plugin_does_not_stop_the_loop(tmp_path):
+async def test_a_plugin_does_not_block_the_event_loop(tmp_path):
     plugin = exec_plugin(tmp_path, credential(token="t"))
     script, begun, go = (tmp_path / name for name in ("plugin", "begun", "go"))
     waits = f"touch {begun}\nwhile [ ! -e {go} ]; do sleep 0.01; done\nexit"
@@ -315,14 +315,14 @@ def account(tmp_path: Path, home: Path, certificate: tuple[bytes, bytes]) -> Pat
 @pytest.mark.parametrize(
     ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
 )
-def test_service_account_is_for_whom_no_kubeconfig_is_there(account, monkeypatch, host, server):
+def test_without_a_kubeconfig_the_service_account_is_used(account, monkeypatch, host, server):
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     used = Connection.load(service_account=account)
     assert (used.server, used.origin, used.namespace) == (server, "service account of the pod", "mine")
     assert shown(used) == "Bearer of the account"
 
 
-def test_a_service_account_without_the_variables_of_its_cluster_is_told(account, monkeypatch):
+def test_a_service_account_without_the_variables_of_its_cluster_is_an_error(account, monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
     with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST"):
         Connection.load(service_account=account)
@@ -350,7 +350,7 @@ def test_kubeconfig_of_the_home_folder_goes_before_the_service_account(home, acc
     assert Connection.load(service_account=account).server == "http://home"
 
 
-def test_kubeconfig_that_is_named_and_not_there_is_an_error_that_names_it(account, monkeypatch):
+def test_a_named_kubeconfig_that_does_not_exist_is_an_error_that_names_it(account, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/absent/config")
     with pytest.raises(ConfigError, match="cannot use /absent/config: there is no such file"):
         Connection.load(service_account=account)
@@ -468,7 +468,7 @@ def test_impersonation_that_cannot_be_sent_is_named(tmp_path, user, named):
         Connection.load(kubeconfig(tmp_path, user))
 
 
-# -- what cannot be used --------------------------------------------------------------------------------------------
+# -- invalid kubeconfigs --------------------------------------------------------------------------------------------
 
 
 def refused(file: str | None, context: str | None = None) -> str:
@@ -485,7 +485,7 @@ def refused(file: str | None, context: str | None = None) -> str:
     ["{{ not: [yaml", "", "just text", "[]", "7", "apiVersion: v1\nkind: Config\n", "\x00", "clusters: 7\nusers: 7\n"],
     ids=["not-yaml", "empty", "text", "list", "number", "nothing-in-it", "binary", "numbers"],
 )
-def test_what_is_no_kubeconfig_is_named(tmp_path, text):
+def test_a_file_that_is_no_kubeconfig_is_an_error_that_names_it(tmp_path, text):
     file = tmp_path / "config"
     file.write_text(text)
     assert str(file) in refused(str(file))
@@ -515,7 +515,7 @@ NO_CERTIFICATE = base64.b64encode(b"no certificate").decode()
         {"user": {"client-certificate-data": NO_CERTIFICATE, "client-key-data": NO_CERTIFICATE}},
     ],
 )
-def test_what_is_missing_or_none_is_refused(tmp_path, wrong):
+def test_a_missing_or_invalid_field_is_an_error(tmp_path, wrong):
     refused(kubeconfig(tmp_path, server=TLS, **wrong))
 
 
@@ -529,13 +529,13 @@ def test_a_plugin_that_is_missing_is_named_with_its_hint(tmp_path):
 
 
 @pytest.mark.parametrize(("answer", "code"), [(credential(token="t"), 1), (credential(), 0), ({}, 0), ("text", 0)])
-def test_a_plugin_that_fails_is_told(tmp_path, answer, code):
+def test_a_plugin_that_fails_is_an_error(tmp_path, answer, code):
     used = Connection.load(kubeconfig(tmp_path, exec_plugin(tmp_path, answer, code)))
     with pytest.raises(CredentialsError, match="plugin gives no credentials: it"):
         shown(used)
 
 
-def test_what_a_plugin_writes_to_its_stderr_is_not_shown(tmp_path):
+def test_no_error_shows_the_stderr_of_a_plugin(tmp_path):
     plugin = exec_plugin(tmp_path, {}, 1)
     path = Path(plugin["exec"]["command"])
     path.write_text(path.read_text().replace("exit", "echo hidden-word >&2\nexit"))
@@ -545,7 +545,7 @@ def test_what_a_plugin_writes_to_its_stderr_is_not_shown(tmp_path):
     assert "hidden-word" not in str(caught.value)
 
 
-def test_the_arguments_of_a_plugin_that_hangs_are_not_shown(tmp_path):
+def test_no_error_shows_the_arguments_of_a_plugin_that_hangs(tmp_path):
     plugin = PLUGIN | {"command": "sleep", "args": ["5.0000001"]}
     source = from_files([Path(kubeconfig(tmp_path, {"exec": plugin}))], None, {})
     with pytest.raises(CredentialsError, match=r"sleep gives no credentials: it did not end within 0.05 s$") as caught:
@@ -566,5 +566,5 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize("user", UNUSABLE)
-def test_what_proves_nothing_is_refused(tmp_path, user):
+def test_invalid_credentials_are_refused(tmp_path, user):
     refused(kubeconfig(tmp_path, user))

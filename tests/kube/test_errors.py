@@ -1,4 +1,4 @@
-"""Refusals as they are read: by code and reason, short, whatever the body is."""
+"""Refusals are read by code and reason, and cut, for every body."""
 
 import msgspec
 import pytest
@@ -11,11 +11,11 @@ from taintwarden.kube.wire.answers import read_refusal
 STATUS = b"""{"kind":"Status","status":"Failure","message":"pods \\"a\\" not found","reason":"NotFound","code":404}"""
 
 
-def test_it_reads_as_code_reason_and_message():
+def test_a_refusal_is_shown_as_code_reason_and_message():
     assert str(read_refusal(404, STATUS)) == '404 NotFound: pods "a" not found'
 
 
-def test_the_code_is_that_of_http():
+def test_the_http_code_overrides_that_of_the_status():
     assert read_refusal(502, STATUS).code == 502
 
 
@@ -45,12 +45,12 @@ def test_a_long_message_is_cut():
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"message":""}'])
-def test_nothing_said_is_told_by_the_code(body):
+def test_a_refusal_without_a_message_is_shown_by_its_code(body):
     assert str(read_refusal(503, body)) == "503: HTTP status 503"
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b'{"message":"\xff"}'])
-def test_a_body_with_broken_text_is_no_fault_of_ours(body):
+def test_a_body_that_is_not_utf8_is_read(body):
     assert read_refusal(500, body).code == 500
 
 
@@ -82,7 +82,7 @@ def test_retry_after_comes_from_the_header_or_the_status(header, body, expected)
 @pytest.mark.parametrize(
     ("body", "expected"), [(STATUS, True), (b"404 page not found\n", False), (b"<html>no such host</html>", False)]
 )
-def test_only_the_api_server_knows_that_an_object_is_gone(body, expected):
+def test_only_a_404_of_the_api_server_means_that_an_object_is_gone(body, expected):
     error = read_refusal(404, body)
     assert (error.is_not_found, error.is_object_gone) == (expected, expected)
 
@@ -96,12 +96,12 @@ def test_only_the_api_server_knows_that_an_object_is_gone(body, expected):
         (400, "metadata.uid", False),
     ],
 )
-def test_whether_it_is_about_another_object(code, field, expected):
+def test_an_invalid_uid_means_another_object(code, field, expected):
     body = f'{{"details":{{"causes":[{{"field":"{field}"}}]}}}}'.encode()
     assert read_refusal(code, body).is_object_gone is expected
 
 
-def test_control_characters_of_a_servers_message_are_written_out():
+def test_control_characters_of_a_message_are_escaped():
     causes = [{"reason": "R\x1b", "message": "m\x9b" * 1_000, "field": "f\n"}] * 50
     status = {"message": "denied \x1b[2J\x07", "reason": "Bad\x1b", "details": {"causes": causes}}
     error = read_refusal(422, msgspec.json.encode(status))
@@ -134,5 +134,5 @@ def test_a_refusal_in_protobuf_is_read() -> None:
 
 
 @pytest.mark.parametrize("body", [b"k8s\x00", b"k8s\x00\xff\xff", b"k8s", b"\x00"])
-def test_what_only_begins_like_protobuf_is_quoted(body: bytes) -> None:
+def test_a_body_that_only_begins_like_protobuf_is_quoted(body: bytes) -> None:
     assert str(read_refusal(502, body)).startswith("502: ")

@@ -1,4 +1,4 @@
-"""Events that wait: alarms first, each namespace in its turn, and none of them without a bound."""
+"""Waiting Events are bounded, and leave the queue alarms first, then namespaces in turn."""
 
 import pytest
 from hypothesis import settings
@@ -28,7 +28,7 @@ def test_namespaces_take_turns(queue):
     assert popped(queue) == ["loud/a", "quiet/x", "loud/b", "loud/c"]
 
 
-def test_a_flood_drops_nothing_of_others():
+def test_a_flood_of_one_namespace_drops_no_events_of_others():
     queue = EventQueue[str](max_queued=10)
     put(queue, "quiet", *"abc")
     put(queue, "loud", *map(str, range(1_000)))
@@ -37,11 +37,11 @@ def test_a_flood_drops_nothing_of_others():
     assert others == ["quiet/a", "late/d", "quiet/b", "late/e", "quiet/c"]
 
 
-# -- whatever happens --------------------------------------------------------------------------------------------------
+# -- any sequence of steps ---------------------------------------------------------------------------------------------
 
 
 class Lists(RuleBasedStateMachine):
-    """The same in lists that are searched: alarms, the turns of namespaces, and what waits in each."""
+    """A queue as lists that are searched: alarms, namespaces in turn, and the Events of each."""
 
     MOST = 3
 
@@ -54,7 +54,7 @@ class Lists(RuleBasedStateMachine):
 
     @rule(namespace=st.sampled_from(["a", "b", "c", "d", ""]), key=st.sampled_from("wxyz"))
     def put(self, namespace: str, key: str) -> None:
-        """Of no namespace: an alarm."""
+        """An Event without a namespace is an alarm."""
         self.number += 1
         is_alarm = not namespace
         self.queue.put(namespace, key, self.number, is_alarm=is_alarm)

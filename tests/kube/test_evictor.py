@@ -1,4 +1,4 @@
-"""One pod, one call, one outcome: the table row by row, and what is sent."""
+"""Each answer to an eviction has one outcome, and requests have the needed preconditions."""
 
 import re
 from typing import Any
@@ -159,8 +159,8 @@ rows = pytest.mark.parametrize(("answer", "outcome", "said"), [row[1:] for row i
 
 
 @rows
-async def test_the_outcome_of_a_call(answer: dict[str, Any], outcome: Outcome, said: str) -> None:
-    """Of an eviction, of a deletion, and of the condition before it, after which nothing is deleted."""
+async def test_each_answer_has_its_outcome_and_message(answer: dict[str, Any], outcome: Outcome, said: str) -> None:
+    """Evict, delete, and fail the condition before a deletion, after which nothing is deleted."""
     error = read_refusal(answer["code"], msgspec.json.encode(answer))
     evicting, deleting, marking = ScriptedClient(error), ScriptedClient({}, error), ScriptedClient(error)
     results = [
@@ -179,7 +179,7 @@ async def test_no_answer_is_a_failure_that_says_why() -> None:
 
 
 @pytest.mark.parametrize("outcome_code", [429, 403, 500, 503])
-def test_what_the_server_asks_to_wait_is_kept(outcome_code: int) -> None:
+def test_the_retry_time_of_the_server_is_kept(outcome_code: int) -> None:
     assert outcome_of(refusal(outcome_code, retry_after=10.0)).retry_after == 10.0
 
 
@@ -210,7 +210,7 @@ async def test_a_delete_carries_the_uid_in_both_calls() -> None:
     assert delete.body["preconditions"] == {"uid": "uid-1"}
 
 
-async def test_a_pod_that_has_to_be_as_it_was_seen_is_named_by_its_version() -> None:
+async def test_a_pod_that_must_not_have_changed_is_named_by_its_version() -> None:
     client = ScriptedClient({}, {"metadata": {"resourceVersion": "77"}}, {})
     await evict_pod(client, POD, None, standing, as_seen=True)
     await delete_pod(client, POD, None, "why", standing, as_seen=True)
@@ -257,14 +257,14 @@ async def test_the_grace_period_is_the_pods_own_unless_given(grace: int | None) 
 # -- the fence ------------------------------------------------------------------------------------------------------
 
 
-async def test_an_eviction_that_no_longer_stands_is_not_sent() -> None:
+async def test_an_eviction_whose_fence_fails_is_not_sent() -> None:
     client = ScriptedClient({})
     assert await evict_pod(client, POD, None, lambda: False) == Result(Outcome.NOT_SENT)
     assert client.calls == []
 
 
-async def test_a_delete_is_asked_for_again_after_its_condition() -> None:
-    """Seconds may have passed since: the node may be good again, or another replica may lead."""
+async def test_the_fence_is_checked_again_between_condition_and_delete() -> None:
+    """Seconds may pass between the calls: the node may recover, or another replica may lead."""
     answers = iter([True, False])
     client = ScriptedClient({}, {})
     result = await delete_pod(client, POD, None, "why", lambda: next(answers))
@@ -277,7 +277,7 @@ async def test_a_delete_is_asked_for_again_after_its_condition() -> None:
 
 @pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("namesake", [False, True])
-async def test_a_pod_leaves_and_a_namesake_does_not(delete: bool, namesake: bool) -> None:
+async def test_a_pod_is_evicted_and_a_namesake_is_not(delete: bool, namesake: bool) -> None:
     cluster = LocalCluster()
     cluster.create("pods", pod_body("web-1", nodeName="n1"))
     uid = cluster.store.get("pods", "web-1", "default")["metadata"]["uid"]
@@ -296,7 +296,7 @@ async def test_a_pod_leaves_and_a_namesake_does_not(delete: bool, namesake: bool
 DEPLOYMENT = Deployment("shop", "web", "uid-9", "7", restarted_at="2026-01-02T03:04:05Z")
 
 
-async def test_a_restart_names_the_version_that_was_seen_and_changes_one_annotation() -> None:
+async def test_a_restart_names_the_known_version_and_changes_one_annotation() -> None:
     client = ScriptedClient({})
     assert (await ask_replacement(client, DEPLOYMENT, standing)).outcome is Outcome.ASKED
     [call] = client.calls
@@ -320,11 +320,11 @@ async def test_a_restart_names_the_version_that_was_seen_and_changes_one_annotat
         (429, "too many requests", Outcome.THROTTLED),
     ],
 )
-async def test_the_outcome_of_a_request_for_a_replacement(code: int, message: str, outcome: Outcome) -> None:
+async def test_each_answer_to_a_restart_has_its_outcome(code: int, message: str, outcome: Outcome) -> None:
     client = ScriptedClient(refusal(code, message))
     assert (await ask_replacement(client, DEPLOYMENT, standing)).outcome is outcome
 
 
-async def test_a_request_for_a_replacement_without_an_answer_fails() -> None:
+async def test_a_restart_without_an_answer_fails() -> None:
     client = ScriptedClient(Unreachable("gone"))
     assert (await ask_replacement(client, DEPLOYMENT, standing)).outcome is Outcome.FAILED

@@ -1,4 +1,4 @@
-"""Requests on kept connections, to servers that answer what the test says, at the bytes."""
+"""Requests on kept connections, to servers that send the bytes of the test."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ async def test_a_put_is_sent_again_once() -> None:
 
 
 async def test_a_post_is_not_sent_again() -> None:
-    """The server may have carried it out."""
+    """The server may have processed the request."""
     server = Server(OK, b"", OK)
     async with serving(server.serve) as made:
         await send(made)
@@ -58,7 +58,7 @@ async def test_a_post_is_not_sent_again() -> None:
     assert len(server.requests) == 2
 
 
-async def test_an_answer_that_is_late_belongs_to_no_other_request() -> None:
+async def test_a_late_answer_is_not_that_of_another_request() -> None:
     released = asyncio.Event()
     asked = asyncio.Event()
 
@@ -99,7 +99,7 @@ CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ids=["no length", "length", "error", "chunks"],
 )
 async def test_an_answer_without_an_end_is_given_up(head: bytes, part: bytes) -> None:
-    """A hostile server, or what answers in its place."""
+    """A hostile server or proxy may send such an answer."""
     sent = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,7 +119,7 @@ async def test_an_answer_without_an_end_is_given_up(head: bytes, part: bytes) ->
     assert sent < 16 * 2**20  # most of it is in the buffers of the kernel
 
 
-async def test_a_wait_that_is_too_long_says_how_long() -> None:
+async def test_a_timeout_names_its_seconds() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
@@ -137,7 +137,7 @@ async def test_a_server_that_cannot_be_reached_is_named(url: str) -> None:
     await made.close()
 
 
-async def test_a_connection_of_other_certificates_is_not_used() -> None:
+async def test_a_connection_with_older_certificates_is_not_reused() -> None:
     server = Server(OK, OK)
     async with serving(server.serve) as made:
         await send(made)
@@ -155,7 +155,7 @@ async def test_a_connection_of_other_certificates_is_not_used() -> None:
         ("/pods/a?b#c", b"GET /k8s/clusters/c-1/pods/a%3Fb%23c HTTP/1.1\r\n"),
     ],
 )
-async def test_a_path_is_below_that_of_the_server_and_nothing_else(path: str, sent: bytes) -> None:
+async def test_a_path_is_sent_below_the_path_of_the_server(path: str, sent: bytes) -> None:
     server = Server(OK)
     async with serving(server.serve, "/k8s/clusters/c-1") as made:
         await send(made, path=path)
@@ -163,7 +163,7 @@ async def test_a_path_is_below_that_of_the_server_and_nothing_else(path: str, se
 
 
 async def test_bytes_of_a_name_that_are_no_text_are_quoted() -> None:
-    """As Python has them of a command line."""
+    """Python decodes such bytes of a command line as surrogates."""
     server = Server(OK)
     async with serving(server.serve) as made:
         await made.send(Request("GET", "/pods/\udcff", {"fieldSelector": "metadata.name=\udcff"}, {}), 5.0)
@@ -238,7 +238,7 @@ async def serving_tls(
 
 
 @pytest.mark.parametrize("name", ["localhost", "localhost."])
-async def test_the_server_proves_its_name(tls: wire.Tls, name: str) -> None:
+async def test_a_server_with_the_right_name_is_trusted(tls: wire.Tls, name: str) -> None:
     async with serving_tls(Server(OK).serve, tls, name) as made:
         assert await send(made) == Answer(200, b"ok")
 
@@ -250,8 +250,8 @@ async def test_a_server_of_another_name_is_not_trusted(tls: wire.Tls) -> None:
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
-def test_a_request_that_is_cancelled_at_any_step_hinders_no_other(tls: wire.Tls, run: Callable[..., None]) -> None:
-    """While it looks up the host, connects, greets by TLS, or waits for its answer."""
+def test_a_request_that_is_cancelled_at_any_step_blocks_no_other(tls: wire.Tls, run: Callable[..., None]) -> None:
+    """The steps are the look-up of the host, the connection, the TLS handshake and the wait for the answer."""
 
     async def story() -> None:
         async with serving_tls(Server(*[OK] * 200).serve, tls) as made:
@@ -266,8 +266,8 @@ def test_a_request_that_is_cancelled_at_any_step_hinders_no_other(tls: wire.Tls,
     run(story())
 
 
-async def test_the_fence_is_asked_when_there_is_a_connection() -> None:
-    """It may wait long for one."""
+async def test_the_fence_is_checked_once_there_is_a_connection() -> None:
+    """A request may wait a long time for a connection."""
     server, asked = Server(OK, OK), []
     fence = lambda: bool(asked.append(server.connections)) or True  # noqa: E731 - what it saw is the point
     async with serving(server.serve) as made:
@@ -286,7 +286,7 @@ async def test_a_request_that_is_fenced_is_not_sent() -> None:
     assert [request.split()[1] for request in server.requests] == [b"/a", b"/a"]
 
 
-async def test_the_fence_is_asked_again_when_a_request_is_sent_again() -> None:
+async def test_the_fence_is_checked_again_before_a_request_is_repeated() -> None:
     server, answers = Server(OK, b"", OK), [True, False]
     async with serving(server.serve) as made:
         await send(made)
@@ -297,7 +297,7 @@ async def test_the_fence_is_asked_again_when_a_request_is_sent_again() -> None:
 
 @pytest.mark.parametrize("fault", [RuntimeError("a fault"), OSError("a fault"), TimeoutError("a fault")])
 async def test_a_fault_of_a_fence_is_no_error_of_the_network(fault: Exception) -> None:
-    """It would be retried for ever, and nobody would see it."""
+    """An error of the network would be retried indefinitely and never reported."""
 
     def fence() -> bool:
         raise fault

@@ -1,4 +1,4 @@
-"""Leader election in simulated time: who holds the lease, from when to when, whatever the API does."""
+"""Leader election in simulated time: times at which a candidate holds the lease, also while the API fails."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,13 +34,13 @@ async def one(store: LeaseStore) -> AsyncIterator[Candidate]:
 
 @pytest.fixture
 async def leader(one: Candidate) -> Candidate:
-    """It has held the lease for a while."""
+    """A candidate that has held the lease for a while."""
     one.start()
     await asyncio.sleep(1)
     return one
 
 
-async def test_a_lease_that_nobody_has_is_created(store: LeaseStore, one: Candidate) -> None:
+async def test_a_missing_lease_is_created(store: LeaseStore, one: Candidate) -> None:
     one.start()
     await asyncio.sleep(0.1)
     assert one.lease.is_held
@@ -48,7 +48,7 @@ async def test_a_lease_that_nobody_has_is_created(store: LeaseStore, one: Candid
     assert one.changes == [(0.02, True)]
 
 
-async def test_what_is_written_is_what_kubernetes_expects(store: LeaseStore, one: Candidate) -> None:
+async def test_a_written_lease_has_the_fields_of_kubernetes(store: LeaseStore, one: Candidate) -> None:
     one.start()
     await asyncio.sleep(0.1)
     assert store.lease is not None
@@ -60,7 +60,7 @@ async def test_what_is_written_is_what_kubernetes_expects(store: LeaseStore, one
     assert len(spec["renewTime"].rpartition(".")[2]) == len("123456Z")  # a MicroTime
 
 
-async def test_it_is_renewed_every_few_seconds(store: LeaseStore, one: Candidate) -> None:
+async def test_a_held_lease_is_renewed_every_few_seconds(store: LeaseStore, one: Candidate) -> None:
     one.start()
     await asyncio.sleep(5 * (RETRY_SECONDS + 0.02) + 0.1)
     assert one.changes == [(0.02, True)]
@@ -107,8 +107,8 @@ async def test_a_lease_that_another_holds_is_watched_for_its_whole_time(store: L
     assert store.lease["spec"]["leaseTransitions"] == 1
 
 
-async def test_it_is_taken_over_at_the_first_moment_that_it_may_be(store: LeaseStore, one: Candidate) -> None:
-    """Not at the next of the regular tries, which may be a whole interval later."""
+async def test_an_expired_lease_is_acquired_at_the_first_allowed_moment(store: LeaseStore, one: Candidate) -> None:
+    """The next regular try may be a whole interval later."""
     store.lease = foreign(leaseDurationSeconds=15)
     one.network.delay = 0.1  # so that the tries fall out of step with the end
     one.start()
@@ -118,7 +118,7 @@ async def test_it_is_taken_over_at_the_first_moment_that_it_may_be(store: LeaseS
     assert gained - LEASE_SECONDS < 0.5
 
 
-async def test_a_holder_that_starts_again_is_not_kept_waiting(store: LeaseStore, one: Candidate) -> None:
+async def test_a_holder_that_starts_again_acquires_its_lease_at_once(store: LeaseStore, one: Candidate) -> None:
     """A container that crashed has the identity of its pod again."""
     store.lease = foreign("a", acquireTime="2020-02-02T02:02:02.000000Z", leaseTransitions=4)
     one.start()
@@ -128,7 +128,7 @@ async def test_a_holder_that_starts_again_is_not_kept_waiting(store: LeaseStore,
     assert store.lease["spec"]["acquireTime"] > "2020-02-02T02:02:02.000000Z"
 
 
-async def test_a_duration_below_our_own_counts(store: LeaseStore, one: Candidate) -> None:
+async def test_the_duration_of_another_holder_counts_if_it_is_shorter(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign(leaseDurationSeconds=5)
     one.start()
     await asyncio.sleep(4)
@@ -138,7 +138,9 @@ async def test_a_duration_below_our_own_counts(store: LeaseStore, one: Candidate
 
 
 @pytest.mark.parametrize("seconds", [LEASE_SECONDS + 1, 2**31 - 1])
-async def test_a_duration_beyond_our_own_does_not_count(store: LeaseStore, one: Candidate, seconds: int) -> None:
+async def test_the_duration_of_another_holder_is_limited_to_the_own_one(
+    store: LeaseStore, one: Candidate, seconds: int
+) -> None:
     store.lease = foreign(leaseDurationSeconds=seconds)
     one.start()
     await asyncio.sleep(LEASE_SECONDS + RETRY_SECONDS)
@@ -158,7 +160,7 @@ async def test_the_count_of_terms_begins_again_where_the_server_takes_no_more(
 
 
 async def test_a_lease_of_a_later_term_is_not_confirmed(store: LeaseStore, one: Candidate) -> None:
-    """Another candidate of our name, or a Lease that was created again: it is not the one that we got."""
+    """Another candidate with this identity may hold it, or the Lease may have been created again."""
     one.start()
     await asyncio.sleep(0.1)
     assert store.lease is not None
@@ -166,13 +168,13 @@ async def test_a_lease_of_a_later_term_is_not_confirmed(store: LeaseStore, one: 
     for _ in range(2):
         assert one.lease.is_held
         assert not await one.lease.is_confirmed()
-        await asyncio.sleep(RETRY_SECONDS + 1)  # it renews that one
+        await asyncio.sleep(RETRY_SECONDS + 1)  # it renews the Lease of the later term
 
 
 NO_LEASES = [None, foreign() | {"spec": None}]
 
 
-async def test_a_lease_is_confirmed_while_the_server_says_that_it_is_ours(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_lease_is_confirmed_while_the_server_names_this_holder(store: LeaseStore, leader: Candidate) -> None:
     store.lease = foreign("a", leaseTransitions=None)
     assert await leader.lease.is_confirmed()
     for store.lease in (*NO_LEASES, foreign("b", leaseTransitions=0)):
@@ -181,23 +183,23 @@ async def test_a_lease_is_confirmed_while_the_server_says_that_it_is_ours(store:
     assert not await leader.lease.is_confirmed()
 
 
-async def test_before_it_looks_nobody_leads(one: Candidate) -> None:
+async def test_before_the_first_read_no_candidate_leads(one: Candidate) -> None:
     assert (one.lease.has_leader, one.lease.is_held, one.lease.term) == (False, False, 0)
 
 
-# -- whether any candidate leads --------------------------------------------------------------------------------------
+# -- has_leader: true if any candidate leads --------------------------------------------------------------------------
 
 
 UNLED_SECONDS = LEASE_SECONDS + RENEW_DEADLINE_SECONDS
 
 
-async def test_a_lease_that_we_hold_is_led(one: Candidate) -> None:
+async def test_a_held_lease_has_a_leader(one: Candidate) -> None:
     one.start()
     await asyncio.sleep(10 * UNLED_SECONDS)
     assert one.lease.has_leader
 
 
-async def test_a_lease_that_another_renews_is_led(store: LeaseStore, one: Candidate) -> None:
+async def test_a_lease_that_another_renews_has_a_leader(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign()
     one.start()
     for second in range(10):
@@ -208,7 +210,7 @@ async def test_a_lease_that_another_renews_is_led(store: LeaseStore, one: Candid
 
 
 @pytest.mark.parametrize("holder", ["", "a", "other"])
-async def test_a_lease_that_cannot_be_renewed_is_not_led(store: LeaseStore, one: Candidate, holder: str) -> None:
+async def test_a_lease_that_cannot_be_renewed_has_no_leader(store: LeaseStore, one: Candidate, holder: str) -> None:
     store.lease = foreign(holder)
     one.network.refuses_writes = True
     one.start()
@@ -218,7 +220,7 @@ async def test_a_lease_that_cannot_be_renewed_is_not_led(store: LeaseStore, one:
     assert not one.lease.has_leader
 
 
-async def test_a_leader_that_may_no_longer_renew_is_none_soon(one: Candidate) -> None:
+async def test_a_leader_that_may_no_longer_renew_soon_counts_as_none(one: Candidate) -> None:
     one.start()
     await asyncio.sleep(10 * UNLED_SECONDS)
     one.network.refuses_writes = True
@@ -234,7 +236,7 @@ async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, le
     assert leader.errors == []
 
 
-async def test_a_conflict_with_another_holder_is_lost(store: LeaseStore, one: Candidate) -> None:
+async def test_a_conflict_with_another_holder_ends_the_try(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign("")
     one.network.delay = 0.5
     one.start()
@@ -245,7 +247,7 @@ async def test_a_conflict_with_another_holder_is_lost(store: LeaseStore, one: Ca
     assert store.holder == "b"
 
 
-async def test_a_lease_that_is_deleted_after_a_conflict_is_made_anew(store: LeaseStore, one: Candidate) -> None:
+async def test_a_lease_that_is_deleted_after_a_conflict_is_created_again(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign("")
     one.network.delay = 0.5
     one.start()
@@ -258,8 +260,8 @@ async def test_a_lease_that_is_deleted_after_a_conflict_is_made_anew(store: Leas
     assert one.errors == []
 
 
-async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
-    """Between our read and our write another one wrote: a conflict, no error."""
+async def test_a_lease_that_another_creates_first_is_not_held(store: LeaseStore, one: Candidate) -> None:
+    """Another candidate writes between the read and the write of this one: a conflict, no error."""
     one.network.delay = 0.5
     one.start()
     await asyncio.sleep(0.7)  # it has read that there is none
@@ -269,24 +271,24 @@ async def test_who_is_faster_gets_it(store: LeaseStore, one: Candidate) -> None:
     assert one.errors == []
 
 
-async def test_a_lease_that_is_taken_away_is_not_held(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_lease_that_another_took_is_not_held(store: LeaseStore, leader: Candidate) -> None:
     store.lease = foreign()
     await asyncio.sleep(2)
     assert not leader.lease.is_held
     assert [held for _, held in leader.changes] == [True, False]
 
 
-async def test_a_lease_that_is_deleted_is_made_anew(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_held_lease_that_is_deleted_is_created_again(store: LeaseStore, leader: Candidate) -> None:
     store.lease = None
     await asyncio.sleep(3)
     assert leader.lease.is_held
     assert store.holder == "a"
 
 
-async def test_a_lease_that_is_deleted_is_its_holders_until_it_would_have_run_out(
+async def test_a_deleted_lease_of_another_is_not_acquired_before_it_would_expire(
     store: LeaseStore, one: Candidate
 ) -> None:
-    """Its holder may be sending a request, and does not know yet."""
+    """The holder may be sending a request without knowing of the deletion."""
     store.lease = foreign()
     one.start()
     await asyncio.sleep(1)
@@ -310,7 +312,7 @@ async def test_a_lease_that_is_deleted_continues_to_count_its_terms(store: Lease
 
 
 @pytest.mark.parametrize("error", [refusal(500), refusal(403), refusal(429), foreign_404(), Unreachable("reset")])
-async def test_a_failure_now_and_then_costs_nothing(leader: Candidate, error: Exception) -> None:
+async def test_single_failures_do_not_end_the_lead(leader: Candidate, error: Exception) -> None:
     leader.network.fails = error
     await asyncio.sleep(6)
     leader.network.fails = None
@@ -321,7 +323,7 @@ async def test_a_failure_now_and_then_costs_nothing(leader: Candidate, error: Ex
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
-async def test_failures_beyond_the_deadline_end_it_in_time(leader: Candidate, error: Exception) -> None:
+async def test_failures_beyond_the_renew_deadline_end_the_lead_in_time(leader: Candidate, error: Exception) -> None:
     leader.network.fails = error
     await asyncio.sleep(RENEW_DEADLINE_SECONDS)
     assert not leader.lease.is_held
@@ -330,8 +332,8 @@ async def test_failures_beyond_the_deadline_end_it_in_time(leader: Candidate, er
 
 
 @pytest.mark.parametrize("since", [0.5, 1.9, 2.1, 3.0, 4.0])
-async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -> None:
-    """Between ``held`` being over and ``on_change(False)`` the machine still leads: it would command in vain."""
+async def test_an_api_server_that_hangs_ends_the_lead_in_time(one: Candidate, since: float) -> None:
+    """Until ``on_change(False)`` the machine leads, and its commands have no effect once ``is_held`` is False."""
     one.start()
     await asyncio.sleep(since)
     one.network.hangs = True
@@ -342,7 +344,7 @@ async def test_an_api_that_hangs_is_told_in_time(one: Candidate, since: float) -
 
 
 @pytest.mark.parametrize("left", [1.5, 3.0], ids=["between tries", "in a try"])
-async def test_an_api_that_refuses_and_then_hangs_is_told_in_time(leader: Candidate, left: float) -> None:
+async def test_an_api_server_that_refuses_and_then_hangs_ends_the_lead_in_time(leader: Candidate, left: float) -> None:
     leader.network.fails = refusal(500)
     await asyncio.sleep(RENEW_DEADLINE_SECONDS - left)
     leader.network.hangs = True
@@ -356,7 +358,7 @@ async def test_a_lease_that_runs_out_while_the_server_confirms_it_is_not_confirm
     assert not await leader.lease.is_confirmed()
 
 
-async def test_a_renewal_counts_from_when_it_was_begun(one: Candidate) -> None:
+async def test_a_renewal_counts_from_its_request(one: Candidate) -> None:
     one.network.delay_back = 2.0
     one.start()
     await asyncio.sleep(4.5)  # read and write took 4 s
@@ -367,7 +369,7 @@ async def test_a_renewal_counts_from_when_it_was_begun(one: Candidate) -> None:
     assert not one.lease.is_held
 
 
-async def test_an_api_that_hangs_is_asked_again_after_half_the_deadline(one: Candidate) -> None:
+async def test_a_try_that_hangs_is_repeated_after_half_the_deadline(one: Candidate) -> None:
     one.network.hangs = True
     one.start()
     await asyncio.sleep(RENEW_DEADLINE_SECONDS / 2 - 0.1)
@@ -378,7 +380,7 @@ async def test_an_api_that_hangs_is_asked_again_after_half_the_deadline(one: Can
     assert len(one.network.calls) == 2
 
 
-async def test_an_answer_that_comes_too_late_is_not_waited_for(one: Candidate) -> None:
+async def test_an_answer_that_is_too_late_is_not_awaited(one: Candidate) -> None:
     one.network.delay = RENEW_DEADLINE_SECONDS
     one.start()
     await asyncio.sleep(60)
@@ -410,7 +412,7 @@ async def test_a_lease_that_another_releases_is_taken_at_the_next_try(store: Lea
     assert one.lease.is_held
 
 
-async def test_what_was_lost_to_another_is_not_asked_about_at_the_end(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_lease_that_was_lost_is_not_read_at_the_end(store: LeaseStore, leader: Candidate) -> None:
     store.lease = foreign()
     await asyncio.sleep(RETRY_SECONDS + 1)
     await leader.kill()
@@ -419,10 +421,8 @@ async def test_what_was_lost_to_another_is_not_asked_about_at_the_end(store: Lea
     assert len(leader.network.calls) == asked
 
 
-async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_released(
-    store: LeaseStore, one: Candidate
-) -> None:
-    """The server has stored it, and its answer is not waited for."""
+async def test_a_lease_acquired_during_a_stop_is_released(store: LeaseStore, one: Candidate) -> None:
+    """The server has stored the lease, and its answer is not awaited."""
     one.network.delay_back = 0.5
     one.start()
     while store.lease is None:
@@ -434,7 +434,7 @@ async def test_a_lease_that_was_got_while_the_process_was_told_to_stop_is_releas
     assert one.changes == []
 
 
-async def test_a_lease_that_was_not_got_in_time_is_released_too(store: LeaseStore, one: Candidate) -> None:
+async def test_a_lease_acquired_after_the_timeout_is_released_too(store: LeaseStore, one: Candidate) -> None:
     one.network.delay_back = RENEW_DEADLINE_SECONDS
     one.start()
     await asyncio.sleep(RENEW_DEADLINE_SECONDS)
@@ -446,7 +446,7 @@ async def test_a_lease_that_was_not_got_in_time_is_released_too(store: LeaseStor
 
 
 async def test_a_renewal_that_arrives_late_does_not_keep_the_lease(store: LeaseStore, leader: Candidate) -> None:
-    """It was sent before the process was told to stop, and is stored between the read and the write of the release."""
+    """The renewal was sent before the stop, and is stored between the read and the write of the release."""
     await leader.kill()
     leader.network.delay = 0.5
     releasing = asyncio.create_task(leader.lease.release())
@@ -457,14 +457,14 @@ async def test_a_renewal_that_arrives_late_does_not_keep_the_lease(store: LeaseS
     assert store.holder == ""
 
 
-async def test_what_was_never_held_is_not_released(store: LeaseStore, one: Candidate) -> None:
+async def test_a_lease_that_was_never_held_is_not_released(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign()
     await one.lease.release()
     assert one.network.calls == []
     assert store.holder == "other"
 
 
-async def test_what_another_took_is_not_released(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_lease_that_another_holds_is_not_released(store: LeaseStore, leader: Candidate) -> None:
     await leader.kill()
     store.lease = foreign()
     await leader.lease.release()
@@ -472,7 +472,7 @@ async def test_what_another_took_is_not_released(store: LeaseStore, leader: Cand
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("reset")])
-async def test_a_release_that_fails_is_told_and_no_error(leader: Candidate, error: Exception) -> None:
+async def test_a_release_that_fails_is_reported_and_not_raised(leader: Candidate, error: Exception) -> None:
     await leader.kill()
     leader.network.fails = error
     await leader.lease.release()
@@ -480,7 +480,7 @@ async def test_a_release_that_fails_is_told_and_no_error(leader: Candidate, erro
     assert leader.errors == [str(error)]
 
 
-async def test_a_release_when_the_api_hangs_does_not_keep_the_process(leader: Candidate) -> None:
+async def test_a_release_while_the_api_server_hangs_ends_after_a_timeout(leader: Candidate) -> None:
     await leader.kill()
     leader.network.hangs = True
     began = asyncio.get_running_loop().time()
@@ -498,8 +498,8 @@ async def test_a_lease_that_is_gone_needs_no_release(store: LeaseStore, leader: 
 
 
 @pytest.mark.parametrize("error", [refusal(500), Unreachable("connection refused")])
-async def test_a_leader_that_lost_the_api_tries_at_the_same_pace(leader: Candidate, error: Exception) -> None:
-    """An API server that is away answers at once: without a pause it would be asked thousands of times a second."""
+async def test_a_leader_that_lost_the_api_server_retries_at_the_same_rate(leader: Candidate, error: Exception) -> None:
+    """A refused connection fails at once: without a pause there would be thousands of requests a second."""
     leader.network.fails = error
     await asyncio.sleep(60)
     assert len(leader.network.calls) <= 2 + 60 / RETRY_SECONDS + 2
@@ -518,8 +518,8 @@ async def test_an_answer_that_is_no_lease_is_a_failure_like_any_other(leader: Ca
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_it_ends_when_it_is_told_to_at_any_moment(leader: Candidate, turns: int) -> None:
-    """Also just when an answer has come: ``asyncio.wait_for`` of Python 3.11 then swallows the cancellation."""
+async def test_a_cancellation_at_any_moment_ends_the_lease(leader: Candidate, turns: int) -> None:
+    """Right after an answer, ``asyncio.wait_for`` of Python 3.11 swallows a cancellation."""
     task, loop = leader.task, asyncio.get_running_loop()
     assert task is not None
 
@@ -534,7 +534,7 @@ async def test_it_ends_when_it_is_told_to_at_any_moment(leader: Candidate, turns
     assert task.done()
 
 
-# -- whether the API server answers ------------------------------------------------------------------------------------
+# -- reports of renewals -----------------------------------------------------------------------------------------------
 
 
 async def test_a_failed_renewal_is_reported_once_and_so_is_the_next_success(leader: Candidate) -> None:

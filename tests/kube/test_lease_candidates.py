@@ -1,4 +1,4 @@
-"""Several candidates and a hostile network, in simulated time: never two who may act, and one in the end."""
+"""Several candidates and a hostile network, in simulated time: never two leaders, and one in the end."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ async def act(store: LeaseStore, candidates: dict[str, Candidate], name: str, wh
 
 
 def begin(store: LeaseStore, candidates: dict[str, Candidate], name: str) -> Candidate:
-    """A candidate that looks around at the moment it gains the lease: only then can a second one appear."""
+    """A candidate that checks for other holders when it acquires the lease: only then can a second one appear."""
 
     def changed(held: bool) -> None:
         if held and holders(candidates) != [name]:
@@ -62,7 +62,7 @@ def begin(store: LeaseStore, candidates: dict[str, Candidate], name: str) -> Can
 
 
 def holders(candidates: dict[str, Candidate]) -> list[str]:
-    """Who may act at this moment. A killed process does not."""
+    """Names of the candidates that may act now. A killed process does not act."""
     return [name for name, one in candidates.items() if one.lease.is_held and not one.task.done()]
 
 
@@ -94,7 +94,7 @@ async def story(steps: list[tuple[float, str, str]]) -> None:
 
 @given(happenings)
 @settings(max_examples=6, deadline=None)
-def test_never_two_and_one_in_the_end(steps):
+def test_never_two_candidates_lead_and_one_does_in_the_end(steps):
     loop = looptime.new_event_loop()
     try:
         loop.run_until_complete(story(steps))

@@ -32,7 +32,7 @@ def history(uid: str, text: str, version: int = -1) -> SaveHistory:
     return SaveHistory("n1", uid, text, version=version)
 
 
-async def test_a_node_is_read_afresh():
+async def test_a_node_is_read_without_a_cache():
     client = ScriptedClient({"metadata": {"name": "n1", "uid": "u", "resourceVersion": "7"}, "status": {"x": 1}})
     node = await read_node(client, "n1")
     assert node is not None
@@ -55,8 +55,8 @@ MAINTENANCE = b"<html><body>back soon</body></html>"
 
 
 @pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"metadata": {"labels": ["no", "map"]}}, {"metadata": None}])
-async def test_a_node_that_does_not_decode_is_an_error_of_this_room(answer):
-    """Whoever reads a node catches this room's errors: another one would end the operator."""
+async def test_a_node_that_does_not_decode_is_a_kube_error(answer):
+    """Callers of read_node catch KubeError; any other error would end the operator."""
     with pytest.raises(KubeError):
         await read_node(ScriptedClient(answer), "n1")
 
@@ -112,7 +112,7 @@ async def test_a_condition_is_removed():
     assert call.body["status"] == {"conditions": [{"type": "taintwarden.io/Drained", "$patch": "delete"}]}
 
 
-async def test_the_pods_of_a_node_are_read_afresh_but_static_and_finished_ones():
+async def test_the_pods_of_a_node_are_read_without_static_and_finished_ones():
     def pod(uid: str, phase: str = "Running", **metadata: Any) -> dict[str, Any]:
         return {"metadata": {"uid": uid, "resourceVersion": "5", **metadata}, "status": {"phase": phase}}
 
@@ -132,14 +132,14 @@ NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
 ORDER = history("uid-n1", "text", 7)
 
 
-async def test_what_no_longer_stands_is_not_written():
+async def test_writes_whose_fence_fails_are_not_sent():
     client = ScriptedClient(NODE)
     with pytest.raises(Fenced):
         await save_history(client, ORDER, lambda: False)
     assert client.calls == []
 
 
-async def test_a_history_is_not_written_over_what_another_leader_wrote(cluster: LocalCluster) -> None:
+async def test_a_history_does_not_overwrite_that_of_another_leader(cluster: LocalCluster) -> None:
     metadata = stored(cluster)["metadata"]
     async with cluster.serve() as server, wire.client(server.url) as client:
         known = int(metadata["resourceVersion"])
@@ -162,7 +162,7 @@ def stored(cluster: LocalCluster) -> dict[str, Any]:
     return cluster.store.get("nodes", "n1")
 
 
-async def test_a_history_comes_and_goes_and_nothing_else_changes(cluster: LocalCluster) -> None:
+async def test_a_history_is_written_and_removed_and_nothing_else_changes(cluster: LocalCluster) -> None:
     uid = stored(cluster)["metadata"]["uid"]
     before = stored(cluster)["spec"]
     async with cluster.serve() as server, wire.client(server.url) as client:
@@ -182,7 +182,7 @@ async def test_a_namesake_of_the_node_is_not_written(cluster: LocalCluster) -> N
 
 
 @pytest.mark.parametrize("resource", [POLICIES, PROFILES])
-async def test_one_object_shows_whether_the_cluster_serves_a_kind(resource):
+async def test_a_definition_is_checked_by_a_list_of_one_object(resource):
     client = ScriptedClient({"metadata": {"resourceVersion": "42"}, "items": [{"metadata": {"name": "p"}}]})
     await check_definition(client, resource)
     [call] = client.calls
@@ -190,7 +190,7 @@ async def test_one_object_shows_whether_the_cluster_serves_a_kind(resource):
 
 
 @pytest.mark.parametrize("resource", [POLICIES, PROFILES])
-async def test_a_cluster_without_our_definitions_says_what_to_do(resource):
+async def test_a_missing_definition_is_an_error_with_the_remedy(resource):
     with pytest.raises(MissingDefinitionError, match=rf"{resource.definition} .*: kubectl apply -f crds/"):
         await check_definition(ScriptedClient(refusal(404, "404 page not found")), resource)
 
@@ -218,8 +218,8 @@ async def test_the_guard_of_a_namesake_is_not_written():
     assert client.paths("PATCH") == []
 
 
-async def test_a_guard_is_not_written_over_that_of_a_later_term():
-    """A leader whose write hung until it led no longer."""
+async def test_a_guard_does_not_overwrite_that_of_a_later_term():
+    """The write of a leader may hang until another one leads."""
     client = ScriptedClient(STORED | {"status": {"guard": {"term": 8}}})
     with pytest.raises(EarlierTermError) as raised:
         await save_record(client, "p", "uid-p", {"open": False, "term": 7}, standing)
@@ -227,7 +227,7 @@ async def test_a_guard_is_not_written_over_that_of_a_later_term():
     assert client.paths("PATCH") == []
 
 
-async def test_a_guard_that_no_longer_stands_after_the_read_is_not_written():
+async def test_a_guard_whose_fence_fails_after_the_read_is_not_written():
     client = ScriptedClient(STORED, {})
     with pytest.raises(Fenced):
         await save_record(client, "p", "uid-p", {"term": 1}, lambda: not client.calls)
@@ -249,7 +249,7 @@ async def test_a_guard_that_is_not_written_is_an_error(answers):
 
 
 @pytest.mark.parametrize("answer", [MAINTENANCE, b"[]", {"metadata": {}}, {"metadata": {"uid": 1}}])
-async def test_a_policy_that_does_not_decode_is_an_error_of_this_room(answer):
+async def test_a_policy_that_does_not_decode_is_a_kube_error(answer):
     with pytest.raises(KubeError):
         await save_record(ScriptedClient(answer), "p", "uid-p", {"term": 1}, standing)
 
@@ -268,7 +268,7 @@ def policy_of(cluster: LocalCluster) -> dict[str, Any]:
     return cluster.store.get("taintevictionpolicies", "p")
 
 
-async def test_a_guard_stands_beside_the_rest_of_the_status(with_policy: LocalCluster) -> None:
+async def test_a_guard_is_written_without_a_change_of_the_rest_of_the_status(with_policy: LocalCluster) -> None:
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
@@ -301,7 +301,7 @@ async def test_a_record_that_is_not_stored_as_it_was_sent_is_an_error(guard):
         )
 
 
-async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_policy: LocalCluster) -> None:
+async def test_a_guard_conflicts_with_a_write_since_its_read(with_policy: LocalCluster) -> None:
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         read_before = await client.request("GET", f"{POLICIES.path}/p")
@@ -316,7 +316,7 @@ async def test_a_guard_is_not_written_over_what_somebody_wrote_meanwhile(with_po
     assert "guard" not in policy_of(with_policy)["status"]
 
 
-async def test_a_reset_is_taken_off_once_and_nothing_else_changes(with_policy: LocalCluster) -> None:
+async def test_a_reset_is_removed_once_and_nothing_else_changes(with_policy: LocalCluster) -> None:
     before = policy_of(with_policy)
     async with with_policy.serve() as server, wire.client(server.url) as client:
         assert await clear_guard_reset(client, "p", before["metadata"]["uid"], standing)

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.looptime(start=0)]
 
 
 class Body:
-    """Keeps what comes while it is paused, as the kernel does."""
+    """A body that keeps received chunks while it is paused, as the kernel does."""
 
     def __init__(self) -> None:
         self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -43,7 +43,7 @@ class Body:
 
 
 async def read(*sent: tuple[float, bytes]) -> list[tuple[float, bytes]]:
-    """What arrives when, of what is sent when."""
+    """The chunks that arrive with their times, for the chunks sent at these times."""
     loop, body = asyncio.get_running_loop(), Body()
     for at, chunk in sent:
         loop.call_at(at, body.receive, chunk)
@@ -87,7 +87,7 @@ async def test_a_reader_that_is_cancelled_leaves_the_connection_reading():
 
 
 async def _second(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """What follows the second chunk."""
+    """Yield the third chunk."""
     await anext(chunks)
     await anext(chunks)
     yield await anext(chunks)

@@ -1,4 +1,4 @@
-"""How many objects of a list to request at once: bounded, whatever their sizes are."""
+"""Number of objects of a page of a list: bounded for all sizes of objects."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ LIMITS = st.integers(1, LARGEST_LIMIT)
 
 
 @given(LIMITS, st.integers(0, 2**31))
-def test_a_page_has_about_so_many_bytes_if_its_objects_are_like_the_last_ones(limit, size):
+def test_a_page_is_bounded_in_bytes_if_its_objects_are_as_large_as_the_last(limit, size):
     following = PageLimit(limit)
     following.adapt(size)
     assert 1 <= following.objects <= min(LARGEST_LIMIT, limit * GROWTH)

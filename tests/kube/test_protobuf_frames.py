@@ -1,4 +1,4 @@
-"""Lists and watches in protobuf: what is read of them, and what happens where they are not what they should be."""
+"""Lists and watches in protobuf: fields that are read, and errors in what is not as specified."""
 
 from typing import Any
 
@@ -218,7 +218,7 @@ def test_pods_that_differ_in_identity_place_and_status_have_one_shape() -> None:
         pod(spec={1: [{1: "data", 2: {2: {1: ""}}}]}),
     ],
 )
-def test_pods_that_differ_in_anything_else_do_not(other: Any) -> None:
+def test_pods_that_differ_in_other_fields_have_different_shapes(other: Any) -> None:
     first, second = decoded(pod(), other)
     assert first.shape is not second.shape
 
@@ -303,7 +303,7 @@ def test_a_condition_with_a_time_beyond_the_calendar_is_not_there() -> None:
 
 
 def test_a_condition_whose_type_is_long() -> None:
-    """Its length takes two bytes."""
+    """The length of the type takes two bytes."""
     name = f"{'a' * 200}/b"
     [found] = decoded({1: {1: "n1"}, 3: {4: [{1: name, 2: "True"}]}}, resource=NODES)
     assert found.status.condition(name) == NodeConditionObject(name, "True", None)
@@ -329,7 +329,7 @@ def test_a_label_of_the_pods_of_a_replica_set(template: Any, value: str) -> None
     assert (found.spec.replicas, found.template_label("app"), found.template_label("tier2")) == (3, value, "")
 
 
-# -- what is not as it should be --------------------------------------------------------------------------------------
+# -- malformed lists and watches --------------------------------------------------------------------------------------
 
 
 def test_text_that_clients_choose_freely_need_not_be_utf_8() -> None:
@@ -344,7 +344,7 @@ def test_text_that_clients_choose_freely_need_not_be_utf_8() -> None:
     assert found.metadata.owner_references[0].kind == "Set\ufffd"
 
 
-def test_an_item_whose_text_is_none_does_not_hide_the_others() -> None:
+def test_an_item_with_invalid_text_does_not_hide_the_others() -> None:
     good, bad = read(FrameDecoder(PODS).page(page(pod("a"), pod("b", spec={22: [{1: BAD_TEXT}]}), pod("c"))))
     assert [one.metadata.name for one in good] == ["a", "c"]
     assert [one.identity for one in bad] == [Identity("b", "shop", "uid-b", "7", "n1")]
@@ -371,7 +371,7 @@ def test_an_operator_of_a_selector_that_is_none() -> None:
 
 
 @pytest.mark.parametrize("body", [b"k8s\0\xff", b"k8s\0", enveloped(b"\xff"), enveloped(b""), page(version="")])
-def test_what_is_no_list(body: bytes) -> None:
+def test_a_body_that_is_no_list_is_an_error(body: bytes) -> None:
     with pytest.raises(Unreachable):
         FrameDecoder(PODS).page(body)
 
@@ -433,7 +433,7 @@ def test_an_undecodable_object_of_a_watch_is_known_by_its_identity() -> None:
         ({}, {10: BAD_TEXT}, Identity("a", "shop", "uid-a", "7", None)),
     ],
 )
-def test_what_is_known_of_a_deleted_object(meta: Any, spec: Any, expected: Identity) -> None:
+def test_a_deleted_object_has_the_fields_of_its_identity_that_decode(meta: Any, spec: Any, expected: Identity) -> None:
     assert changes(framed("DELETED", message(pod("a", meta=meta, spec=spec))))[0] == [("DELETED", expected)]
 
 
@@ -442,12 +442,12 @@ def test_a_deletion_without_an_object() -> None:
 
 
 @pytest.mark.parametrize("event", [b"\xff", message({1: "ADDED", 2: {1: b"no magic"}})])
-def test_what_is_no_frame(event: bytes) -> None:
+def test_an_event_that_is_no_frame_is_an_error(event: bytes) -> None:
     with pytest.raises(Unreachable):
         changes(len(event).to_bytes(4, "big") + event)
 
 
-def test_what_is_asked_for() -> None:
+def test_protobuf_is_requested_with_json_as_fallback() -> None:
     assert FrameDecoder(PODS).accept == "application/vnd.kubernetes.protobuf,application/json"
 
 

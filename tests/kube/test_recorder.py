@@ -1,4 +1,4 @@
-"""Events: written once for one saying, at their pace, and never in anybody's way."""
+"""Events are written once for the same note, at a limited rate, and never delay other work."""
 
 import asyncio
 import re
@@ -60,7 +60,7 @@ async def running(
 
 
 async def written(*messages: Message, **more: Any) -> ScriptedClient:
-    """What a recorder asked that these were given."""
+    """The client of a recorder that was given these messages, with its calls."""
     client = fine()
     async with running(client, **more) as made:
         for one in messages:
@@ -128,12 +128,12 @@ async def test_a_long_instance_is_cut_as_the_api_asks():
     [message("b"), message("a", reason="Other"), message("a", EventSubject("Pod", "web-1", "uid-2", "shop"))],
     ids=["note", "reason", "uid"],
 )
-def test_another_saying_has_another_name(other):
+def test_an_event_that_differs_has_another_name(other):
     assert event_name(message("a")) != event_name(other)
 
 
-def test_a_name_is_that_of_other_versions():
-    """After an upgrade the same Event is counted up, not written twice."""
+def test_an_event_has_the_name_of_earlier_versions():
+    """After an upgrade the count of the same Event is increased; it is not written twice."""
     assert event_name(message("a")) == "web-1.104801d995b69d02"
 
 
@@ -158,7 +158,7 @@ def test_a_name_that_is_cut_is_legal_too(end):
 # -- once -------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_same_saying_twice_is_written_once():
+async def test_the_same_event_twice_is_written_once():
     client = fine()
     async with running(client) as made:
         made.record(message("a"))
@@ -169,7 +169,7 @@ async def test_the_same_saying_twice_is_written_once():
     assert notes(client) == ["a"]
 
 
-async def test_after_some_minutes_it_is_said_again():
+async def test_after_some_minutes_the_same_event_is_written_again():
     client = fine()
     async with running(client) as made:
         made.record(message("a"))
@@ -189,7 +189,7 @@ async def test_after_some_minutes_it_is_said_again():
         ({"series": {"count": 41}}, 42),
     ],
 )
-async def test_what_an_earlier_process_said_is_counted_up(stored, count):
+async def test_an_event_of_an_earlier_process_is_counted_up(stored, count):
     client = ScriptedClient(refusal(409, reason="AlreadyExists"), stored, {})
     async with running(client) as made:
         made.record(message("a"))
@@ -204,7 +204,7 @@ async def test_what_an_earlier_process_said_is_counted_up(stored, count):
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**62, -5])
-async def test_a_count_that_cannot_be_is_none(count):
+async def test_an_invalid_stored_count_is_not_used(count):
     client = ScriptedClient(refusal(409), {"series": {"count": count}}, {})
     async with running(client) as made:
         made.record(message("a"))
@@ -223,7 +223,7 @@ async def test_counting_up_is_accepted_by_an_api_server():
     assert event["series"]["count"] == 4
 
 
-# -- never in the way -------------------------------------------------------------------------------------------------
+# -- limited rate -----------------------------------------------------------------------------------------------------
 
 
 async def test_events_are_written_at_their_pace():
@@ -261,7 +261,7 @@ async def test_an_alarm_waits_neither_for_profiles_nor_for_pods():
     assert notes(client)[written] == "tripped"
 
 
-async def test_what_was_written_already_takes_no_place():
+async def test_events_that_were_written_already_take_no_place():
     client = fine()
     async with running(client, per_second=1, max_queued=1) as made:
         made.record(message("a"))
@@ -305,7 +305,7 @@ async def test_of_the_same_reason_about_the_same_object_the_latest_note_is_writt
     assert sorted(notes(client)) == ["later", "other object", "other policy", "other reason"]
 
 
-async def test_a_late_note_that_replaces_another_is_written_after_what_was_said_meanwhile():
+async def test_a_late_note_that_replaces_another_is_written_after_later_events():
     client = fine()
     async with running(client) as made:
         made.record(message(lambda: "will be evicted at 1", reason="Scheduled"))
@@ -353,7 +353,7 @@ async def test_late_notes_that_are_dropped_are_never_made():
     assert (made.dropped, made_notes) == (2, ["2"])
 
 
-async def test_what_is_remembered_is_bounded():
+async def test_the_number_of_remembered_events_is_bounded():
     client = fine()
     async with running(client, max_remembered=2) as made:
         for note in "abcacb":
@@ -362,7 +362,7 @@ async def test_what_is_remembered_is_bounded():
     assert notes(client) == ["a", "b", "c", "a", "b"]
 
 
-async def test_what_may_be_said_again_is_not_remembered():
+async def test_events_that_may_be_repeated_are_not_remembered():
     client = fine()
     async with running(client) as made:
         for note in "ab":
@@ -376,7 +376,7 @@ async def test_what_may_be_said_again_is_not_remembered():
 
 
 @pytest.mark.parametrize("error", [refusal(403), refusal(404), foreign_404(), refusal(500), Unreachable("reset")])
-async def test_a_refusal_is_counted_and_costs_no_other_event(error):
+async def test_a_refusal_is_counted_and_prevents_no_other_event(error):
     client = ScriptedClient(error, default=lambda _: {})
     async with running(client) as made:
         made.record(message("a"))
@@ -393,7 +393,7 @@ async def test_a_refusal_is_counted_and_costs_no_other_event(error):
         refusal(404, 'namespaces "shop" not found'),
     ],
 )
-async def test_an_event_that_goes_with_its_namespace_is_no_failure(error):
+async def test_an_event_in_a_deleted_namespace_is_no_failure(error):
     client = ScriptedClient(error, default=lambda _: {})
     async with running(client) as made:
         for _ in range(2):
@@ -403,7 +403,7 @@ async def test_an_event_that_goes_with_its_namespace_is_no_failure(error):
     assert notes(client) == ["a", "a"]  # the namespace may be there again
 
 
-async def test_what_was_not_written_is_written_when_it_is_said_again():
+async def test_an_event_that_was_not_written_is_written_at_its_next_occurrence():
     client = ScriptedClient(refusal(500), default=lambda _: {})
     async with running(client) as made:
         for _ in range(3):
@@ -412,8 +412,8 @@ async def test_what_was_not_written_is_written_when_it_is_said_again():
     assert notes(client) == ["a", "a"]
 
 
-async def test_an_event_that_is_not_written_is_lost_like_one_that_is_dropped():
-    """A right is missing, perhaps: somebody has to see why there are none."""
+async def test_events_that_are_not_written_are_counted_as_dropped_and_logged_once():
+    """A right may be missing: the log has to say why there are no Events."""
     client = ScriptedClient(default=refusal(403))
     async with running(client) as made:
         with capture_logs() as logs:
@@ -435,7 +435,7 @@ async def test_an_event_that_expired_before_it_was_counted_up_is_a_failure():
 # -- at the end -------------------------------------------------------------------------------------------------------
 
 
-async def test_the_end_does_not_wait_for_ever():
+async def test_the_flush_ends_after_its_timeout():
     async def slow(_: Any) -> dict[str, Any]:
         await asyncio.sleep(2)
         return {}

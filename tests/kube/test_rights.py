@@ -1,4 +1,4 @@
-"""Each right that is shipped is for a call that the code makes, and each call has its right."""
+"""The shipped roles have exactly the rights for the calls that the code makes."""
 
 import re
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from taintwarden_placement.trust import write_bundles
 from taintwarden_placement.webhook_calls import ConfigurationKind, read_configurations, read_secret, write_secret
 
 Right = tuple[str, str, str]
-"""Group, resource with its subresource, verb."""
+"""A right: group, resource with its subresource, verb."""
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 EXTENDER = BASE.parent / "components" / "scheduler-extender"
 METRICS = BASE.parent / "components" / "protected-metrics"
@@ -137,7 +137,7 @@ async def test_the_webhook_has_the_rights_that_it_uses_and_no_other():
     assert used(client.calls) | followed(process.followed) == shipped("webhook-rbac.yaml", "taintwarden-webhook")
 
 
-async def test_who_writes_what_the_webhooks_trust_has_the_rights_that_it_uses_and_no_other():
+async def test_webhook_trust_has_the_rights_that_it_uses_and_no_other():
     api = StoredWebhooks()
     api.put(authority_crt=b"one", ca_crt=b"one")
     client = ScriptedClient(default=api)
@@ -156,7 +156,7 @@ async def test_the_scheduler_extender_has_the_rights_that_it_uses_and_no_other()
     assert {verb for _, resource, verb in found if resource != "secrets"} == {"list", "watch"}
 
 
-async def test_whoever_asks_for_metrics_is_asked_about_with_the_rights_of_that_role_and_no_other():
+async def test_checking_access_to_metrics_uses_the_rights_of_its_role_and_no_other():
     known = {"status": {"authenticated": True, "user": {"username": "prometheus"}}}
     client = ScriptedClient(known, {"status": {"allowed": True}})
     await Scrapers(client, lambda: system_clock().monotonic).check_access("Bearer t")

@@ -1,4 +1,4 @@
-"""Streams, by script: what the handler hears and what the API server is asked, whatever befalls the watch."""
+"""Streams of a scripted server: calls of the handler and requests to the server, also when watches fail."""
 
 import asyncio
 import json
@@ -31,12 +31,12 @@ ALL = [PODS, NODES, NAMESPACES, BUDGETS, *CONTROLLERS]
 
 
 def name_of(one: Any) -> str:
-    """Of workloads only the UID is read."""
+    """The name of an object; that of a workload comes from its UID, which alone is read."""
     return one.metadata.uid.removeprefix("uid-") if isinstance(one, WorkloadObject) else one.metadata.name
 
 
 class EventHandler:
-    """Writes down what it hears."""
+    """A handler that records its calls."""
 
     def __init__(self) -> None:
         self.heard: Heard = []
@@ -69,11 +69,11 @@ class EventHandler:
         self.heard.append(("restarted", reason))
 
     def live(self, *, live: bool) -> None:
-        """Whether it is up to date, is another module's matter."""
+        """Ignore the change, which test_streams_liveness.py tests."""
 
 
 class Followed:
-    """What came of following a script to its end."""
+    """The requests, calls of the handler and pauses after following a script to its end."""
 
     def __init__(self, client: ScriptedClient, handler: EventHandler, sleeps: list[float]) -> None:
         self.calls = client.calls
@@ -131,7 +131,7 @@ BAD = {"metadata": {"name": "bad", "namespace": "ns", "resourceVersion": "12", "
 # -- lists --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_list_comes_page_by_page_between_its_beginning_and_its_end():
+async def test_pages_of_a_list_are_delivered_between_its_beginning_and_its_end():
     followed = await follow(page(obj("a"), obj("b"), more="t1"), page(obj("c")))
     assert followed.heard[:4] == [("list began",), ("listed", ["a", "b"]), ("listed", ["c"]), ("list ended", "10")]
 
@@ -191,12 +191,12 @@ async def test_a_list_that_is_refused_halfway_never_ends():
     assert kinds.count("list ended") == 1
 
 
-async def test_an_undecodable_object_of_a_list_is_told_and_the_others_come():
+async def test_an_undecodable_object_of_a_list_is_reported_and_others_are_delivered():
     followed = await follow(page(obj("a"), BAD, obj("c")))
     assert followed.heard[:3] == [("list began",), ("undecodable", "ns/bad"), ("listed", ["a", "c"])]
 
 
-async def test_an_object_that_is_none_at_all_is_told_without_a_name():
+async def test_a_listed_value_that_is_no_object_is_reported_as_unknown():
     followed = await follow(page(obj("a"), 7), [])  # type: ignore[arg-type]
     assert followed.of("undecodable", "listed") == [("undecodable", "unknown"), ("listed", ["a"])]
 
@@ -208,8 +208,8 @@ async def test_an_object_that_is_none_at_all_is_told_without_a_name():
         *(b'{"metadata":{"resourceVersion":"9"},"items":%s}' % items for items in (b'"none"', b"{}")),
     ],
 )
-async def test_a_list_that_is_none_is_asked_for_again(body):
-    """A proxy's answer, say: taken for a list it would say that all is gone."""
+async def test_an_answer_that_is_no_list_is_requested_again(body):
+    """If the answer of a proxy counted as a list, all objects would count as deleted."""
     followed = await follow(body, page(obj("a")))
     assert followed.of("list began", "listed", "restarted")[:4] == [
         ("list began",),
@@ -220,7 +220,7 @@ async def test_a_list_that_is_none_is_asked_for_again(body):
     assert followed.sleeps
 
 
-async def test_no_items_at_all_are_an_empty_list_as_in_go():
+async def test_a_list_without_items_is_an_empty_list_as_in_go():
     followed = await follow(b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":null}')
     assert followed.of("listed", "list ended") == [("listed", []), ("list ended", "9")]
 
@@ -228,7 +228,7 @@ async def test_no_items_at_all_are_an_empty_list_as_in_go():
 # -- watches ------------------------------------------------------------------------------------------------------
 
 
-async def test_frames_are_told_in_order_with_what_was_reached():
+async def test_frames_are_delivered_in_order_with_the_reached_version():
     lines = frame("ADDED", obj("a", 11)) + frame("MODIFIED", obj("a", 12)) + frame("DELETED", obj("a", 13))
     followed = await follow(page(), [lines])
     assert followed.heard[3:7] == [
@@ -245,7 +245,7 @@ async def test_a_bookmark_is_progress_and_no_change():
     assert followed.watched_from == ["10", "99"]
 
 
-async def test_bookmarks_are_asked_for():
+async def test_bookmarks_are_requested():
     followed = await follow(page())
     assert followed.calls[1].params["allowWatchBookmarks"] == "true"
 
@@ -272,7 +272,7 @@ async def test_a_frame_without_an_end_is_given_up(begin):
 
 
 def nested(name: str, key: str = "managedFields", depth: int = 9_000) -> bytes:
-    """An object as a tenant may create it: the API server stores what it is given there."""
+    """An object that a tenant may create, since the API server stores any value there."""
     deep = b'{"f:x]":' * depth + b"{}" + b"}" * depth
     entry = b'{"fieldsType":"FieldsV1","fieldsV1":' + deep + b',"manager":"a \\"]"}'
     meta = json.dumps(obj(name, 12)["metadata"])[1:].encode()
@@ -286,8 +286,8 @@ async def test_an_object_that_is_nested_too_deeply_is_listed_and_watched():
     assert followed.of("listed", "seen", "lost") == [("listed", ["a", "b"]), ("seen", "c"), ("lost", "c")]
 
 
-async def test_what_is_nested_elsewhere_is_no_list_and_no_frame():
-    """No API server sends that."""
+async def test_deep_nesting_outside_managed_fields_restarts_the_stream():
+    """No API server sends such an answer."""
     listed = b'{"metadata":{"resourceVersion":"10"},"items":[' + nested("a", "x") + b"]}"
     line = b'{"type":"ADDED","object":%s}\n' % nested("c", "x")
     followed = await follow(listed, page(), [line], resource=PROFILES)
@@ -315,7 +315,7 @@ async def test_other_tasks_run_while_the_frames_of_one_chunk_are_delivered():
     assert all(any(first < turn <= second for turn in turns) for first, second in pairwise(delivered))
 
 
-async def test_half_a_line_at_a_cut_is_dropped_and_comes_again():
+async def test_half_a_line_before_a_cut_is_dropped_and_delivered_later():
     whole = frame("ADDED", obj("b", 12))
     followed = await follow(page(), [frame("ADDED", obj("a", 11)), whole[:9], Unreachable("cut")], [whole])
     assert followed.of("seen", "restarted")[:3] == [
@@ -326,7 +326,7 @@ async def test_half_a_line_at_a_cut_is_dropped_and_comes_again():
     assert followed.watched_from[1] == "11"
 
 
-async def test_empty_lines_are_nothing():
+async def test_empty_lines_are_ignored():
     followed = await follow(page(), [b"\n\r\n" + frame("ADDED", obj("a", 11)) + b"\n"])
     assert followed.of("seen", "undecodable") == [("seen", "a")]
 
@@ -352,7 +352,7 @@ async def test_a_deletion_of_which_too_little_is_known_needs_another_list():
     assert followed.of("lost", "restarted")[:2] == [("lost", ""), ("restarted", "expired")]
 
 
-async def test_an_undecodable_object_is_told_after_what_came_before_it():
+async def test_an_undecodable_object_is_reported_in_order():
     lines = frame("ADDED", obj("bad", 11)) + frame("MODIFIED", BAD) + frame("ADDED", obj("c", 13))
     followed = await follow(page(), [lines])
     assert followed.of("seen", "undecodable") == [
@@ -362,18 +362,18 @@ async def test_an_undecodable_object_is_told_after_what_came_before_it():
     ]
 
 
-async def test_an_undecodable_object_is_not_stumbled_over_again():
+async def test_a_watch_is_resumed_after_an_undecodable_object():
     followed = await follow(page(), [frame("MODIFIED", BAD)])
     assert followed.watched_from == ["10", "12"]
 
 
-async def test_an_undecodable_object_without_a_version_moves_nothing():
+async def test_an_undecodable_object_without_a_version_changes_no_position():
     followed = await follow(page(), [frame("ADDED", {"metadata": 7})])
     assert followed.of("undecodable") == [("undecodable", "unknown")]
     assert followed.watched_from == ["10", "10"]
 
 
-async def test_a_line_with_broken_text_is_told_and_the_rest_goes_on():
+async def test_a_line_with_invalid_utf8_does_not_hide_the_next():
     bad = frame("ADDED", obj("b?", 11)).replace(b"?", b"\xff")
     followed = await follow(page(), [bad + frame("ADDED", obj("c", 12))])
     assert ("seen", "c") in followed.heard
@@ -387,12 +387,12 @@ async def test_lists_and_watches_are_about_the_same_objects(resource):
     assert selectors == {resource.field_selector or None}
 
 
-def test_unbound_pods_stay_with_the_server():
+def test_unbound_pods_are_not_requested():
     assert PODS.field_selector == "spec.nodeName!="
 
 
 @pytest.mark.parametrize("resource", CONTROLLERS, ids=lambda resource: resource.name)
-def test_what_is_not_used_of_a_workload_costs_nothing(resource):
+def test_unused_fields_of_a_workload_are_not_decoded(resource):
     template = {"spec": {"containers": [{"name": "main", "env": ["of no kind"]}]}}
     value = {"metadata": {"uid": "u", "labels": 7}, "spec": {"replicas": 3, "template": template}, "status": {}}
     assert msgspec.json.decode(json.dumps(value), type=resource.type).spec.replicas == 3
@@ -414,7 +414,7 @@ def test_a_label_of_the_pods_of_a_workload(resource, spec, value):
     assert (found.template_label("app"), found.template_label("tier")) == (value, "")
 
 
-# -- what cannot be resumed -----------------------------------------------------------------------------------------
+# -- watches that cannot be resumed ---------------------------------------------------------------------------------
 
 
 async def test_a_410_answer_lists_again():
@@ -456,7 +456,7 @@ async def test_an_error_frame_without_a_status_is_an_error_all_the_same(status):
     assert followed.watched_from == ["10", "20"]
 
 
-async def test_error_frames_again_and_again_are_no_hot_loop():
+async def test_repeated_error_frames_back_off():
     followed = await follow(*[page(), [error(410)]] * 6)
     assert followed.of("restarted") == [("restarted", "expired")] * 6
     assert followed.sleeps == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0]
@@ -472,13 +472,13 @@ async def test_after_an_outage_an_expired_watch_lists_at_once():
     assert len(followed.lists) == 2
 
 
-async def test_lists_that_expire_again_and_again_are_no_hot_loop():
+async def test_lists_that_expire_repeatedly_back_off():
     followed = await follow(*[page(more="t"), refusal(410)] * 5)
     assert len(followed.sleeps) == 5
 
 
 @pytest.mark.looptime
-async def test_a_watch_that_works_for_a_while_forgives_what_was_before():
+async def test_a_watch_that_works_for_a_while_resets_the_back_off():
     bad = [error(410)]
     works = [Silence(TIMINGS.stable_after + 1), bookmark(11), Unreachable("cut")]
     followed = await follow(page(), bad, page(), bad, page(), works)
@@ -486,7 +486,7 @@ async def test_a_watch_that_works_for_a_while_forgives_what_was_before():
 
 
 @pytest.mark.looptime
-async def test_one_frame_does_not_forgive():
+async def test_one_frame_does_not_reset_the_back_off():
     bad = [error(410)]
     followed = await follow(page(), bad, page(), bad, page(), [bookmark(11), Unreachable("cut")])
     assert followed.sleeps == [0.25, 0.5, 1.0]
@@ -503,18 +503,18 @@ async def test_a_refused_watch_is_tried_again_from_the_same_place(code):
     assert followed.sleeps[0] == TIMINGS.back_off[0]
 
 
-async def test_what_the_server_asks_to_wait_is_waited():
+async def test_retry_after_of_the_api_server_is_waited():
     followed = await follow(refusal(429, retry_after=7.0), page(), refusal(429, retry_after=3.0))
     assert followed.sleeps[:2] == [7.0, 3.0]
 
 
-async def test_what_a_maintenance_page_asks_to_wait_is_not():
-    """No pod is evicted meanwhile, and the API server may be back long before."""
+async def test_retry_after_of_a_maintenance_page_is_ignored():
+    """No pod is evicted during the wait, and the API server may be back long before."""
     followed = await follow(refusal(503, retry_after=3600.0), page(), refusal(503, retry_after=3600.0))
     assert followed.sleeps[:2] == [TIMINGS.max_retry_after] * 2
 
 
-async def test_a_server_that_asks_for_less_than_our_pause_gets_our_pause():
+async def test_a_retry_after_below_the_pause_of_the_stream_is_extended_to_it():
     followed = await follow(*[refusal(429, retry_after=1.0)] * 5)
     assert followed.sleeps == [1.0, 1.0, 1.0, 2.0, 4.0]
 
@@ -544,11 +544,11 @@ async def test_pauses_are_spread(jitter, expected):
     assert sleeps == [pytest.approx(expected)]
 
 
-# -- a list that is asked for -----------------------------------------------------------------------------------------
+# -- a list that a handler requests -----------------------------------------------------------------------------------
 
 
 class Asking(EventHandler):
-    """Asks for another list when it hears something for the first time."""
+    """A handler that requests another list at its first call of the kind `on`."""
 
     def __init__(self, on: str, *, is_stale: bool = False) -> None:
         super().__init__()
@@ -576,7 +576,7 @@ class Asking(EventHandler):
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("on", ["list", "watch"])
-async def test_a_list_that_is_asked_for_follows_the_one_before(on):
+async def test_a_requested_list_follows_the_one_before(on):
     handler = Asking(on)
     changes = [[frame("ADDED", obj("b", 11)), Silence(30)]] if on == "watch" else []
     client = ScriptedClient(page(obj("a")), *changes, page(obj("a"), obj("b"), version="20"), [Silence(30)])
@@ -591,7 +591,7 @@ async def test_a_list_that_is_asked_for_follows_the_one_before(on):
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("on", ["list", "watch"])
-async def test_what_is_stale_is_up_to_date_after_the_list_that_was_asked_for(on):
+async def test_a_stale_view_is_live_again_after_the_requested_list(on):
     handler = Asking(on, is_stale=True)
     changes = [[frame("ADDED", obj("b", 11)), Silence(30)]] if on == "watch" else []
     client = ScriptedClient(page(obj("a")), *changes, page(obj("a"), obj("b"), version="20"), [Silence(30)])

@@ -1,4 +1,4 @@
-"""Whether what a stream has delivered is up to date: what counts as a proof, how long, and what does not."""
+"""A view of a stream is live after a proof that it is up to date, and until a gap is too long."""
 
 import asyncio
 import itertools
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube.flowing import Server, after, at_once, expired, for_ever, refused
+from kube.flowing import Server, after, at_once, expired, refused, unanswered
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.watch.watching import StreamTimings
@@ -20,8 +20,8 @@ TIMINGS = StreamTimings()
 EXPIRED = {"type": "ERROR", "object": {"code": 410, "message": "too old", "reason": "Expired"}}
 
 
-class Told:
-    """A handler that keeps when the view was up to date, and why watches were begun again."""
+class Handler:
+    """A handler that records when the view was live, and why watches were restarted."""
 
     def __init__(self) -> None:
         self.live_now = False
@@ -69,17 +69,17 @@ class Scene:
 
     def __init__(self) -> None:
         self.server = Server()
-        self.told = Told()
+        self.handler = Handler()
         self._task: asyncio.Task[None] | None = None
 
     def stream(self) -> Stream[PodObject]:
-        return Stream(self.server, PODS, self.told, jitter=lambda: 0.5)  # type: ignore[arg-type]
+        return Stream(self.server, PODS, self.handler, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
     def begin(self) -> None:
         self._task = asyncio.create_task(self.stream().run())
 
     async def up(self) -> None:
-        """It is up to date, with a watch open for a while."""
+        """Begin, and wait until the view is live and its watch has been open for a while."""
         self.begin()
         await asyncio.sleep(10)
         assert self.live
@@ -90,7 +90,7 @@ class Scene:
             await asyncio.wait({self._task})
 
     async def go_away(self, seconds: float) -> None:
-        """The server is gone and comes back; the watch is opened again."""
+        """Make the server unreachable for `seconds` seconds, and wait until the watch is opened again."""
         self.server.opening = refused
         self.server.watch.cut()
         await asyncio.sleep(seconds)
@@ -101,12 +101,12 @@ class Scene:
 
     @property
     def live(self) -> bool:
-        return self.told.live_now
+        return self.handler.live_now
 
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    """One that has not begun."""
+    """A stream that has not begun."""
     made = Scene()
     yield made
     await made.end()
@@ -119,7 +119,7 @@ def now() -> float:
 # -- lists ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_list_that_comes_soon_is_a_proof(scene: Scene) -> None:
+async def test_a_fast_list_is_a_proof(scene: Scene) -> None:
     scene.server.listing = after(1.5)
     scene.begin()
     await asyncio.sleep(1.4)
@@ -129,8 +129,8 @@ async def test_a_list_that_comes_soon_is_a_proof(scene: Scene) -> None:
     assert scene.server.watch.seconds > 10
 
 
-async def test_a_list_is_of_its_beginning(scene: Scene) -> None:
-    """Meanwhile nodes may have recovered: after a long one the watch has to catch up first."""
+async def test_a_slow_list_is_no_proof_since_it_is_as_old_as_its_beginning(scene: Scene) -> None:
+    """Nodes may recover during a long list: the watch has to catch up first."""
     scene.server.listing = after(3)
     scene.begin()
     await asyncio.sleep(2)
@@ -150,7 +150,7 @@ async def test_after_a_long_list_a_quiet_server_confirms_at_once(scene: Scene) -
 
 
 async def test_the_view_is_lost_when_the_watch_after_a_list_does_not_open(scene: Scene) -> None:
-    scene.server.opening = for_ever
+    scene.server.opening = unanswered
     scene.begin()
     await asyncio.sleep(1.9)
     assert scene.live
@@ -172,8 +172,8 @@ async def test_after_a_long_list_of_a_quiet_server_the_watch_is_up_to_date_at_on
     assert [watch.since for watch in scene.server.watches] == ["10"]
 
 
-async def test_what_changed_while_the_pages_came_has_to_come_first(scene: Scene) -> None:
-    """The end of the list is no proof: it is of its beginning."""
+async def test_changes_during_a_list_of_many_pages_are_awaited_before_the_view_is_live(scene: Scene) -> None:
+    """The end of a list is no proof, since the list shows the state at its beginning."""
     scene.server.pages = [after(5)]
     scene.begin()
     await asyncio.sleep(1)
@@ -181,14 +181,14 @@ async def test_what_changed_while_the_pages_came_has_to_come_first(scene: Scene)
     await asyncio.sleep(4.1)
     scene.server.watch.send(11)
     await asyncio.sleep(0.1)
-    assert scene.told.heard == [("list ended", 10), ("seen", 11), ("reached", 11)]
+    assert scene.handler.heard == [("list ended", 10), ("seen", 11), ("reached", 11)]
     assert not scene.live
     scene.server.watch.bookmark(50)
     await asyncio.sleep(0.1)
     assert scene.live
 
 
-async def test_pages_that_fail_become_rare(scene: Scene) -> None:
+async def test_pages_that_fail_back_off(scene: Scene) -> None:
     async def fail() -> None:
         await asyncio.sleep(6)
         raise Unreachable("made to fail")
@@ -197,14 +197,14 @@ async def test_pages_that_fail_become_rare(scene: Scene) -> None:
     scene.begin()
     await asyncio.sleep(100)
     assert scene.server.lists <= 12
-    assert scene.told.heard == []
+    assert scene.handler.heard == []
 
 
 async def test_a_fault_of_the_handler_is_a_fault_of_the_stream(scene: Scene) -> None:
     def fault(_: object) -> None:
         raise RuntimeError("made to fail")
 
-    scene.told.seen = fault  # type: ignore[method-assign]
+    scene.handler.seen = fault  # type: ignore[method-assign]
     running = asyncio.create_task(scene.stream().run())
     await asyncio.sleep(1)
     scene.server.watch.send(11)
@@ -212,12 +212,12 @@ async def test_a_fault_of_the_handler_is_a_fault_of_the_stream(scene: Scene) -> 
         await running
 
 
-async def test_lists_whose_watch_never_opens_are_complete_and_become_rare(scene: Scene) -> None:
+async def test_lists_whose_watch_never_opens_are_complete_and_back_off(scene: Scene) -> None:
     scene.server.pages = [after(6)]
     scene.server.opening = expired
     scene.begin()
     await asyncio.sleep(100)
-    assert 3 < scene.told.heard.count(("list ended", 10)) <= 11
+    assert 3 < scene.handler.heard.count(("list ended", 10)) <= 11
 
 
 async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene: Scene) -> None:
@@ -228,10 +228,10 @@ async def test_the_proof_of_the_list_before_does_not_end_that_of_the_next(scene:
     scene.server.watch.send_raw(EXPIRED)
     await asyncio.sleep(20)
     assert scene.server.lists == 2
-    assert [up for _, up in scene.told.changes] == [True]
+    assert [up for _, up in scene.handler.changes] == [True]
 
 
-async def test_a_stream_that_ends_while_the_pages_come_leaves_nothing_behind(scene: Scene) -> None:
+async def test_a_stream_that_ends_during_a_list_leaves_no_task_behind(scene: Scene) -> None:
     before = asyncio.all_tasks()
     scene.server.pages = [after(5)]
     scene.begin()
@@ -241,9 +241,9 @@ async def test_a_stream_that_ends_while_the_pages_come_leaves_nothing_behind(sce
     assert not scene.live
 
 
-async def test_nobody_takes_a_view_for_live_before_the_first_list(scene: Scene) -> None:
-    scene.told.live_now = True
-    scene.server.listing = for_ever
+async def test_a_view_is_not_live_before_the_first_list(scene: Scene) -> None:
+    scene.handler.live_now = True
+    scene.server.listing = unanswered
     scene.begin()
     await asyncio.sleep(0.1)
     assert not scene.live
@@ -257,7 +257,7 @@ async def test_the_view_before_another_list_is_lost_after_the_gap(scene: Scene) 
     scene.server.watch.send_raw(EXPIRED)
     began = now() - 0.1
     await asyncio.sleep(4)
-    assert scene.told.changes[-1] == (pytest.approx(began + 2.0, abs=0.01), False)
+    assert scene.handler.changes[-1] == (pytest.approx(began + 2.0, abs=0.01), False)
     await asyncio.sleep(1.1)
     assert scene.live
 
@@ -289,7 +289,7 @@ async def test_versions_are_numbers(scene: Scene) -> None:
     assert not scene.live
 
 
-async def test_what_came_before_the_answer_counts(scene: Scene) -> None:
+async def test_frames_before_the_answer_about_the_version_count(scene: Scene) -> None:
     await scene.up()
     scene.server.version = 50
     scene.server.asking = after(1)
@@ -311,27 +311,27 @@ async def test_the_first_watch_after_an_outage_is_short_and_the_next_is_not(scen
     await asyncio.sleep(5)
     assert scene.server.watch.seconds == 15
     assert scene.live
-    assert scene.told.changes[-1][1] is True
+    assert scene.handler.changes[-1][1] is True
     assert scene.server.lists == 1
 
 
-async def test_a_watch_that_does_not_bring_what_the_server_has_is_followed_by_a_list(scene: Scene) -> None:
+async def test_a_watch_that_does_not_reach_the_servers_version_is_followed_by_a_list(scene: Scene) -> None:
     await scene.up()
     scene.server.version = 50
     await scene.go_away(6)
     await asyncio.sleep(5)
-    assert "behind" in scene.told.restarts
+    assert "behind" in scene.handler.restarts
     assert scene.server.lists == 2
     assert scene.live
 
 
-async def test_a_server_that_does_not_tell_its_version_is_asked_again(scene: Scene) -> None:
+async def test_a_server_that_does_not_answer_its_version_gets_another_request(scene: Scene) -> None:
     await scene.up()
-    scene.server.asking = for_ever
+    scene.server.asking = unanswered
     await scene.go_away(6)
     await asyncio.sleep(5)
     assert not scene.live
-    assert "unconfirmed" in scene.told.restarts
+    assert "unconfirmed" in scene.handler.restarts
     scene.server.asking = at_once
     await asyncio.sleep(5)
     assert scene.live
@@ -339,7 +339,7 @@ async def test_a_server_that_does_not_tell_its_version_is_asked_again(scene: Sce
 
 
 async def test_a_store_that_was_restored_is_listed_again(scene: Scene) -> None:
-    """Its versions are lower than ours, and a watch from ours brings nothing that it writes."""
+    """Its versions are lower than the known one, from which a watch would deliver none of its writes."""
     await scene.up()
     scene.server.version = 5
     await scene.go_away(6)
@@ -355,7 +355,7 @@ async def test_a_second_outage_needs_a_proof_of_its_own(scene: Scene) -> None:
     scene.server.watch.bookmark(50)
     await asyncio.sleep(0.1)
     scene.server.version = 60
-    scene.server.asking = for_ever
+    scene.server.asking = unanswered
     await scene.go_away(6)
     scene.server.watch.send(55)  # past the goal of the first one
     await asyncio.sleep(0.1)
@@ -372,10 +372,10 @@ async def test_a_watch_that_ended_and_is_open_again_soon_changes_nothing(scene: 
     scene.server.watch.end()
     await asyncio.sleep(10)
     assert scene.live
-    assert [at for at, up in scene.told.changes if not up] == []
+    assert [at for at, up in scene.handler.changes if not up] == []
 
 
-@pytest.mark.parametrize("opening", [for_ever, refused, after(3)], ids=["hangs", "refused", "slow"])
+@pytest.mark.parametrize("opening", [unanswered, refused, after(3)], ids=["hangs", "refused", "slow"])
 async def test_a_watch_that_is_not_open_again_is_missed_after_the_gap(scene: Scene, opening: Any) -> None:
     await scene.up()
     scene.server.opening = opening
@@ -385,7 +385,7 @@ async def test_a_watch_that_is_not_open_again_is_missed_after_the_gap(scene: Sce
     assert scene.live
     await asyncio.sleep(0.2)
     assert not scene.live
-    assert scene.told.changes[-1][0] == pytest.approx(ended + 2.0, abs=0.01)
+    assert scene.handler.changes[-1][0] == pytest.approx(ended + 2.0, abs=0.01)
 
 
 async def test_a_watch_that_opens_after_the_gap_has_to_catch_up(scene: Scene) -> None:
@@ -394,7 +394,7 @@ async def test_a_watch_that_opens_after_the_gap_has_to_catch_up(scene: Scene) ->
     scene.server.opening = after(3)
     scene.server.watch.end()
     await asyncio.sleep(3.5)
-    assert "late" in scene.told.restarts
+    assert "late" in scene.handler.restarts
     await asyncio.sleep(3)
     assert scene.server.watch.seconds == 4
     assert not scene.live
@@ -420,21 +420,21 @@ async def test_a_connection_that_broke_after_a_frame_is_a_gap_like_any_other(sce
     await asyncio.sleep(0.5)
     scene.server.watch.cut()
     await asyncio.sleep(10)
-    assert [up for _, up in scene.told.changes] == [True]
+    assert [up for _, up in scene.handler.changes] == [True]
 
 
-async def test_a_watch_of_what_never_changes_is_not_taken_for_dead(scene: Scene) -> None:
-    """A real server sends nothing for many minutes; it ends the watch when it was asked to."""
+async def test_a_watch_without_changes_stays_live(scene: Scene) -> None:
+    """A real server may send nothing for many minutes; it ends the watch at the requested time."""
     await scene.up()
     await asyncio.sleep(600)
     assert len(scene.server.watches) > 5
-    assert [up for _, up in scene.told.changes] == [True]
-    assert set(scene.told.restarts) == {"ended"}
+    assert [up for _, up in scene.handler.changes] == [True]
+    assert set(scene.handler.restarts) == {"ended"}
     assert StreamTimings().watch[1] < StreamTimings().idle
 
 
 async def test_a_watch_that_is_not_ended_in_time_is_not_up_to_date(scene: Scene) -> None:
-    """A few bytes now and then keep a connection from being silent, and no frame is complete."""
+    """Bytes of an incomplete frame now and then keep the connection from being silent."""
     scene.server.overrun = 1_000.0
     scene.begin()
     await asyncio.sleep(1)
@@ -443,10 +443,10 @@ async def test_a_watch_that_is_not_ended_in_time_is_not_up_to_date(scene: Scene)
         await asyncio.sleep(5)
         first.send_part()
     assert now() < opened + TIMINGS.watch[1] + TIMINGS.idle + 10
-    assert scene.told.restarts == ["unreachable"]
+    assert scene.handler.restarts == ["unreachable"]
 
 
-async def test_what_a_slow_connection_has_brought_is_not_sent_again(scene: Scene) -> None:
+async def test_frames_of_a_slow_connection_are_not_sent_again(scene: Scene) -> None:
     scene.server.overrun = 1_000.0
     scene.begin()
     await asyncio.sleep(1)
@@ -460,7 +460,7 @@ async def test_what_a_slow_connection_has_brought_is_not_sent_again(scene: Scene
 
 
 async def test_watches_that_end_at_once_prove_nothing(scene: Scene) -> None:
-    """A gateway that answers every request with an empty page, say."""
+    """A gateway may answer every request with an empty page."""
     await scene.up()
 
     async def empty() -> None:
@@ -503,13 +503,13 @@ META = {"name": "a", "namespace": "shop", "uid": "uid-a", "resourceVersion": "11
         ("none", {"nodeName": "n1"}, ("", "", "", "", "n1")),
     ],
 )
-async def test_whatever_tells_which_object_it_is_is_read(scene: Scene, metadata, spec, expected) -> None:
+async def test_an_undecodable_deletion_has_the_identity_that_decodes(scene: Scene, metadata, spec, expected) -> None:
     await scene.up()
     scene.server.watch.send_raw(broken("DELETED", metadata, spec))
     await asyncio.sleep(0.1)
-    [what] = scene.told.deletions
+    [what] = scene.handler.deletions
     assert (what.name, what.namespace, what.uid, what.resource_version, what.node_name) == expected
-    assert scene.told.undecodables == []
+    assert scene.handler.undecodables == []
     assert scene.server.lists == 1
 
 
@@ -517,12 +517,12 @@ async def test_a_deleted_object_without_a_spec_has_no_node(scene: Scene) -> None
     await scene.up()
     scene.server.watch.send_raw({"type": "DELETED", "object": {"metadata": META}})
     await asyncio.sleep(0.1)
-    assert scene.told.deletions == [Identity("a", "shop", "uid-a", "11", "")]
+    assert scene.handler.deletions == [Identity("a", "shop", "uid-a", "11", "")]
 
 
-async def test_a_deletion_without_a_version_moves_nothing(scene: Scene) -> None:
+async def test_a_deletion_without_a_version_changes_no_position(scene: Scene) -> None:
     await scene.up()
     scene.server.watch.send(11)
     scene.server.watch.send_raw(broken("DELETED", META | {"resourceVersion": 7}))
     await asyncio.sleep(0.1)
-    assert scene.told.heard[-2:] == [("lost", 0), ("reached", 11)]
+    assert scene.handler.heard[-2:] == [("lost", 0), ("reached", 11)]

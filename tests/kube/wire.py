@@ -1,4 +1,4 @@
-"""A real client on a real connection, to whatever listens at an address."""
+"""Real clients on real connections, also by a proxy or by TLS."""
 
 import asyncio
 import ssl
@@ -18,12 +18,12 @@ def connection(url: object, token: str | None = None) -> Connection:
 
 
 def proxied(url: object, token: str | None = None) -> Connection:
-    """To a server that is reached only through the proxy at this address, which answers for it."""
+    """A connection to a server that only the proxy at `url` reaches, which answers for it."""
     return Connection(ClusterSource("http://192.0.2.1:6443", token=token or "", proxy=str(url)))
 
 
 class Tls:
-    """The certificate of a server named localhost."""
+    """The TLS context of a server named localhost, and connections that trust it."""
 
     def __init__(self, folder: Path) -> None:
         pair = make_key_pair(["localhost"], time.time())
@@ -39,7 +39,7 @@ class Tls:
 
 @asynccontextmanager
 async def tunnel() -> AsyncIterator[str]:
-    """A proxy that passes on bytes between a client and the server for which it asks; its address."""
+    """Serve a proxy that passes on bytes between a client and the server that it names; yield its address."""
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

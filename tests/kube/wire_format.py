@@ -54,7 +54,7 @@ def message(fields: Mapping[int, Any]) -> bytes:
 
 
 def enveloped(content: bytes, api_version: str = "v1", kind: str = "Any") -> bytes:
-    """What every object of Kubernetes stands in: a magic number, and `runtime.Unknown` with type and content."""
+    """The envelope of every object of Kubernetes: a magic number, and `runtime.Unknown` with type and content."""
     return b"k8s\0" + message({1: {1: api_version, 2: kind}, 2: content, 3: "", 4: ""})
 
 
