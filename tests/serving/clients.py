@@ -1,4 +1,4 @@
-"""Clients that connect and say little."""
+"""Clients that connect and send little."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,6 +6,6 @@ from collections.abc import Iterable
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def open_ones(clients: Iterable[Client]) -> int:
-    """How many of these connections the server has not ended, as far as the clients have heard."""
+def count_open(clients: Iterable[Client]) -> int:
+    """Number of the connections whose end the clients have not received."""
     return sum(reader.exception() is None and not reader.at_eof() for reader, _ in clients)

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 APPLICATION, HANDSHAKE = 23, 22
 KEY_UPDATE = bytes([24, 0, 0, 1, 1])
-"""With the demand that the server changes its keys, too."""
+"""KeyUpdate that also demands new keys of the server."""
 CIPHER = "TLS_AES_256_GCM_SHA384"
 
 
@@ -41,7 +41,7 @@ class Rekeying:
         self._secret = b""
 
     def shake(self, answer: bytes) -> tuple[bytes, bool]:
-        """What to send after this answer, and whether the handshake is done."""
+        """Continue the handshake: the bytes to send after this answer, and True if it is done."""
         self.incoming.write(answer)
         try:
             self.tls.do_handshake()
@@ -53,7 +53,7 @@ class Rekeying:
         return self.outgoing.read(), True
 
     def record(self, kind: int, data: bytes) -> bytes:
-        """One record."""
+        """An encrypted record with this data."""
         inner = data + bytes([kind])
         header = struct.pack("!BHH", APPLICATION, 0x0303, len(inner) + 16)
         number = self._number.to_bytes(12, "big")
@@ -62,7 +62,7 @@ class Rekeying:
         return header + self._key.encrypt(nonce, inner, header)
 
     def updates(self, number: int) -> Iterator[bytes]:
-        """So many demands, each a record of 27 bytes."""
+        """Yield `number` demands for new keys, each a record of 27 bytes."""
         for _ in range(number):
             yield self.record(HANDSHAKE, KEY_UPDATE)
             self._use(expanded(self._secret, b"traffic upd", 48))

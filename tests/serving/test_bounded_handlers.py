@@ -1,4 +1,4 @@
-"""Bodies of requests and their answers: how long a client may take, and how many are in memory at once."""
+"""Bodies of requests and answers: bounds on the time of a client, and on the bytes in memory at once."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ MAX_BYTES = 3 * 2**20
 
 
 def request(length: int = 2) -> bytes:
-    """One with a body of so many bytes, of which the first two are sent."""
+    """A request whose body has `length` bytes, of which the first two are sent."""
     return b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{}" % length
 
 
@@ -29,7 +29,7 @@ def request(length: int = 2) -> bytes:
 async def connection(
     request: pytest.FixtureRequest, port: int
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, HttpServer]]:
-    """To a server with a large answer, and that server."""
+    """A connection to a server with a large answer, and that server."""
 
     async def answer(_: bytearray) -> tuple[web.Response, str]:
         return web.Response(body=ANSWER), "answered"
@@ -65,8 +65,8 @@ async def test_a_large_answer_arrives(connection):
 
 
 @pytest.mark.parametrize("connection", [0.3], indirect=True)
-async def test_an_answer_that_is_not_read_is_given_up(connection):
-    """It would stay in memory for as long as the client wants."""
+async def test_an_answer_that_is_not_read_is_dropped(connection):
+    """An answer would otherwise stay in memory for as long as the client wants."""
     reader, writer, server = connection
     writer.transport.pause_reading()
     writer.write(request())
@@ -76,7 +76,7 @@ async def test_an_answer_that_is_not_read_is_given_up(connection):
 
 
 class Asked:
-    """A server whose answers have this body, and who asks it."""
+    """A server whose answers have this body, and its clients."""
 
     def __init__(self, port: int, body: bytes = b"") -> None:
         self.port = port
@@ -105,7 +105,7 @@ class Asked:
             await server.stop()
 
     def break_off(self, number: int) -> None:
-        """The first so many connections end."""
+        """End the first `number` connections."""
         for writer in self._clients[:number]:
             writer.transport.abort()
 
@@ -116,7 +116,7 @@ class Asked:
         return reader
 
 
-async def test_a_body_that_does_not_arrive_is_not_waited_for(port):
+async def test_a_body_that_does_not_arrive_is_refused_with_408(port):
     asked = Asked(port)
     async with asked.served(request_seconds=0.1):
         assert b" 408 " in await (await asked.send(request(1_000_000))).readline()
@@ -124,11 +124,11 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for(port):
 
 
 LARGE = request(70_000) + b" " * 69_998
-"""A whole one that is not small."""
+"""A complete request of 70,000 bytes."""
 
 
-async def test_bodies_that_never_end_keep_nobody_out(port):
-    """A whole body waiting for them would be late, and the API server would store the pod without its affinity."""
+async def test_bodies_that_never_end_delay_no_other_client(port):
+    """If a complete body waited for them, the API server would store the pod without its affinity."""
     asked = Asked(port)
     async with asked.served(request_seconds=PATIENCE_SECONDS):
         for _ in range(24):
@@ -137,8 +137,8 @@ async def test_bodies_that_never_end_keep_nobody_out(port):
         assert asked.observed == ["answered"]
 
 
-async def test_large_bodies_in_memory_are_few(port):
-    """The oldest is given up, so whoever sends many and ends none loses its own."""
+async def test_the_oldest_of_too_many_large_bodies_is_refused(port):
+    """The oldest is dropped, so that a client that sends many and ends none loses its own."""
     asked, part = Asked(port), request(3_000_000) + b" " * 2_000_000
     async with asked.served(request_seconds=PATIENCE_SECONDS):
         oldest = await asked.send(part)
@@ -149,7 +149,7 @@ async def test_large_bodies_in_memory_are_few(port):
         assert asked.observed == ["late", "answered"]
 
 
-async def test_an_answer_that_nobody_reads_is_given_up_for_another(port):
+async def test_an_answer_that_is_not_read_is_dropped_for_another(port):
     asked = Asked(port, ANSWER)
     async with asked.served(request_seconds=PATIENCE_SECONDS):
         unread = await asked.send(request())

@@ -1,4 +1,4 @@
-"""How much of the time goes into what Prometheus reads."""
+"""Share of the time that goes into the exposition of metrics."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.looptime
 
 
 class Metrics:
-    """Their exposition takes some seconds, and says how many were made before."""
+    """Metrics whose exposition takes some seconds, and contains the number of expositions made."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -34,25 +34,25 @@ def exposition(metrics: Metrics) -> Exposition:
     return Exposition(metrics, lambda: metrics.seconds)
 
 
-async def test_the_first_is_made_at_once(exposition, metrics):
+async def test_the_first_exposition_is_made_at_once(exposition, metrics):
     assert (await exposition.response()).body == b"1"
     assert metrics.made == [0.0]
 
 
-async def test_the_next_waits_so_that_the_share_is_kept(exposition, metrics):
+async def test_the_next_exposition_waits_so_that_the_share_is_kept(exposition, metrics):
     for _ in range(3):
         await exposition.response()
     rest = COST_SECONDS * (1 / SHARE - 1)
     assert metrics.made == [0.0, rest, 2 * rest]
 
 
-async def test_those_who_wait_share_one(exposition):
+async def test_clients_that_wait_share_one_exposition(exposition):
     await exposition.response()
     found = await asyncio.gather(*(exposition.response() for _ in range(50)))
     assert {one.body for one in found} == {b"2"}
 
 
-async def test_a_client_that_leaves_does_not_take_it_from_others(exposition):
+async def test_a_client_that_disconnects_does_not_end_the_exposition_of_others(exposition):
     await exposition.response()
     leaving, staying = (asyncio.create_task(exposition.response()) for _ in range(2))
     await asyncio.sleep(0)

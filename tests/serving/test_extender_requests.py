@@ -54,7 +54,7 @@ async def test_filter(bench):
     assert bench.observed == [("filter", "answered")]
 
 
-async def test_no_node_left_is_an_empty_list_and_not_an_absent_one(bench):
+async def test_without_feasible_nodes_the_list_is_empty_and_not_absent(bench):
     _, text = await bench.post("filter", {"Pod": POD, "NodeNames": ["bad"]})
     assert json.loads(text)["NodeNames"] == []
 
@@ -85,7 +85,7 @@ async def test_preempt_passes_victims_on_as_they_are(bench):
         {"Pod": {"metadata": {"annotations": {"taintwarden.io/node-affinity": 1}}}, "NodeNames": []},
     ],
 )
-async def test_what_is_no_request_is_refused_and_the_next_one_answered(bench, body):
+async def test_a_malformed_request_is_refused_and_the_next_one_answered(bench, body):
     status, text = await bench.post("filter", body)
     assert status == 400
     assert text.startswith("not the arguments of a call with nodeCacheCapable: true: ")
@@ -103,7 +103,7 @@ async def test_a_body_that_is_too_large_is_not_read(bench):
     assert (status, bench.observed) == (413, [("filter", "too-large")])
 
 
-async def test_an_error_of_ours_lets_the_scheduler_go_on_without_us(bench):
+async def test_an_internal_error_is_answered_500_and_logged_once(bench):
     bench.scene.nodes["good"] = "no node"
     with capture_logs() as logs:
         answers = [await bench.post("filter", {"Pod": POD, "NodeNames": ["good"]}) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What a server logs about its clients."""
+"""The HTTP server bounds the log lines, memory and time that its clients can cause."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ async def sent(port: int, what: bytes) -> None:
 
 
 @pytest.mark.parametrize("what", NO_HTTP.values(), ids=NO_HTTP)
-async def test_what_strangers_send_is_logged_at_most_once(server, port, caplog, what):
+async def test_malformed_requests_are_logged_at_most_once(server, port, caplog, what):
     for _ in range(5):
         await sent(port, what)
     assert len([one for one in caplog.records if one.levelno > logging.DEBUG]) <= 1
@@ -78,7 +78,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED.values(), ids=REFUSED)
 async def test_a_refusal_ends_the_connection(server, port, what):
-    """Else a connection would be for any number of requests, on ports that answer only one on each."""
+    """A connection would otherwise allow any number of requests, on ports that answer one for each."""
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(what * 3)
     async with asyncio.timeout(60):
@@ -87,8 +87,8 @@ async def test_a_refusal_ends_the_connection(server, port, what):
     assert answer.count(b"HTTP/1.") == answer.count(b"HTTP/1.1 40") + answer.count(b"HTTP/1.0 404") == 1
 
 
-async def test_nothing_of_it_stays_until_the_collector_runs(server, port):
-    """The operator's runs after some thousands of connections: with 16 KiB of each, that is half a gigabyte."""
+async def test_refused_requests_leave_no_memory_for_the_collector(server, port):
+    """The operator's collector runs after thousands of connections: 16 KiB for each are half a gigabyte."""
 
     async def send_each(times: int) -> None:
         for what in (NO_HTTP | REFUSED).values():
@@ -104,8 +104,8 @@ async def test_nothing_of_it_stays_until_the_collector_runs(server, port):
 
 
 @pytest.mark.parametrize("said", [b"\0" * 3_000_000, b"GET / HTTP/1.1\r\n\r\n" + b"\0" * 3_000_000])
-async def test_what_follows_something_that_is_no_http_does_not_stay(server, port, said):
-    """Each piece of it would be refused again, and stay."""
+async def test_bytes_after_a_malformed_request_do_not_stay_in_memory(server, port, said):
+    """Each piece would be refused again, and stay in memory."""
     with uncollected() as number_of:
         for _ in range(3):
             _, writer = await asyncio.open_connection(HOST, port)
@@ -118,7 +118,7 @@ async def test_what_follows_something_that_is_no_http_does_not_stay(server, port
 
 
 @pytest.mark.parametrize("what", ["a line that is none", "a header that is none", "a path that is none"])
-async def test_what_is_no_http_is_not_repeated(port, server, what):
+async def test_a_malformed_request_is_not_quoted_in_the_answer(port, server, what):
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(NO_HTTP[what])
     async with asyncio.timeout(60):
@@ -128,7 +128,7 @@ async def test_what_is_no_http_is_not_repeated(port, server, what):
     assert answer.endswith(b"\r\n\r\nno HTTP\n")
 
 
-async def test_headers_that_do_not_end_are_not_waited_for(port):
+async def test_headers_that_do_not_end_end_the_connection(port):
     server = HttpServer(web.Application(), HOST, port, "--http-port", limits=ConnectionLimits(first_answer_seconds=0.2))
     await server.start()
     reader, writer = await asyncio.open_connection(HOST, port)
@@ -140,10 +140,10 @@ async def test_headers_that_do_not_end_are_not_waited_for(port):
     await server.stop()
 
 
-# -- errors of ours ----------------------------------------------------------------------------------------------------
+# -- internal errors ---------------------------------------------------------------------------------------------------
 
 
-async def test_each_kind_of_error_of_ours_is_logged_once_in_a_while(port, caplog):
+async def test_each_kind_of_internal_error_is_logged_once_in_a_while(port, caplog):
     async def fail(request: web.Request) -> web.Response:
         raise {"key": KeyError, "value": ValueError, "http": BadStatusLine}[request.query["error"]]("x")
 

@@ -111,7 +111,7 @@ def test_every_result_is_counted_from_zero(api, port, metrics):
             assert metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 0
 
 
-async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
+async def test_both_webhooks_answer_and_are_counted(server, api, port, metrics):
     await server.keeper.check()
     tls = trusting(api.secret["ca.crt"])
     await ask(port, tls)
@@ -121,7 +121,7 @@ async def test_both_webhooks_are_there_and_counted(server, api, port, metrics):
     assert metrics.registry.get_sample_value("taintwarden_admission_duration_seconds_count", {"webhook": "mutate"}) == 1
 
 
-async def test_another_certificate_is_served_without_a_restart_and_a_connection_that_is_open_stays(server, api, port):
+async def test_a_new_certificate_is_served_without_a_restart_and_open_connections_stay(server, api, port):
     await server.keeper.check()
     tls = trusting(api.secret["ca.crt"])
     _, writer = await asyncio.open_connection(HOST, port, ssl=tls, server_hostname=NAME)
@@ -150,14 +150,14 @@ def short_key() -> tuple[bytes, bytes]:
 
 
 def other_key() -> tuple[bytes, bytes]:
-    """A certificate behind which the key of another one stands."""
+    """A certificate that is followed by the key of another one."""
     first, second = (make_key_pair([NAME], time.time()) for _ in range(2))
     return first.certificate + second.key, first.key
 
 
 @pytest.mark.parametrize("made", [short_key, other_key])
-async def test_a_certificate_that_openssl_does_not_take_ends_nothing(api, port, metrics, made):
-    """The one before it is served on, and the process does not end, start and end again."""
+async def test_a_certificate_that_openssl_refuses_leaves_the_last_in_use(api, port, metrics, made):
+    """The certificate before it remains in use, and the process does not crash repeatedly."""
     first = make_key_pair([NAME], time.time())
     server = make_server(api, port, metrics, webhook_certificates="external")
     api.put(tls_crt=first.certificate, tls_key=first.key)
@@ -174,7 +174,7 @@ async def test_a_certificate_that_openssl_does_not_take_ends_nothing(api, port, 
     await server.stop()
 
 
-async def test_a_replica_that_stops_tells_callers_to_ask_another_one(server, api, port):
+async def test_a_replica_that_stops_closes_its_connections(server, api, port):
     """A call on a connection that ends meanwhile would be lost: Go sends no POST a second time."""
     await server.keeper.check()
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(api.secret["ca.crt"])))
@@ -208,10 +208,10 @@ def folder(path: Path) -> Path:
     return path
 
 
-# -- who may ask, and how much it may cost -----------------------------------------------------------------------------
+# -- allowed clients, and the memory that others can take --------------------------------------------------------------
 
 
-async def test_without_a_certificate_of_the_right_authority_nobody_is_answered(api, port, metrics, tmp_path):
+async def test_a_client_without_a_certificate_of_the_right_authority_is_refused(api, port, metrics, tmp_path):
     ours, theirs = (Authority(folder(tmp_path / name)) for name in ("ours", "theirs"))
     friend, stranger = ours.client("api-server"), theirs.client("api-server")
     server = make_server(api, port, metrics, webhook_client_ca=str(ours.pair.certificate))
@@ -230,7 +230,7 @@ async def test_without_a_certificate_of_the_right_authority_nobody_is_answered(a
     await server.stop()
 
 
-async def test_a_certificate_of_another_name_is_not_answered(api, port, metrics, tmp_path):
+async def test_a_client_certificate_of_another_name_is_answered_403(api, port, metrics, tmp_path):
     authority = Authority(tmp_path)
     shown = authority.client("api-server")
     statuses = []
@@ -251,7 +251,7 @@ async def test_a_certificate_of_another_name_is_not_answered(api, port, metrics,
 
 
 @pytest.mark.parametrize("more", [{"webhook_client_ca": "/nowhere"}, {"webhook_client_names": "a"}])
-def test_callers_that_cannot_be_checked_are_a_wrong_setting(api, port, metrics, more):
+def test_client_names_without_a_usable_client_ca_are_a_config_error(api, port, metrics, more):
     with pytest.raises(ConfigError, match="--webhook-client-ca"):
         make_server(api, port, metrics, **more)
 
@@ -277,7 +277,7 @@ SAID = {
 
 @pytest.mark.parametrize("said", ["nothing", *SAID])
 async def test_a_connection_that_ended_holds_no_memory_until_the_collector_runs(server, api, port, said):
-    """A flood of them would otherwise pile up: a third of a megabyte each, in few objects."""
+    """A flood of connections would otherwise accumulate a third of a megabyte each, in few objects."""
     await server.keeper.check()
     more = {} if said == "nothing" else {"ssl": trusting(api.secret["ca.crt"]), "server_hostname": NAME}
     with uncollected() as number_of:
@@ -301,7 +301,7 @@ async def test_a_body_that_is_broken_off_is_counted(server, api, port, metrics):
     await until(lambda: metrics.registry.get_sample_value("taintwarden_admission_requests_total", labels) == 1)
 
 
-async def test_both_families_are_served(api, metrics):
+async def test_both_address_families_are_served(api, metrics):
     try:
         sockets = listening.listen("", 0)
     except OSError:

@@ -1,4 +1,4 @@
-"""Connections, whatever is said on them."""
+"""Connections are bounded in number, rate and bytes, whatever clients send."""
 
 import asyncio
 import ssl
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from patience import until
-from serving.clients import Client, open_ones
+from serving.clients import Client, count_open
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.auth.pem import load_chain
 from taintwarden.serving.key_pairs import make_key_pair
@@ -17,7 +17,7 @@ SENT = b"x" * 1_000_000
 
 
 class Recorder(asyncio.Protocol):
-    """How much it was given at once."""
+    """A protocol that records the data that it receives, and the sizes of its pieces."""
 
     def __init__(self) -> None:
         self.pieces: list[int] = []
@@ -36,8 +36,8 @@ class Recorder(asyncio.Protocol):
         self.ended.set()
 
 
-async def test_what_is_said_is_passed_on_in_small_pieces(port):
-    """What the parser refuses stays in memory for a while: it must not be a quarter of a megabyte."""
+async def test_received_data_is_passed_on_in_small_pieces(port):
+    """Data that the parser refuses stays in memory for a while: it must not be a quarter of a megabyte."""
     recorder = Recorder()
     listener = Listener(lambda: recorder, tls=None)
     listener.start("127.0.0.1", port)
@@ -66,7 +66,7 @@ async def test_a_flood_is_bounded_and_paced(port):
     while len(accepted) < 30:
         await asyncio.sleep(0.005)
         most = max(most, len(listener))
-    left = [open_ones([one]) for one in clients[-5:]]
+    left = [count_open([one]) for one in clients[-5:]]
     for _, writer in clients:
         writer.close()
     await listener.stop()
@@ -77,7 +77,7 @@ async def test_a_flood_is_bounded_and_paced(port):
 
 
 @pytest.mark.parametrize(("answers", "ends"), [((0, 1, 0), 1), ((1,), 0)], ids=["silent longest", "not answered yet"])
-async def test_the_least_useful_connection_makes_room(port, answers, ends):
+async def test_a_new_connection_ends_the_least_useful_one(port, answers, ends):
     made: list[Recorder] = []
 
     def make() -> asyncio.Protocol:
@@ -111,7 +111,7 @@ Asked = tuple[Recorder, Listener, Client]
 
 @pytest.fixture(params=["plain", "tls"])
 async def asked(request: pytest.FixtureRequest, port: int) -> AsyncIterator[Asked]:
-    """What a connection is given, who listens, and the client's end."""
+    """The protocol of a connection, its listener, and the client's streams."""
     recorder, server_tls, tls = Recorder(), None, None
     if request.param == "tls":
         pair = make_key_pair(["localhost"], system_clock().wall)
@@ -129,7 +129,7 @@ async def asked(request: pytest.FixtureRequest, port: int) -> AsyncIterator[Aske
 
 
 async def say(asked: Asked, *said: bytes) -> None:
-    """Say it piece by piece, and wait until each has arrived, or was given up."""
+    """Send bytes piece by piece, and wait until each piece has arrived."""
     recorder, _, (_, writer) = asked
     for one in said:
         before = len(recorder.data)
@@ -138,8 +138,8 @@ async def say(asked: Asked, *said: bytes) -> None:
     await asyncio.sleep(0.05)  # for more than is to arrive
 
 
-async def test_a_body_is_left_unread(asked):
-    """It may be gigabytes, or stand for them: what parses it is the loop that evicts."""
+async def test_a_body_is_not_read(asked):
+    """A body may be gigabytes, also once decompressed, and would be parsed by the loop that evicts."""
     await say(asked, HEAD + SENT)
     assert asked[0].data == HEAD
 
@@ -163,7 +163,7 @@ async def test_headers_that_come_in_pieces_end_where_they_end(asked, cut):
     assert asked[0].data == HEAD
 
 
-async def test_a_client_that_is_gone_meanwhile_is_no_fault(asked):
+async def test_a_client_that_disconnects_meanwhile_causes_no_error(asked):
     recorder, listener, (_, writer) = asked
     await say(asked, HEAD + SECOND)
     listener.close()

@@ -1,4 +1,4 @@
-"""/metrics over HTTPS: who gets it, with which certificate, and what a flood meets."""
+"""/metrics over HTTPS: allowed clients, certificates, and bounds on connections."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ import pytest
 
 from kube.scripted import Call, ScriptedClient, refusal
 from patience import until
-from serving.clients import open_ones
+from serving.clients import count_open
 from taintwarden.controller.clock import system_clock
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.key_pairs import KeyPair, make_key_pair
@@ -55,7 +55,7 @@ async def ask(port: int, token: str | None = None, path: str = "/metrics", tls: 
         return response.status, await response.text()
 
 
-async def test_whoever_may_gets_the_metrics(server, port):
+async def test_an_allowed_client_gets_the_metrics(server, port):
     assert await ask(port, "good") == (200, "taintwarden_leader 1\n")
 
 
@@ -67,14 +67,14 @@ async def test_without_a_port_nothing_listens():
 
 
 @pytest.mark.parametrize(("token", "status"), [(None, 401), ("strange", 401), ("poor", 403), ("broken", 503)])
-async def test_nobody_else_gets_any(server, port, token, status):
+async def test_other_clients_get_no_metrics(server, port, token, status):
     found, body = await ask(port, token)
     assert found == status
     assert "taintwarden_leader" not in body
 
 
 @pytest.mark.parametrize("path", ["/", "/livez", "/metrics/"])
-async def test_nothing_else_is_served(server, port, path):
+async def test_other_paths_are_not_served(server, port, path):
     assert (await ask(port, "good", path))[0] == 404
 
 
@@ -84,7 +84,7 @@ def write(folder: Path, pair: KeyPair) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=pair.certificate.decode())
 
 
-async def test_a_certificate_of_the_users_is_served_and_so_is_the_next(port, tmp_path):
+async def test_a_given_certificate_is_served_and_replaced_by_the_next(port, tmp_path):
     first = write(tmp_path, make_key_pair([NAME], time.time()))
     started = make(port, reload_seconds=0.01, metrics_certificate=str(tmp_path))
     await started.start()
@@ -105,7 +105,7 @@ async def test_a_certificate_of_the_users_is_served_and_so_is_the_next(port, tmp
     [lambda: b"nothing", lambda: make_key_pair([NAME], time.time()).certificate],
     ids=["unusable", "no key yet"],
 )
-async def test_a_certificate_that_cannot_be_served_is_not_taken(port, tmp_path, next_one):
+async def test_a_new_certificate_that_cannot_be_served_is_ignored(port, tmp_path, next_one):
     first = write(tmp_path, make_key_pair([NAME], time.time()))
     started = make(port, reload_seconds=0.0, metrics_certificate=str(tmp_path))
     await started.start()
@@ -117,7 +117,7 @@ async def test_a_certificate_that_cannot_be_served_is_not_taken(port, tmp_path, 
 
 
 @pytest.mark.parametrize("content", [None, "nothing"])
-async def test_without_a_usable_certificate_it_does_not_start(port, tmp_path, content):
+async def test_without_a_usable_certificate_the_server_does_not_start(port, tmp_path, content):
     if content is not None:
         (tmp_path / "tls.crt").write_text(content)
         (tmp_path / "tls.key").write_text(content)
@@ -133,7 +133,7 @@ async def test_a_port_that_is_taken_is_named(server, port):
 async def test_a_flood_of_connections_is_bounded_and_paced(server, port):
     began = asyncio.get_running_loop().time()
     clients = [await asyncio.open_connection(HOST, port) for _ in range(2 * LIMITS.max_connections)]
-    await until(lambda: open_ones(clients) <= LIMITS.max_connections)
+    await until(lambda: count_open(clients) <= LIMITS.max_connections)
     assert (
         asyncio.get_running_loop().time() - began > 0.9 * (LIMITS.max_connections - 1) * LIMITS.accept_interval_seconds
     )
@@ -153,7 +153,7 @@ async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
 )
 @pytest.mark.parametrize("more", [b"", b"x" * 10_000_000])
 async def test_a_refused_connection_ends(server, port, asked, status, more):
-    """At once, whatever else was sent on it."""
+    """The connection ends at once, whatever else was sent on it."""
     reader, writer = await connect(port)
     writer.write(f"{asked} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n".encode() + more)
     async with asyncio.timeout(LIMITS.first_answer_seconds / 2):
@@ -170,7 +170,7 @@ async def test_tls_1_3_is_spoken(server, port):
     writer.close()
 
 
-async def test_whoever_may_read_them_keeps_a_connection(server, port):
+async def test_an_allowed_client_keeps_its_connection(server, port):
     reader, writer = await connect(port)
     for _ in range(3):
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Probes over HTTP: alive, ready, and what Prometheus scrapes."""
+"""Probes over HTTP: liveness, readiness and metrics."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
 from patience import until
-from serving.clients import open_ones
+from serving.clients import count_open
 from taintwarden.kube.errors import ConfigError
 from taintwarden.serving.probes import LIMITS, ProbeServer
 from taintwarden.settings import CommonSettings
@@ -57,7 +57,7 @@ async def get(server: ProbeServer, port: int) -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
-async def test_all_is_well(get, path):
+async def test_a_ready_replica_answers_both_probes_with_ok(get, path):
     assert await get(path) == (200, "ok\n")
 
 
@@ -67,13 +67,13 @@ async def test_a_replica_that_is_not_ready_is_alive(get, state):
     assert await get("/readyz") == (503, "the cluster is not fully known yet\n")
 
 
-async def test_a_dead_replica_is_neither(get, state):
+async def test_a_dead_replica_is_neither_alive_nor_ready(get, state):
     state.dead = "a task failed"
     assert await get("/livez") == (503, "a task failed\n")
     assert await get("/readyz") == (503, "a task failed\n")
 
 
-async def test_metrics_are_what_prometheus_reads(get):
+async def test_metrics_have_the_format_of_prometheus(get):
     status, text = await get("/metrics")
     assert status == 200
     families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -88,14 +88,14 @@ async def test_a_port_that_is_taken_is_named_with_its_flag(server, state, port):
     await second.stop()
 
 
-# -- how much strangers may cost ---------------------------------------------------------------------------------------
+# -- bounds on the resources that clients can take --------------------------------------------------------------------
 
 
-async def test_idle_connections_make_room_for_a_probe(server, get, port):
+async def test_idle_connections_end_for_a_probe(server, get, port):
     idle = [await asyncio.open_connection(HOST, port) for _ in range(LIMITS.max_connections + 20)]
     assert await get("/livez") == (200, "ok\n")
-    await until(lambda: open_ones(idle) <= LIMITS.max_connections)
-    assert open_ones(idle) >= LIMITS.max_connections - 1
+    await until(lambda: count_open(idle) <= LIMITS.max_connections)
+    assert count_open(idle) >= LIMITS.max_connections - 1
     for _, writer in idle:
         writer.transport.abort()
 
@@ -110,7 +110,7 @@ async def test_a_megabyte_of_headers_is_refused_before_it_is_stored(server, port
 
 @pytest.mark.parametrize("asked", ["GET /livez", "GET /x", "OPTIONS *"])
 async def test_a_connection_is_for_one_request(server, port, asked):
-    """Whatever it asks for: the limit on connections is the one on requests."""
+    """The limit on connections is the limit on requests, for every request."""
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(f"{asked} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 2)
     async with asyncio.timeout(60):
@@ -119,7 +119,7 @@ async def test_a_connection_is_for_one_request(server, port, asked):
 
 
 async def test_a_body_is_not_read(server, port, monkeypatch):
-    """Two hundred kilobytes may stand for 200 MB, of which the loop that evicts would unpack 16 MB at a time."""
+    """200 kB may decompress to 200 MB, of which the loop that evicts would decompress 16 MB at a time."""
     read, receive = bytearray(), web.RequestHandler.data_received
 
     def record(self: web.RequestHandler, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""AdmissionReviews over HTTP: answered in the API server's form, and never in anybody's way."""
+"""AdmissionReviews over HTTP are answered in the API server's form, and internal errors allow the object."""
 
 import base64
 import io
@@ -22,7 +22,7 @@ WRONG = FieldError("spec.a", "0950", "leading zeros are not allowed", "write 950
 
 
 class Bench:
-    """A server whose judge answers as told."""
+    """A server whose judge gives the answer of the test."""
 
     session: aiohttp.ClientSession
     port: int
@@ -63,12 +63,12 @@ async def bench() -> AsyncIterator[Bench]:
     await runner.cleanup()
 
 
-async def test_what_is_well_is_allowed(bench):
+async def test_an_object_without_faults_is_allowed(bench):
     assert await bench.response() == {"uid": "u", "allowed": True}
     assert bench.observed == [("validate", "allowed")]
 
 
-async def test_the_judge_gets_the_object_and_what_it_replaces(bench):
+async def test_the_judge_gets_the_object_and_the_old_object(bench):
     await bench.response(oldObject={"metadata": {"name": "old"}}, operation="UPDATE")
     (asked,) = bench.asked
     assert (asked.kind.group, asked.kind.kind, asked.namespace) == ("apps", "Deployment", "shop")
@@ -76,7 +76,7 @@ async def test_the_judge_gets_the_object_and_what_it_replaces(bench):
     assert asked.old_object == {"metadata": {"name": "old"}}
 
 
-async def test_a_refusal_is_told_as_the_server_tells_its_own(bench):
+async def test_a_refusal_has_the_form_of_the_api_server(bench):
     bench.judged = AdmissionResponse(refusals=(WRONG,))
     response = await bench.response()
     assert response["allowed"] is False
@@ -123,7 +123,7 @@ async def test_each_type_of_fault_has_its_cause(bench, fault, reason, message):
     assert cause["message"].startswith(message)
 
 
-async def test_warnings_come_with_what_is_allowed(bench):
+async def test_an_allowed_object_has_its_warnings(bench):
     bench.judged = AdmissionResponse(warnings=("mind the gap",))
     assert await bench.response() == {"uid": "u", "allowed": True, "warnings": ["mind the gap"]}
     assert bench.observed == [("validate", "warned")]
@@ -157,15 +157,15 @@ async def test_a_patch_is_base64_of_json(bench):
     ],
     ids=str,
 )
-async def test_what_is_no_review_is_answered_400_without_noise(bench, body):
+async def test_a_malformed_review_is_answered_400_and_not_logged(bench, body):
     with capture_logs() as logs:
         status, _ = await bench.post(body)
     assert (status, logs) == (400, [])
     assert bench.observed == [("validate", "malformed")]
 
 
-async def test_a_fault_of_ours_lets_the_object_through_and_is_logged(bench):
-    """Once in a while: whoever can cause it chooses how often, and each line has a traceback."""
+async def test_an_internal_error_allows_the_object_and_is_logged_once(bench):
+    """The line is logged once in a while, since a client chooses how often it causes the error."""
     bench.judged = ValueError("oh no")
     with capture_logs() as logs:
         for _ in range(3):
@@ -174,13 +174,13 @@ async def test_a_fault_of_ours_lets_the_object_through_and_is_logged(bench):
     assert bench.observed == [("validate", "failed")] * 3
 
 
-async def test_an_object_that_is_large_is_looked_at(bench):
+async def test_a_large_object_is_judged(bench):
     big = {"metadata": {"name": "web"}, "data": "x" * (MAX_BODY_BYTES - 2_000)}
     bench.judged = AdmissionResponse(refusals=(WRONG,))
     assert not (await bench.response(object=big))["allowed"]
 
 
-async def test_what_is_larger_is_not_read(bench):
+async def test_a_body_that_is_too_large_is_not_read(bench):
     status, _ = await bench.post(b"x" * (MAX_BODY_BYTES + 1))
     assert status == 413
     assert bench.observed == [("validate", "too-large")]
@@ -195,14 +195,14 @@ async def test_a_body_without_a_length_is_not_read(bench):
     assert bench.observed == []
 
 
-async def test_of_many_warnings_the_first_are_told(bench):
+async def test_of_many_warnings_the_first_are_sent(bench):
     bench.judged = AdmissionResponse(warnings=tuple(f"warning {number}" for number in range(100)))
-    told = (await bench.response())["warnings"]
-    assert len(told) == 10
-    assert told[-1] == "and 91 more"
+    sent = (await bench.response())["warnings"]
+    assert len(sent) == 10
+    assert sent[-1] == "and 91 more"
 
 
-async def test_of_many_faults_the_first_are_told(bench):
+async def test_of_many_faults_the_first_are_sent(bench):
     bench.judged = AdmissionResponse(
         refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(100))
     )

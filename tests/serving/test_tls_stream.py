@@ -1,4 +1,4 @@
-"""TLS without a network: what is passed on, and what a client may send that carries nothing of a request."""
+"""TLS without a network: data that is passed on, and bounds on records that carry no data."""
 
 import asyncio
 import ssl
@@ -47,7 +47,7 @@ class Below(asyncio.Transport):
 
 
 class Above(asyncio.Protocol):
-    """What speaks above TLS."""
+    """A protocol above TLS that records its data and its end."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -72,7 +72,7 @@ class Above(asyncio.Protocol):
 
 
 class Connected:
-    """Both ends of one connection."""
+    """The server's stream and the client of one connection."""
 
     def __init__(self, folder: Path, tls: ssl.SSLContext, limits: TlsLimits) -> None:
         self.above, self.below = Above(), Below()
@@ -90,7 +90,7 @@ class Connected:
         return self
 
     def send(self, data: bytes, at_once: int = 2**14) -> None:
-        """Bytes arrive, as far as the server has not cut the connection."""
+        """Pass bytes to the server, until it has ended the connection."""
         while data and not self.below.is_aborted:
             buffer = self.stream.get_buffer(-1)
             size = min(len(data), at_once, len(buffer))
@@ -118,12 +118,12 @@ async def one(tmp_path: Path, tls: ssl.SSLContext) -> Connected:
     return Connected(tmp_path, tls, TlsLimits(max_empty_records=SPARE)).shake()
 
 
-def test_no_older_version_than_1_2_is_spoken(tls):
+def test_versions_before_1_2_are_refused(tls):
     assert tls.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-async def test_a_client_that_demands_new_keys_is_cut(one):
-    """As many demands are processed as the limit says, however many arrive at once: each is answered by a record."""
+async def test_a_client_that_demands_too_many_new_keys_is_disconnected(one):
+    """Each demand is answered by a record, and only up to the limit, even if many arrive at once."""
     one.demand(2_000)
     assert one.below.is_aborted
     assert len(one.below.written) <= SPARE * UPDATE_BYTES
@@ -160,7 +160,7 @@ async def test_records_may_come_in_pieces(tmp_path, tls, at_once):
     assert one.above.data == HEAD
 
 
-async def test_what_is_paused_is_not_decrypted(one):
+async def test_data_behind_a_pause_is_not_decrypted(one):
     one.above.pauses = True
     one.say(HEAD, HEAD)
     assert one.above.data == HEAD
@@ -170,7 +170,7 @@ async def test_what_is_paused_is_not_decrypted(one):
     assert one.above.data == 2 * HEAD
 
 
-async def test_new_keys_behind_what_is_paused_are_not_processed(one):
+async def test_new_keys_behind_a_pause_are_not_processed(one):
     one.above.pauses = True
     one.send(b"".join([one.client.record(APPLICATION, HEAD), *one.client.updates(500)]))
     assert one.below.is_aborted
@@ -191,7 +191,7 @@ def read(tls: ssl.SSLObject) -> Iterable[bytes]:
             return
 
 
-async def test_it_ends_with_a_goodbye(one):
+async def test_a_closed_stream_sends_close_notify(one):
     one.stream.close()
     assert one.below.is_ended
     assert one.stream.is_closing()
@@ -199,14 +199,14 @@ async def test_it_ends_with_a_goodbye(one):
     assert one.client.tls.read(1) == b""
 
 
-async def test_a_client_that_does_not_agree_to_the_end_is_not_waited_for(tmp_path, tls):
+async def test_a_client_without_close_notify_is_disconnected_after_a_time(tmp_path, tls):
     one = Connected(tmp_path, tls, TlsLimits(closing_seconds=0.0)).shake()
     one.stream.close()
     await asyncio.sleep(0.01)
     assert one.below.is_aborted
 
 
-async def test_what_comes_after_the_end_is_dropped(one):
+async def test_data_after_the_end_is_dropped(one):
     one.stream.close()
     one.say(HEAD)
     one.stream.write(b"more")
@@ -214,7 +214,7 @@ async def test_what_comes_after_the_end_is_dropped(one):
     assert not one.below.is_aborted
 
 
-async def test_a_goodbye_of_the_client_ends_it(one):
+async def test_close_notify_of_the_client_ends_the_stream(one):
     with pytest.raises(ssl.SSLWantReadError):
         one.client.tls.unwrap()
     one.send(one.client.outgoing.read())
@@ -222,7 +222,7 @@ async def test_a_goodbye_of_the_client_ends_it(one):
     assert one.stream.is_closing()
 
 
-async def test_a_client_that_is_gone_without_a_goodbye_ends_it(one):
+async def test_a_lost_connection_without_close_notify_ends_the_stream(one):
     assert not one.stream.eof_received()
     assert one.above.is_over
     one.stream.connection_lost(None)
@@ -230,14 +230,14 @@ async def test_a_client_that_is_gone_without_a_goodbye_ends_it(one):
 
 
 @pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"x" * 100, b"\x17\x03\x03\0\0"])
-async def test_what_is_no_tls_ends_it_at_once(tmp_path, tls, said):
+async def test_bytes_that_are_no_tls_end_the_stream_at_once(tmp_path, tls, said):
     one = Connected(tmp_path, tls, TlsLimits())
     one.send(said)
     assert one.stream.is_closing()
     assert one.above.transport is None
 
 
-async def test_a_record_that_was_changed_ends_it(one):
+async def test_a_modified_record_ends_the_stream(one):
     record = bytearray(one.client.record(APPLICATION, HEAD))
     record[-1] ^= 1
     one.send(bytes(record))
@@ -245,13 +245,13 @@ async def test_a_record_that_was_changed_ends_it(one):
     assert one.above.data == b""
 
 
-async def test_a_handshake_that_does_not_begin_is_not_waited_for(tmp_path, tls):
+async def test_a_handshake_that_does_not_begin_ends_the_connection(tmp_path, tls):
     one = Connected(tmp_path, tls, TlsLimits(handshake_seconds=0.0))
     await asyncio.sleep(0.01)
     assert one.below.is_aborted
 
 
-async def test_one_that_was_ended_before_it_began_does_not_begin(tls):
+async def test_a_stream_that_was_aborted_before_it_began_aborts_its_connection(tls):
     stream, below = TlsStream(Above(), tls, TlsLimits()), Below()
     stream.abort()
     stream.connection_made(below)

@@ -1,4 +1,4 @@
-"""What stays in memory if the garbage collector does not run."""
+"""Counts of the objects that stay in memory while the garbage collector does not run."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[Callable[[type], int]]:
-    """Stop the collector. Yields what counts the objects of a type that were made since."""
+    """Stop the collector, and yield a function that counts the objects of a type that were made since."""
     gc.collect()
     gc.disable()
     gc.freeze()  # else each count looks at all objects of all tests
