@@ -1,4 +1,4 @@
-"""Certificates that are made can be served and trusted; what cannot be used is told."""
+"""Created certificates can be served and trusted; unusable ones are errors."""
 
 import asyncio
 import ssl
@@ -23,18 +23,18 @@ NAMES = ("webhook", "webhook.home", "webhook.home.svc")
 NOW = 1_800_000_000.0
 
 
-def test_it_is_for_its_names_and_as_long_as_asked():
+def test_a_key_pair_has_its_names_and_its_lifetime():
     pair = make_key_pair(NAMES, NOW)
     assert pair.names == NAMES
     assert pair.begins_at < NOW
     assert pair.ends_at == NOW + LIFETIME_SECONDS
 
 
-def test_no_two_are_the_same():
+def test_two_key_pairs_differ():
     assert make_key_pair(NAMES, NOW).certificate != make_key_pair(NAMES, NOW).certificate
 
 
-def test_reading_gives_what_was_made():
+def test_a_key_pair_that_is_read_equals_the_created_one():
     pair = make_key_pair(NAMES, NOW)
     assert read_key_pair(pair.certificate, pair.key) == pair
 
@@ -44,7 +44,7 @@ def test_a_long_name_still_makes_a_certificate():
 
 
 @pytest.mark.parametrize(
-    ("certificate", "key", "told"),
+    ("certificate", "key", "reason"),
     [
         (b"", b"x", "the certificate is missing"),
         (b"x", b"", "the key is missing"),
@@ -52,19 +52,19 @@ def test_a_long_name_still_makes_a_certificate():
         (None, b"x", "the key cannot be read"),
     ],
 )
-def test_what_is_no_pair_is_told(certificate, key, told):
+def test_an_invalid_key_pair_is_an_error_with_the_reason(certificate, key, reason):
     good = make_key_pair(NAMES, NOW)
-    with pytest.raises(UnusableKeyPair, match=told):
+    with pytest.raises(UnusableKeyPair, match=reason):
         read_key_pair(good.certificate if certificate is None else certificate, good.key if key is None else key)
 
 
-def test_the_key_of_another_is_told():
+def test_the_key_of_another_certificate_is_an_error():
     with pytest.raises(UnusableKeyPair, match="of another certificate"):
         read_key_pair(make_key_pair(NAMES, NOW).certificate, make_key_pair(NAMES, NOW).key)
 
 
-async def test_a_client_that_trusts_it_alone_and_its_successor_can_connect(tmp_path):
-    """As an API server with both in its caBundle does."""
+async def test_a_client_that_trusts_a_certificate_and_its_successor_can_connect(tmp_path):
+    """An API server may have both in its caBundle."""
     current, following = make_key_pair(NAMES, time.time()), make_key_pair(NAMES, time.time())
     for pair in (current, following):
         served = tmp_path / "served.pem"
@@ -75,8 +75,8 @@ async def test_a_client_that_trusts_it_alone_and_its_successor_can_connect(tmp_p
         await shake_hands(serving, ssl.create_default_context(cadata=bundle))
 
 
-async def test_a_client_that_trusts_the_authority_can_connect_to_whatever_it_signs(tmp_path):
-    """Strictly checked, as Go does, too."""
+async def test_a_client_that_trusts_the_authority_can_connect_to_each_server_it_signs(tmp_path):
+    """The check is strict, as in Go."""
     authority = make_authority("webhook.home.svc", time.time())
     for _ in range(2):
         pair = make_key_pair(NAMES, time.time(), authority)
@@ -89,7 +89,7 @@ async def test_a_client_that_trusts_the_authority_can_connect_to_whatever_it_sig
         await shake_hands(serving, trusting)
 
 
-def test_an_authority_is_as_long_as_asked_and_its_certificates_end_with_it():
+def test_an_authority_has_its_lifetime_and_its_certificates_end_with_it():
     authority = make_authority("webhook", NOW)
     assert authority.ends_at == NOW + AUTHORITY_SECONDS
     assert read_key_pair(authority.certificate, authority.key, is_authority=True) == authority
@@ -107,7 +107,7 @@ def test_a_certificate_of_a_server_is_no_authority():
         read_key_pair(pair.certificate, pair.key, is_authority=True)
 
 
-def test_a_bundle_is_trusted_for_what_is_in_it_and_what_it_signed():
+def test_a_bundle_trusts_its_certificates_and_those_that_they_signed():
     authority, other = make_authority("webhook", NOW), make_authority("webhook", NOW)
     signed, own = make_key_pair(NAMES, NOW, authority), make_key_pair(NAMES, NOW)
     assert trusts(other.certificate + authority.certificate, signed.certificate)
@@ -117,14 +117,14 @@ def test_a_bundle_is_trusted_for_what_is_in_it_and_what_it_signed():
     assert not any(trusts(bundle, signed.certificate) for bundle in (b"", b"nonsense", signed.key))
 
 
-def test_a_chain_is_trusted_by_who_signed_its_last_part():
+def test_a_chain_is_trusted_by_the_authority_of_its_last_certificate():
     authority = make_authority("webhook", NOW)
     signed = make_key_pair(NAMES, NOW, authority)
     chain = signed.certificate + authority.certificate
     assert trusts(authority.certificate, chain)
 
 
-def test_a_certificate_is_found_in_a_bundle_however_that_is_written():
+def test_a_certificate_is_found_in_a_bundle_with_comments_and_blank_lines():
     one, other = make_key_pair(NAMES, NOW), make_key_pair(NAMES, NOW)
     spaced = b"a comment\n" + other.certificate + b"\n\n" + one.certificate
     assert is_contained(one.certificate, spaced)
@@ -157,7 +157,7 @@ def spoiled_point(certificate: x509.Certificate) -> tuple[bytes, bytes]:
     ],
     ids=["point", "algorithm", "version"],
 )
-def test_a_certificate_that_is_spoiled_is_named(spoiled):
+def test_a_corrupt_certificate_is_an_error(spoiled):
     pair = make_key_pair(NAMES, NOW)
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     der = certificate.public_bytes(serialization.Encoding.DER).replace(*spoiled(certificate), 1)

@@ -1,4 +1,4 @@
-"""What the Secret holds next, step by step and from every state it may be left in."""
+"""The next content of the Secret, step by step and from every state that it may be in."""
 
 import functools
 
@@ -31,12 +31,12 @@ def authority(made_at: float = NOW) -> KeyPair:
 
 
 def pair(made_at: float = NOW, names: tuple[str, ...] = NAMES, by: float | None = NOW) -> KeyPair:
-    """The same for the same arguments, signed by the authority of this time, or by itself."""
+    """A cached key pair, signed by the authority of the time `by`, or by itself."""
     return made_pair(names, made_at, None if by is None else authority(by))
 
 
 def secret(current: KeyPair, by: KeyPair, **other: bytes) -> dict[str, bytes]:
-    """A Secret with what is served, and the authority."""
+    """A Secret with a key pair and its authority."""
     found = {"tls.crt": current.certificate, "tls.key": current.key, "ca.crt": by.certificate}
     found |= {"authority.crt": by.certificate, "authority.key": by.key}
     return found | {name.replace("_", "."): value for name, value in other.items()}
@@ -50,7 +50,7 @@ def then(stored: dict[str, bytes], made: RotationPlan) -> dict[str, bytes]:
 # -- the certificate of the server ------------------------------------------------------------------------------------
 
 
-def test_an_empty_secret_is_filled_and_that_is_no_repair():
+def test_an_empty_secret_is_filled_without_a_repair():
     made = plan({}, NAMES, NOW)
     after = then({}, made)
     assert set(after) == {"tls.crt", "tls.key", "ca.crt", "authority.crt", "authority.key"}
@@ -59,7 +59,7 @@ def test_an_empty_secret_is_filled_and_that_is_no_repair():
     assert (made.reason, made.is_repair) == ("the Secret is empty", False)
 
 
-def test_what_was_filled_stays():
+def test_a_filled_secret_is_not_changed():
     filled = then({}, plan({}, NAMES, NOW))
     assert plan(filled, NAMES, NOW) == RotationPlan()
 
@@ -69,7 +69,7 @@ def test_a_good_certificate_stays_until_a_third_of_its_life_is_left():
     assert plan(secret(pair(), authority()), NAMES, almost) == RotationPlan()
 
 
-def test_then_the_same_authority_signs_another_one_and_nobody_has_to_trust_anything_new():
+def test_a_late_certificate_is_renewed_by_the_same_authority():
     stored = secret(pair(), authority())
     made = plan(stored, NAMES, LATE)
     after = then(stored, made)
@@ -80,7 +80,7 @@ def test_then_the_same_authority_signs_another_one_and_nobody_has_to_trust_anyth
     assert plan(after, NAMES, LATE) == RotationPlan()
 
 
-def test_so_it_goes_for_years_without_a_change_of_what_is_trusted():
+def test_the_bundle_does_not_change_for_years():
     stored, now = then({}, plan({}, NAMES, NOW)), NOW
     trusted = stored["ca.crt"]
     while now < NOW + AUTHORITY_SECONDS * 0.6:
@@ -105,29 +105,29 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_cannot_be_served_is_made_anew_and_told_and_what_is_trusted_stays(name):
-    broken, told = BROKEN[name]
+def test_an_unusable_certificate_is_repaired_with_its_reason_and_the_bundle_stays(name):
+    broken, reason = BROKEN[name]
     stored = secret(pair(), authority(), **broken)
     made = plan(stored, NAMES, NOW)
     assert made.is_repair
-    assert told in made.reason
+    assert reason in made.reason
     assert made.changes.keys() == {"tls.crt", "tls.key"}
     assert plan(then(stored, made), NAMES, NOW) == RotationPlan()
 
 
-def test_an_expired_one_is_made_anew():
+def test_an_expired_certificate_is_renewed():
     made = plan(secret(pair(), authority()), NAMES, AFTER)
     assert made.reason == "the certificate has expired"
 
 
-def test_an_authority_that_nobody_is_told_to_trust_is_published():
+def test_an_authority_that_is_not_in_the_bundle_is_published():
     stored = secret(pair(), authority(), ca_crt=authority(LATE).certificate)
     made = plan(stored, NAMES, NOW)
     assert made.is_repair
     assert then(stored, made)["ca.crt"] == authority().certificate
 
 
-def test_all_is_made_anew_if_the_authority_is_lost():
+def test_a_lost_authority_replaces_the_bundle():
     stored = secret(pair(), authority(), authority_key=b"")
     made = plan(stored, NAMES, NOW)
     after = then(stored, made)
@@ -135,14 +135,14 @@ def test_all_is_made_anew_if_the_authority_is_lost():
     assert after["ca.crt"] == after["authority.crt"] != stored["authority.crt"]
 
 
-def test_an_authority_that_has_expired_signs_no_more():
+def test_an_expired_authority_is_replaced():
     stored, late = secret(pair(), authority()), authority().ends_at + 1
     made = plan(stored, NAMES, late)
     assert (made.reason, made.is_repair) == ("authority.crt cannot be used", True)
     assert plan(then(stored, made), NAMES, late) == RotationPlan()
 
 
-def test_no_certificate_survives_its_authority():
+def test_a_certificate_that_ends_with_its_authority_is_not_renewed_again():
     stored = secret(pair(), authority())
     after = then(stored, plan(stored, NAMES, authority().ends_at - 86400.0))
     late = authority().ends_at - 3600.0
@@ -150,7 +150,7 @@ def test_no_certificate_survives_its_authority():
 
 
 @given(st.data())
-def test_whatever_is_stored_a_few_steps_lead_to_rest_and_never_serve_what_is_not_published(data):
+def test_any_secret_is_repaired_in_few_steps_and_serves_only_trusted_certificates(data):
     pairs = (pair(), pair(LATE), pair(by=None), pair(NOW, ("window.home.svc",)), authority(), authority(LATE))
     pieces = [b"", b"nonsense", *(one.certificate for one in pairs), *(one.key for one in pairs)]
     parts = [f"{name}.{part}" for name in ("tls", "authority") for part in ("crt", "key")]
