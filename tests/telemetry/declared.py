@@ -1,4 +1,4 @@
-"""The metrics of the product as they are declared: also those that have no series yet."""
+"""The metrics that the product declares, even those that have no series yet."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from taintwarden.telemetry.metrics import Metrics
 
 class Declared(NamedTuple):
     name: str
-    """As it is queried."""
+    """Name in queries."""
     kind: str
     labels: tuple[str, ...]
     collector: MetricWrapperBase
 
 
 def declared(metrics: Metrics) -> list[Declared]:
-    """Those that are exposed."""
+    """The exposed metrics."""
     return [_read(one) for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
 
 

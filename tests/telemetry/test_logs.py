@@ -113,7 +113,7 @@ def test_the_standard_librarys_loggers_have_the_same_form():
     assert (line["event"], line["level"], line["logger"]) == ("slow answer", "warning", "aiohttp")
 
 
-def test_kopf_is_heard_from_warnings_on():
+def test_kopf_logs_only_warnings_and_errors():
     stream = io.StringIO()
     configure_logs("json", "debug", stream)
     logging.getLogger("kopf.objects").info("Handler succeeded")
