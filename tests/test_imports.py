@@ -1,4 +1,4 @@
-"""Tests that need a control plane or kind import what there is: no other check reads them without those."""
+"""Tests that need a control plane or kind import only names that exist, which no other check verifies."""
 
 import ast
 import importlib
@@ -11,7 +11,7 @@ PACKAGES = ("taintwarden", "localcluster", "taintwarden_demo", "taintwarden_publ
 MODULES = sorted(path for folder in ("blackbox", "e2e", "kind", "deploy") for path in (TESTS / folder).rglob("*.py"))
 
 
-def test_what_is_imported_of_the_product_exists():
+def test_imported_names_of_the_product_exist():
     for path in MODULES:
         for found in ast.walk(ast.parse(path.read_text())):
             if isinstance(found, ast.ImportFrom) and found.module and found.module.split(".")[0] in PACKAGES:
@@ -21,7 +21,7 @@ def test_what_is_imported_of_the_product_exists():
 
 
 def test_the_black_box_imports_nothing_of_the_product():
-    """Its stories hold whatever the product is inside."""
+    """Its tests must not depend on the implementation."""
     for path in (TESTS / "blackbox").glob("*.py"):
         found = [one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Import | ast.ImportFrom)]
         names = [getattr(one, "module", None) or one.names[0].name for one in found]
@@ -29,5 +29,5 @@ def test_the_black_box_imports_nothing_of_the_product():
 
 
 def exists(module: ModuleType, name: str) -> bool:
-    """Whether a module has a name, or is a package with a module of this name."""
+    """Return True if a module has a name, or is a package with a module of this name."""
     return hasattr(module, name) or find_spec(f"{module.__name__}.{name}") is not None

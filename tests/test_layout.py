@@ -1,4 +1,4 @@
-"""Where things lie: ``operator/`` is a source root and never a package."""
+"""The layout of the sources: ``operator/`` is a source root and never a package."""
 
 import ast
 import importlib
@@ -69,7 +69,7 @@ def test_every_package_says_what_is_forbidden_in_it():
 
 
 def test_each_package_of_the_workspace_has_the_products_version():
-    """They are released together, and ask for each other by that version."""
+    """The packages are released together, and require each other by that version."""
     texts = [path.read_text() for path in (ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml"))]
     assert len(texts) == 4
     version = metadata.version("taintwarden")
@@ -85,12 +85,12 @@ def test_every_module_has_a_docstring():
 
 
 SOURCES = [ROOT / "operator", *sorted(ROOT.glob("packages/*/src"))]
-"""Of each distribution; one may use a name of another."""
+"""Source roots of the distributions. One may use a module name of another."""
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_each_module_has_a_name_of_its_own(source):
-    """What a log, a traceback or a search names is then one file."""
+    """The name of a module in a log or a traceback is then that of one file."""
     shared = {"__init__.py", "command.py"}  # of each package; of each command that has a folder
     names = Counter(path.name for path in source.rglob("*.py") if path.name not in shared)
     assert [name for name, count in names.items() if count > 1] == []

@@ -1,4 +1,4 @@
-"""What is installed beside the operator."""
+"""Plugins that are installed with the operator."""
 
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
@@ -19,12 +19,12 @@ def test_devices_and_labels_are_part_of_the_product() -> None:
     assert plugin.load_plugin(plugin.LABELLER) is labeller
 
 
-def test_there_may_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_entry_point_there_is_no_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch)
     assert plugin.load_plugin("a.group") is None
 
 
-def test_of_several_each_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_plugins_are_an_error_that_names_each_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     offered(monkeypatch, *(SimpleNamespace(dist=SimpleNamespace(name=name)) for name in ("taintwarden", "other")))
     with pytest.raises(RuntimeError, match="one each: other, taintwarden"):
         plugin.load_plugin("a.group")

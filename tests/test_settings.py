@@ -42,7 +42,7 @@ def test_a_flag_that_is_false_is_given(value):
     assert getattr(load_settings({PREFIX + name.upper(): "1"}, **{name: value}), name) == value
 
 
-def test_other_variables_are_nothing():
+def test_other_variables_are_ignored():
     assert load_settings({"TAINTWARDEN_HTTP_PROT": "9090", "HTTP_PORT": "1"}).http_port == 8080
 
 
@@ -138,7 +138,7 @@ def test_no_rate_is_no_cap(rate, cap):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.001, 1.0, 50.0, 300.0, 10_000.0, 1e300])
-def test_calls_under_way_are_enough_for_the_rate_and_bounded(rate):
+def test_calls_in_progress_are_enough_for_the_rate_and_bounded(rate):
     settings = Settings(max_evictions_per_second=rate)
     assert 1 <= settings.max_in_flight <= MAX_IN_FLIGHT
     if settings.overall_rate is not None:

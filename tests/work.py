@@ -1,4 +1,4 @@
-"""What code costs, as a number of steps that is the same on every machine; a time is for `bench`."""
+"""The cost of code as a number of steps, which is the same on every machine; `bench` measures times."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def steps(work: Callable[[], object]) -> int:
-    """The lines of Python that it runs and the functions that it calls, those in C too.
+    """Number of lines of Python that a call runs and of functions that it calls, those in C too.
 
     What C does inside one call is a step, however long it takes: bound the size of what C is given beside it.
     """
