@@ -1,4 +1,4 @@
-"""The CRDs and the structs say the same, field by field: names, types, defaults, choices, bounds, expressions."""
+"""The CRDs and the structs agree in each field: names, types, defaults, choices, bounds, expressions."""
 
 import re
 from collections.abc import Iterator
@@ -67,14 +67,14 @@ PATTERNS = {
     names.check_namespace: names.NAMESPACE,
     names.check_percentage: names.PERCENTAGE,
 }
-# Checked together with the schedule beside it.
+# Checked together with the schedule of the window.
 DURATIONS = {"spec.windows[].duration": {"pattern": window_schedules.DURATION}}
-# What the server bounds and we, who write the status, need not.
+# Bounds of the CRD that the structs, with which the operator writes the status, do not need.
 STATUS_BOUNDS = ("maxLength", "minLength", "maxItems")
 
 
 def of_schema(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
-    """Each field below with what the CRD says of it."""
+    """Yield each field below with its facts in the CRD."""
     facts = {name: schema[name] for name in (*BOUNDS, "default", "nullable", "type") if name in schema}
     if schema.get("x-kubernetes-int-or-string"):
         facts["type"] = "int-or-string"
@@ -100,7 +100,7 @@ def of_schema(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
 
 
 def of_type(wanted: inspect.Type, path: str) -> Iterator[tuple[str, Facts]]:
-    """Each field below with what its struct says of it."""
+    """Yield each field below with its facts in the struct."""
     match wanted:
         case inspect.Metadata(type=inner, extra=extra):
             check = (extra or {}).get("check")
@@ -146,7 +146,7 @@ def of_type(wanted: inspect.Type, path: str) -> Iterator[tuple[str, Facts]]:
 
 
 def of_field(field: inspect.Field) -> Facts:
-    """What a field adds to its type. An empty default needs no words in the CRD: absent and empty are the same."""
+    """Facts of a field besides its type. An empty default is not in the CRD, since absent and empty are equal."""
     if field.required:
         return {"required": True}
     default = field.default
@@ -172,7 +172,7 @@ def descriptions(schema: Facts, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("kind", "spec"), [(POLICY_KIND, PolicySpec), (PROFILE_KIND, ProfileSpec)])
-def test_spec_says_the_same_as_the_struct(kind, spec):
+def test_spec_agrees_with_the_struct(kind, spec):
     in_struct = dict(of_type(inspect.type_info(spec), "spec"))
     for path, facts in DURATIONS.items():
         if path in in_struct:
@@ -181,13 +181,13 @@ def test_spec_says_the_same_as_the_struct(kind, spec):
 
 
 def server_takes(field: str, text: str) -> bool:
-    """Whether the rule in the CRD for a field of a window lets a text pass."""
+    """Return True if the rule in the CRD for a field of a window accepts a text."""
     (rule,) = SCHEMA["spec"]["properties"]["windows"]["items"]["properties"][field]["x-kubernetes-validations"]
     expression = re.search(r"matches\(r?'(.*)'\)", rule["rule"])
     return bool(expression and re.search(expression[1].removesuffix("$") + r"\Z", text))
 
 
-def test_the_server_takes_every_time_zone():
+def test_the_server_accepts_every_time_zone():
     zones = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     assert "America/Argentina/Buenos_Aires" in zones
     assert [zone for zone in zones if not server_takes("timeZone", zone)] == []
@@ -199,7 +199,7 @@ CRON_FIELD = st.from_regex(r"[-*/,0-7LW#A-Za-z?]{1,3}", fullmatch=True) | st.sam
 
 
 @hypothesis.given(st.lists(CRON_FIELD, min_size=4, max_size=6).map(" ".join))
-def test_the_server_takes_every_schedule_that_we_take(schedule):
+def test_the_server_accepts_every_schedule_that_the_operator_accepts(schedule):
     errors = list(window_schedules.check_windows([WindowSpec(schedule, "1s")]))
     assert server_takes("schedule", schedule) or any(error.path == "[0].schedule" for error in errors)
 
@@ -211,7 +211,7 @@ STATUS = {
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_status_says_the_same_as_the_struct(kind):
+def test_status_agrees_with_the_struct(kind):
     in_crd = {
         path: {name: value for name, value in facts.items() if name not in STATUS_BOUNDS}
         for path, facts in of_schema(SCHEMAS[kind]["status"], "status")
@@ -235,8 +235,8 @@ def test_status_says_the_same_as_the_struct(kind):
         ("guard.cause", MAX_CAUSE_LENGTH),
     ],
 )
-def test_what_grows_is_bounded_alike(path, most):
-    """What the server does not accept is never written at all."""
+def test_lists_and_texts_of_the_status_are_bounded_as_in_the_code(path, most):
+    """A status that the server refuses would never be written."""
     schema = SCHEMA["status"]
     for name in path.split("."):
         schema = schema["properties"][name]
@@ -250,7 +250,7 @@ def test_every_field_is_described_in_a_sentence(kind, part):
 
 
 @pytest.mark.parametrize(("kind", "plural"), [(POLICY_KIND, POLICY_PLURAL), (PROFILE_KIND, "tolerationprofiles")])
-def test_names_are_those_of_the_package(kind, plural):
+def test_names_equal_those_of_the_package(kind, plural):
     crd = CRDS[kind]
     spec = crd["spec"]
     assert (spec["group"], spec["names"]["kind"], spec["names"]["plural"]) == (GROUP, kind, plural)
@@ -266,11 +266,11 @@ def test_columns_lead_to_fields_that_exist(kind):
     assert [path for path in plain if path not in known] == []
 
 
-# -- what the rules of a profile say of values ------------------------------------------------------------------------
+# -- the rules of a profile for values --------------------------------------------------------------------------------
 
 
 def value_pattern(word: str) -> str:
-    """The expression that the CRD holds a value against, of the rule that speaks of this operator."""
+    """The expression that values have to match, from the rule of the CRD that names this operator."""
     rules = SCHEMAS[PROFILE_KIND]["spec"]["properties"]["tolerations"]["items"]["x-kubernetes-validations"]
     (rule,) = [one["rule"] for one in rules if word in one["rule"] and "matches" in one["rule"]]
     found = re.search(r"matches\(r'\^(.*?)\$'\)", rule)
@@ -295,24 +295,24 @@ BEYOND_64_BITS = re.compile(r"[0-9]{20}")
 @hypothesis.example("0000000000000000000000000000001.2.3")
 @hypothesis.example("1.2.3-01")
 @hypothesis.example("1.2.3-0a")
-def test_the_server_reads_versions_as_we_do(text):
+def test_the_server_reads_versions_as_the_operator_does(text):
     taken = bool(VERSION_PATTERN.fullmatch(text))
     assert taken == (explain_version(text) is None) or (taken and BEYOND_64_BITS.search(text))
 
 
 @hypothesis.given(st.text(alphabet="01aZ-.+~: \t\u0662", max_size=8))
-def test_the_server_reads_versions_in_the_natural_order_as_we_do(text):
+def test_the_server_reads_versions_of_the_natural_order_as_the_operator_does(text):
     assert bool(NATURAL_PATTERN.fullmatch(text)) == (explain_natural(text) is None)
 
 
 @hypothesis.given(st.text(alphabet="0195-+ .e_", max_size=6) | st.integers().map(str))
-def test_the_server_reads_whole_numbers_as_we_do(text):
+def test_the_server_reads_integers_as_the_operator_does(text):
     within = -(2**63) <= int(text) < 2**63 if NUMERIC.fullmatch(text) else False
     assert within == (parse_integer(text) is not None)
 
 
 def lists_of(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
-    """Each list below."""
+    """Yield each list below."""
     if schema.get("type") == "array":
         yield path, schema
     inner = [(f"{path}.{name}", one) for name, one in schema.get("properties", {}).items()]
@@ -323,7 +323,7 @@ def lists_of(schema: Facts, path: str) -> Iterator[tuple[str, Facts]]:
 
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_set_has_scalars_only(kind: str) -> None:
-    """The API server takes a set of objects and then fails at each apply to it, with status 500."""
+    """The API server accepts a set of objects in a CRD, and then fails each apply to it with status 500."""
     sets = [
         (path, one)
         for path, one in lists_of({"properties": SCHEMAS[kind]}, "")

@@ -1,4 +1,4 @@
-"""The component of the scheduler extender holds together, and its configuration never stops a scheduler."""
+"""The manifests of the scheduler extender are consistent, and its configuration never stops a scheduler."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def named(documents: Any) -> list[tuple[str, str]]:
     return [(one["metadata"]["name"], one["metadata"]["namespace"]) for one in documents]
 
 
-def test_everything_has_one_name():
+def test_all_objects_have_one_name():
     assert set(named([SERVICE, SECRET, DEPLOYMENT, BUDGET])) == {(NAME, "taintwarden-system")}
     for one in (SERVICE["spec"]["selector"], BUDGET["spec"]["selector"]["matchLabels"]):
         assert one.items() <= POD["metadata"]["labels"].items()
@@ -47,14 +47,14 @@ def test_the_configuration_names_every_verb(verb):
     assert EXTENDER[field] == verb
 
 
-def test_a_scheduler_goes_on_without_it():
+def test_a_scheduler_ignores_an_extender_that_fails():
     assert EXTENDER["ignorable"]
     assert EXTENDER["nodeCacheCapable"]
     assert EXTENDER["httpTimeout"] == "2s"
 
 
-def test_every_node_is_looked_at_in_a_large_cluster():
-    """The scheduler applies it before it asks extenders."""
+def test_every_node_is_scored_in_a_large_cluster():
+    """The scheduler applies the percentage before it calls extenders."""
     assert CONFIGURATION["percentageOfNodesToScore"] == 100
 
 

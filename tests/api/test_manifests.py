@@ -1,4 +1,4 @@
-"""What is shipped in deploy/ holds together. That a server takes it is shown in tests/e2e."""
+"""The manifests in deploy/ are consistent. tests/e2e applies them to a server."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ BASE = ROOT / "deploy" / "base"
 SAMPLES = {path.stem: path for path in sorted((ROOT / "deploy" / "samples").glob("*.yaml"))}
 PROFILE = SAMPLES.pop("toleration-profile")
 PUBLISHER = SAMPLES.pop("publisher")
-"""What tests/publisher reads."""
+"""Samples that tests/publisher reads."""
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
 FILES = [
     path for path in BASE.glob("*.yaml") if path.name not in ("kustomization.yaml", *KUSTOMIZATION["configurations"])
@@ -44,7 +44,7 @@ def test_sample_of_a_profile_is_valid():
     assert {toleration.key for toleration in profile.tolerations} == {"sla"}
 
 
-def test_samples_evict_nobody_until_somebody_has_looked():
+def test_samples_are_in_dry_run():
     assert {yaml.safe_load(path.read_text())["spec"].get("mode") for path in SAMPLES.values()} == {"DryRun"}
 
 
@@ -66,10 +66,10 @@ def test_the_sample_for_dead_nodes_acts_on_what_marks_them():
 
 
 @pytest.mark.parametrize("name", ["replacing-built-in", "dead-nodes"])
-def test_samples_instead_of_the_built_in_controller_leave_nobody_out_and_ask_no_budget(name):
+def test_samples_that_replace_the_built_in_controller_exclude_no_pod_and_delete(name):
     policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
-    everybody = Exclude(namespaces=(), priority_at_least=2**31 - 1, daemon_sets=False, respect_do_not_disrupt=False)
-    assert policy.exclude == everybody
+    none_excluded = Exclude(namespaces=(), priority_at_least=2**31 - 1, daemon_sets=False, respect_do_not_disrupt=False)
+    assert policy.exclude == none_excluded
     assert policy.eviction.method is Method.DELETE
 
 
@@ -82,7 +82,7 @@ def test_samples_instead_of_the_built_in_controller_leave_nobody_out_and_ask_no_
         ("nvsentinel", "nvidia.com/gpu", False),
     ],
 )
-def test_samples_for_neighbours_act_on_what_those_write(name, key, chosen):
+def test_samples_for_other_projects_act_on_their_taints(name, key, chosen):
     policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
     assert bool(policy.selector_for(Taint(key, "x", Effect.NO_SCHEDULE))) == chosen
     assert not policy.selector_for(Taint(key, "x", Effect.NO_EXECUTE))  # on which the built-in controller acts
@@ -94,13 +94,13 @@ def test_the_sample_for_node_problems_reads_conditions():
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("spot-aws", 120), ("spot-gke", 30), ("spot-aks", 30)])
-def test_spot_samples_know_how_long_the_node_is_there(name, seconds):
+def test_spot_samples_have_the_deadline_of_their_notice(name, seconds):
     policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
     assert policy.reclaim == Reclaim(seconds)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name.startswith("spot")])
-def test_spot_samples_act_on_the_notice_and_not_on_what_every_spot_node_has(name):
+def test_spot_samples_act_on_the_notice_and_not_on_taints_of_every_spot_node(name):
     policy = parse_policy(yaml.safe_load(SAMPLES[name].read_text()))
     assert all(Effect.NO_SCHEDULE in taint.effects for taint in policy.taints)
     assert not {taint.key for taint in policy.taints} & {
@@ -126,7 +126,7 @@ def test_every_definition_is_installed_with_the_base():
     assert "../../crds" in KUSTOMIZATION["resources"]
 
 
-def test_the_right_to_delete_is_bound_to_nobody():
+def test_the_role_to_delete_pods_is_not_bound():
     bound = [one["roleRef"]["name"] for one in SHIPPED if one["kind"].endswith("RoleBinding")]
     assert sorted(bound) == [
         *["taintwarden"] * 2,
@@ -136,7 +136,7 @@ def test_the_right_to_delete_is_bound_to_nobody():
     ]
 
 
-def test_only_its_own_lease_and_secret_can_be_taken():
+def test_rights_on_leases_and_secrets_name_the_own_ones():
     roles = ("taintwarden", "taintwarden-webhook", "taintwarden-webhook-trust")
     rules = [rule for name in roles for rule in shipped("Role", name)["rules"]]
     names = {(*rule["resources"], *rule["verbs"]): rule.get("resourceNames") for rule in rules}
@@ -148,7 +148,7 @@ def test_only_its_own_lease_and_secret_can_be_taken():
     }
 
 
-def test_the_account_that_may_change_them_is_that_of_a_job_that_ends_and_listens_nowhere():
+def test_the_account_that_may_change_webhooks_is_that_of_a_job_without_ports():
     account = "taintwarden-webhook-trust"
     pods = [one for one in SHIPPED if "template" in one.get("spec", {})]
     (job,) = (one for one in pods if one["spec"]["template"]["spec"]["serviceAccountName"] == account)

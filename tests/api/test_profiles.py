@@ -50,7 +50,7 @@ def test_a_profile_without_a_selector_is_for_every_pod(selector):
     assert parse_profile(profile({"tolerations": [GT], **selector})).selector == EVERYTHING
 
 
-def test_a_toleration_that_stands_there_twice_is_told_with_both_places():
+def test_a_duplicate_toleration_is_reported_with_both_places():
     assert [str(error) for error in errors_of(profile({"tolerations": [{"operator": "Exists"}] * 2}))] == [
         'spec.tolerations: Duplicate value: "* Exists": is listed in [0] and [1]; write each toleration once'
     ]
@@ -63,7 +63,7 @@ def test_a_policy_is_no_profile():
 
 
 @given(st.lists(ENTRY, max_size=3))
-def test_any_list_is_accepted_whole_or_refused_at_an_entry(entries):
+def test_any_list_is_accepted_or_refused_at_an_entry(entries):
     accepted, faults = 0, ()
     try:
         accepted = len(parse_profile(profile({"tolerations": entries})).tolerations)
@@ -76,7 +76,7 @@ def test_any_list_is_accepted_whole_or_refused_at_an_entry(entries):
 @pytest.mark.parametrize(
     ("name", "size"), [("least", 1), ("most_values", 32), ("expression", 3), ("affinity_most_values", 32)]
 )
-def test_the_profiles_of_a_namespace_may_have_so_many_entries_and_no_more(name, size):
+def test_the_entries_of_the_profiles_of_a_namespace_are_bounded(name, size):
     one = parse_profile(profile(GOOD[name]))
     check_size(one, MAX_ENTRIES_IN_NAMESPACE - size)
     with pytest.raises(InvalidObject, match=r"would have 1001 entries with it, and at most 1000 count"):

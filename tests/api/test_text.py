@@ -11,20 +11,20 @@ ANY = st.text(st.characters(exclude_categories=()), max_size=50)
 
 
 @given(ANY, st.integers(10, 60) | st.none())
-def test_it_is_one_printable_line_within_its_bound(text, limit):
-    told = printable(text, limit)
-    assert told.isprintable()
-    assert limit is None or len(told) <= limit
-    assert told.encode().decode() == told
+def test_any_text_becomes_one_printable_line_within_the_bound(text, limit):
+    shown = printable(text, limit)
+    assert shown.isprintable()
+    assert limit is None or len(shown) <= limit
+    assert shown.encode().decode() == shown
 
 
 @given(st.text(st.characters(categories=("L", "N", "P", "S"))))
-def test_what_is_printable_stays_as_it_is(text):
+def test_printable_text_is_not_changed(text):
     assert printable(text) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "shown"),
     [
         ("a\x1b[31mb", r"a\x1b[31mb"),
         ("two\nlines\ttab", r"two\nlines\ttab"),
@@ -35,13 +35,13 @@ def test_what_is_printable_stays_as_it_is(text):
         ("Zürich 数 🙂", "Zürich 数 🙂"),
     ],
 )
-def test_what_a_terminal_would_act_on_is_written_out(text, told):
-    assert printable(text) == told
+def test_control_characters_are_escaped(text, shown):
+    assert printable(text) == shown
 
 
-@pytest.mark.parametrize(("text", "told"), [("abcdefghij", "abcdefghij"), ("abcdefghijk", "abc ... jk")])
-def test_of_long_text_beginning_and_end_are_kept(text, told):
-    assert (shortened(text, 10), printable(text, 10)) == (told, told)
+@pytest.mark.parametrize(("text", "shown"), [("abcdefghij", "abcdefghij"), ("abcdefghijk", "abc ... jk")])
+def test_of_long_text_beginning_and_end_are_kept(text, shown):
+    assert (shortened(text, 10), printable(text, 10)) == (shown, shown)
 
 
 def test_of_long_text_that_is_escaped_beginning_and_end_are_kept():
@@ -58,5 +58,5 @@ def test_of_many_faults_the_first_are_listed_and_the_others_counted(more, last):
     assert str(InvalidObject("Kind", "a", faults)).splitlines()[-1] == last
 
 
-def test_a_password_is_not_shown_whatever_is_in_it():
+def test_a_password_of_any_characters_is_not_shown():
     assert without_userinfo("https://user:se@cr\net@host:1/x") == "https://...@host:1/x"

@@ -87,7 +87,7 @@ FAULTS: list[tuple[Any, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("entry", "field", "value", "why"), FAULTS)
-def test_fault_is_told_with_its_remedy(entry, field, value, why):
+def test_fault_is_reported_with_its_remedy(entry, field, value, why):
     assert faults(entry) == [f"[0]{field}: Invalid value: {value}: {why}"]
 
 
@@ -103,7 +103,7 @@ def test_an_unknown_operator_names_the_supported_ones():
     assert message == f'[0].operator: Unsupported value: "GreaterThan": supported values: {listed}'
 
 
-def test_a_grace_beside_no_comparison_is_forbidden():
+def test_a_violation_grace_without_a_comparison_is_forbidden():
     (message,) = faults(EXISTS | {"violationGraceSeconds": 5})
     reason = "may not be specified when operator is Exists; use it with a comparison"
     assert message == f"[0].violationGraceSeconds: Forbidden: {reason}"
@@ -117,17 +117,17 @@ def test_a_grace_beside_no_comparison_is_forbidden():
         (GT | {"tolerationSeconds": 1e30}, "[0].tolerationSeconds"),
     ],
 )
-def test_fault_is_told_at_its_field(entry, path):
+def test_fault_is_reported_at_its_field(entry, path):
     assert [fault.split(": ")[0] for fault in faults(entry)] == [path]
 
 
-def test_bad_entry_costs_no_other():
+def test_bad_entry_does_not_affect_others():
     tolerations, errors = parse(GT, GT | {"value": "x"}, {"operator": "Exists"})
     assert [str(toleration) for toleration in tolerations] == ["sla Gt '950'", "* Exists"]
     assert [error.split(": ")[0] for error in errors] == [f"{PATH}[1].value"]
 
 
-def test_entry_tells_all_its_faults():
+def test_all_faults_of_an_entry_are_reported():
     found = faults({"operator": "Gt", "value": "x", "violationGraceSeconds": 1, "efect": ""})
     assert [fault.split(": ")[0] for fault in found] == ["[0].efect"]
     found = faults({"operator": "Gt", "value": "x"})
@@ -135,7 +135,7 @@ def test_entry_tells_all_its_faults():
 
 
 @pytest.mark.parametrize("text", ["", "sla", "[", "{}", "null", '"a"', "[" * 60_000, "[NaN]", "\ud800"])
-def test_what_is_no_list_is_one_fault(text):
+def test_an_annotation_that_is_no_list_is_one_fault(text):
     tolerations, errors = parse_tolerations(text)
     assert tolerations == ()
     assert [error.path for error in errors] == [PATH]
@@ -147,7 +147,7 @@ def test_entries_beyond_the_limit_count_as_absent():
     assert errors == [f"{PATH}: Too many: 101: must have at most 100 items; those after the limit count as absent"]
 
 
-def test_that_entries_are_beyond_the_limit_is_told_beside_many_faults():
+def test_entries_beyond_the_limit_are_reported_besides_many_faults():
     _, errors = parse(*[GT | {"value": "x"}] * (MAX_FAULTS + 5), *[GT] * MAX_TOLERATIONS)
     assert len(errors) == MAX_FAULTS
     assert errors[-1].endswith("must have at most 100 items; those after the limit count as absent")
@@ -236,13 +236,13 @@ def test_faults_are_few_and_short(entries):
     assert sum(len(msgspec.json.encode(error, enc_hook=str)) for error in errors) < 20_000  # and nothing else is kept
 
 
-def test_the_last_fault_tells_how_many_more_there_are():
+def test_the_last_fault_counts_those_that_are_left_out():
     found = faults(*[{"key": f"k{n}", "operator": "Gt", "value": "x"} for n in range(30)])
     assert len(found) == MAX_FAULTS
     assert found[-1] == ": Invalid value: 30: has 21 more faults"
 
 
-def test_of_many_unknown_fields_the_number_is_told():
+def test_many_unknown_fields_are_counted():
     (fault,) = faults({f"field{n}": n for n in range(4)})
     assert fault.startswith('[0]: Invalid value: "field0": has 4 unknown fields; known fields: key, operator')
 
@@ -263,6 +263,6 @@ def test_no_fault_carries_control_characters(entry, shown):
 
 
 @given(ENTRY | JSON)
-def test_the_short_way_judges_as_the_long_one(entry):
+def test_the_fast_path_agrees_with_the_full_check(entry):
     given = _given(json.loads(json.dumps(entry)))
     assert (_valid(given) is None) == bool(_faults(given, PATH))

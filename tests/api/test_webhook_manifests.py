@@ -1,4 +1,4 @@
-"""The shipped webhooks never stand in a cluster's way, and everything about them has one name."""
+"""The shipped webhooks never block a cluster, and their manifests are consistent."""
 
 from pathlib import Path
 from typing import Any
@@ -28,30 +28,30 @@ def webhook(request: pytest.FixtureRequest) -> dict[str, Any]:
     return WEBHOOKS[request.param]
 
 
-def test_a_webhook_that_is_away_stops_nothing(webhook):
+def test_a_webhook_that_fails_is_ignored(webhook):
     assert webhook["failurePolicy"] == "Ignore"
     assert webhook["timeoutSeconds"] <= 2
 
 
-def test_the_systems_namespaces_and_ours_are_never_looked_into(webhook):
-    """Ours is known by a label, which kustomize does not change, unlike its name."""
-    system, ours = webhook["namespaceSelector"]["matchExpressions"]
+def test_the_systems_namespaces_and_the_operators_are_excluded(webhook):
+    """The operator's namespace has a label, which kustomize does not change, unlike the name."""
+    system, own = webhook["namespaceSelector"]["matchExpressions"]
     assert (system["key"], system["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
     assert set(system["values"]) == {"kube-system", "kube-public", "kube-node-lease"}
     namespace = yaml.safe_load((BASE / "namespace.yaml").read_text())
-    assert ours["operator"] == "NotIn"
-    assert ours["values"] == [namespace["metadata"]["labels"][ours["key"]]]
+    assert own["operator"] == "NotIn"
+    assert own["values"] == [namespace["metadata"]["labels"][own["key"]]]
 
 
 def test_a_webhook_has_no_side_effects(webhook):
     assert webhook["sideEffects"] == "None"
 
 
-def test_nothing_is_asked_about_deletions(webhook):
+def test_deletions_are_not_reviewed(webhook):
     assert {operation for rule in webhook["rules"] for operation in rule["operations"]} <= {"CREATE", "UPDATE"}
 
 
-def test_what_is_trusted_is_written_by_the_job(webhook):
+def test_bundles_are_written_by_the_job_and_not_shipped(webhook):
     assert "caBundle" not in webhook["clientConfig"]
     assert "data" not in DOCUMENTS["Secret"]
 
@@ -68,16 +68,16 @@ def test_the_service_puts_no_variables_into_the_environment():
 
 
 @pytest.mark.parametrize(("webhook", "operations"), [(PODS, ["CREATE"]), (TEMPLATES, ["CREATE", "UPDATE"])])
-def test_pods_and_templates_are_changed_in_namespaces_that_ask_for_it_only(webhook, operations):
+def test_pods_and_templates_are_changed_only_in_labelled_namespaces(webhook, operations):
     assert webhook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
     assert [rule["operations"] for rule in webhook["rules"]] == [operations]
 
 
-def test_of_templates_only_those_are_changed_whose_controller_reads_them():
+def test_only_templates_of_daemon_sets_are_changed():
     assert [rule["resources"] for rule in TEMPLATES["rules"]] == [["daemonsets"]]
 
 
-def test_a_pod_may_stay_as_it_is():
+def test_a_pod_can_opt_out_of_injection():
     assert PODS["objectSelector"]["matchExpressions"] == [
         {"key": "taintwarden.io/inject", "operator": "NotIn", "values": ["false"]}
     ]

@@ -1,4 +1,4 @@
-"""What users may write about eviction windows, and what they are told when it cannot be meant."""
+"""Schedules, durations and time zones of eviction windows, and the faults of invalid ones."""
 
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ TOO_SHORT_OR_LONG = ["0s", "0h0m", "745h", "744h1s", "9999999h", "99999999s", "9
 
 
 @pytest.mark.parametrize("text", UNREADABLE + TOO_SHORT_OR_LONG)
-def test_anything_else_is_no_duration(text):
+def test_other_texts_are_no_durations(text):
     assert parse_duration(text) is None
 
 
@@ -70,7 +70,7 @@ def test_every_duration_is_read_as_written(hours, minutes, seconds):
         ("", "write 4h or 1h30m"),
     ],
 )
-def test_a_bad_duration_is_told_with_what_to_write(text, said):
+def test_a_bad_duration_is_reported_with_what_to_write(text, said):
     assert fault(duration=text).startswith("[0].duration: ")
     assert fault(duration=text).endswith(said)
 
@@ -102,7 +102,7 @@ def test_a_schedule_of_cron_is_accepted(schedule):
 
 
 @pytest.mark.parametrize("schedule", GOOD_SCHEDULES)
-def test_what_is_accepted_opens(schedule):
+def test_an_accepted_schedule_opens_a_window(schedule):
     assert Windows((Window(schedule, 30, "Europe/Berlin"),)).closed_until(1.8e9 + 0.5) != float("inf")
 
 
@@ -125,7 +125,7 @@ def test_what_is_accepted_opens(schedule):
         ("5-5/2 2 * * *", "must not have 5-5/2 as the minute"),
     ],
 )
-def test_the_field_that_is_wrong_is_named(schedule, said):
+def test_the_invalid_field_of_a_schedule_is_named(schedule, said):
     assert said in schedule_fault(schedule)
 
 
@@ -149,12 +149,12 @@ def test_a_schedule_without_any_date_never_opens(schedule):
 
 
 @given(st.text(alphabet="0123456789*/,-#LWMONFRI @=T?\n٣²", max_size=MAX_SCHEDULE_LENGTH) | st.text(max_size=40))
-def test_no_schedule_at_all_ends_the_check(text):
+def test_no_text_raises_in_the_check_of_a_schedule(text):
     list(check_windows((Written(text),)))
 
 
 @given(st.lists(st.text(alphabet="0123456789*/,-#LW", min_size=1, max_size=5), min_size=5, max_size=5))
-def test_no_five_fields_end_the_check(fields):
+def test_no_five_fields_raise_in_the_check_of_a_schedule(fields):
     list(check_windows((Written(" ".join(fields), "1s"),)))
 
 
@@ -182,7 +182,7 @@ def test_a_name_of_the_database_is_a_zone(name):
         ("Nowhere/Xyzzyx", "write for example Europe/Berlin or UTC"),
     ],
 )
-def test_an_unknown_zone_is_told_with_what_was_meant(name, said):
+def test_an_unknown_zone_is_reported_with_a_suggestion(name, said):
     assert said in zone_fault(name)
 
 
@@ -195,7 +195,7 @@ def test_a_path_is_no_zone(name):
 
 @given(st.text(max_size=64))
 @settings(max_examples=15)  # each is compared with the names of all zones
-def test_no_zone_at_all_ends_the_check(name):
+def test_no_text_raises_in_the_check_of_a_zone(name):
     list(check_windows((Written(time_zone=name),)))
 
 
