@@ -1,4 +1,4 @@
-"""A JSON patch (RFC 6902) as the API server applies it, as far as ours goes: adding and removing."""
+"""JSON patches (RFC 6902) as the API server applies them, with the operations add and remove."""
 
 import copy
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Requirements merged into what a pod brings: every term that can hold gets them, and nothing else changes."""
+"""Requirements are merged into every term of a pod's affinity that can hold, and nothing else changes."""
 
 from copy import deepcopy
 
@@ -38,7 +38,7 @@ def term(*expressions, **more):
 
 
 @pytest.mark.parametrize("affinity", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {REQUIRED: None}}])
-def test_a_pod_without_requirements_gets_ours(affinity):
+def test_a_pod_without_required_affinity_gets_the_requirements(affinity):
     assert restrict(affinity, [SLA]) == (required(term(ABOVE)), None)
 
 
@@ -50,7 +50,7 @@ def test_every_term_gets_every_alternative():
     )
 
 
-def test_several_keys_must_all_be_suited():
+def test_the_requirements_of_several_keys_must_all_hold():
     assert restrict(None, [SLA, CNI]) == (required(term(ABOVE, NEWER)), None)
     assert restrict(None, [EITHER, CNI]) == (required(term(ABOVE, NEWER), term(BELOW, NEWER)), None)
 
@@ -82,11 +82,11 @@ OF_CNI = {"key": "version.taintwarden.io/cni", "operator": "In", "values": ["100
         pytest.param([term(SSD, HERE)], [fast("ssd", "nvme")], [term(SSD, HERE)], id="has what is demanded"),
     ],
 )
-def test_terms_of_the_pods_own(terms, added, merged):
+def test_terms_of_the_pod_are_merged_with_requirements(terms, added, merged):
     assert restrict(required(*terms), added) == (required(*merged), None)
 
 
-def test_a_term_that_only_names_the_effect_is_ours_too():
+def test_a_term_that_only_names_the_effect_is_not_added_again():
     by_effect = [Toleration("sla", "Gt", "950", "NoExecute"), Toleration("sla", "Exists", "", "NoSchedule")]
     once, _ = restrict(None, [requirements("sla", by_effect)])
     effect = {"key": "effect.taintwarden.io/sla", "operator": "In", "values": ["NoSchedule"]}
@@ -94,14 +94,14 @@ def test_a_term_that_only_names_the_effect_is_ours_too():
     assert restrict(once, [SLA]) == (once, None)
 
 
-def test_requirements_do_not_touch_what_is_preferred_and_other_affinity():
+def test_requirements_change_no_preferences_and_no_other_affinity():
     others = {"podAffinity": {"x": 1}, "podAntiAffinity": {"y": 2}}
     preferred = {PREFERRED: [{"weight": 1, "preference": term(SSD)}]}
     found, _ = restrict({**required(term(SSD), **preferred), **others}, [SLA])
     assert found == {**required(term(SSD, ABOVE), **preferred), **others}
 
 
-def test_what_was_given_is_not_changed_in_place():
+def test_the_given_affinity_is_not_changed_in_place():
     given_affinity = required(term(SSD))
     before = deepcopy(given_affinity)
     restrict(given_affinity, [SLA])
@@ -120,7 +120,7 @@ def test_too_many_terms_are_refused_and_nothing_is_added():
     assert fault == "placement by sla, cni takes 66 nodeSelectorTerms, at most 64 are possible"
 
 
-def test_as_many_terms_as_are_possible_are_added():
+def test_terms_up_to_the_limit_are_added():
     affinity = required(*(term({**SSD, "values": [str(index)]}) for index in range(MAX_TERMS // 2)))
     found, fault = restrict(affinity, [EITHER])
     assert fault is None
@@ -141,7 +141,7 @@ def test_preferring_twice_changes_nothing():
     assert prefer(once, [WANTED]) == (once, None)
 
 
-def test_too_many_preferences_leave_the_affinity_alone():
+def test_too_many_preferences_do_not_change_the_affinity():
     given_affinity = {"nodeAffinity": {PREFERRED: [OWN] * (MAX_TERMS - 1)}}
     found, fault = prefer(given_affinity, [WANTED])
     assert found == given_affinity
@@ -166,7 +166,7 @@ def as_terms(alternatives):
 
 
 @given(TERMS, LABELS)
-def test_a_node_must_meet_what_was_asked_and_what_is_added(terms, labels):
+def test_a_node_must_match_the_own_terms_and_the_requirements(terms, labels):
     merged = restrict(required(*terms), [SLA, CNI])[0]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     both = holds(as_terms(SLA), labels) and holds(as_terms(CNI), labels)
     assert holds(merged, labels) == (holds(terms, labels) and both)

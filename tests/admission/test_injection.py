@@ -1,4 +1,4 @@
-"""What a pod gets before it is stored."""
+"""Tolerations and affinity that a pod gets before it is stored."""
 
 from typing import Any
 
@@ -88,14 +88,14 @@ NO_EXECUTE = above(effect="NoExecute")
         ),
     ],
 )
-def test_a_companion_comes_after_what_the_pod_brings(
+def test_a_native_toleration_is_added_after_those_of_the_pod(
     native: Json | None, extended: list[Toleration], added: list[Json]
 ):
     own = [] if native is None else [native]
     assert tolerations(pod(None, *own), *extended) == [*own, *added]
 
 
-def test_an_empty_list_gets_one_too():
+def test_an_empty_list_gets_a_native_toleration_too():
     obj = pod()
     for nothing in ([], None):
         obj["spec"]["tolerations"] = nothing
@@ -118,18 +118,18 @@ def terms(response: AdmissionResponse) -> list[Json]:
         pytest.param(placing(), {"nodeName": "n1"}, False, id="a pod that names its node"),
     ],
 )
-def test_whose_pods_get_affinity(policy: Policy, spec: Json, is_placed: bool):
+def test_pods_that_a_placing_policy_concerns_get_affinity(policy: Policy, spec: Json, is_placed: bool):
     paths = [step.path for step in injected(pod(**spec), above(), policies=(policy,)).patch]
     assert paths == ["/spec/tolerations"] + ["/spec/affinity"] * is_placed
 
 
-def test_what_affinity_cannot_say_is_a_warning():
+def test_a_toleration_that_affinity_cannot_express_is_a_warning():
     prerelease = Toleration("cni", Operator.SEMVER_GT, "1.28.0-rc.1")
     (warning, *_) = injected(pod(), prerelease, policies=(placing(key="cni"),)).warnings
     assert warning.startswith("placement: pre-releases of 1.28.0")
 
 
-def test_without_anything_that_keeps_it_off_a_pod_does_not_tolerate_no_schedule():
+def test_a_pod_without_placement_or_eviction_does_not_tolerate_no_schedule():
     response = injected(pod(), above(), above(effect="NoSchedule"), above("5", "other", "NoExecute"))
     assert [step.value for step in response.patch] == [
         [exists(effect="NoExecute"), exists("other", effect="NoExecute")]
@@ -144,18 +144,18 @@ def test_many_keys_are_one_warning():
     assert warning.endswith("for k0, k1, k2, k3, k4 and 4 more")
 
 
-def test_what_tolerates_every_value_need_not_be_kept_off():
+def test_a_pod_that_tolerates_every_value_needs_no_placement():
     every = Toleration("sla", Operator.EXISTS, "", "NoSchedule")
     assert tolerations(pod(), every) == [exists(effect="NoSchedule")]
 
 
 @pytest.mark.parametrize("policy", [placing(), EVICTING])
-def test_placement_or_an_eviction_by_no_schedule_lets_it_in(policy: Policy):
+def test_placement_or_an_eviction_by_no_schedule_adds_a_toleration_for_it(policy: Policy):
     (first, *_) = injected(pod(), above(effect="NoSchedule"), policies=(policy,)).patch
     assert first.value == [exists(effect="NoSchedule")]
 
 
-def test_a_rehearsal_by_no_schedule_does_not():
+def test_a_dry_run_by_no_schedule_adds_no_toleration_for_it():
     rehearsing = msgspec.structs.replace(EVICTING, mode=Mode.DRY_RUN, rehearses=True)
     assert injected(pod(), above(effect="NoSchedule"), policies=(rehearsing,)).patch == ()
 
@@ -171,14 +171,14 @@ def test_a_taint_that_keeps_no_pod_off_is_not_compared():
 
 
 def own_terms(number: int) -> Json:
-    """Affinity with so many terms of the pod's own."""
+    """Affinity with `number` terms of the pod's own."""
     term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     return {"nodeAffinity": {REQUIRED: {NODE_TERMS: [term] * number}}}
 
 
 @pytest.mark.parametrize("native", [[], [exists()]])
-def test_what_cannot_be_placed_is_placed_on_no_node(native: list[Json]):
-    """It would be sent to nodes that it does not tolerate, and evicted again and again."""
+def test_a_pod_that_cannot_be_placed_is_placed_on_no_node(native: list[Json]):
+    """The pod would be scheduled on nodes that it does not tolerate, and evicted repeatedly."""
     response = injected(pod(None, *native, affinity=own_terms(65)), above(), policies=(placing(),))
     assert [step.value for step in response.patch if step.path != "/spec/tolerations"] == [NO_NODE]
     assert "placement allows 64" in response.warnings[0]
@@ -193,13 +193,13 @@ def test_seven_keys_are_placed():
 
 
 @pytest.mark.parametrize("excluded", [{"daemon_set": True}, {"do_not_evict": True}, {"do_not_disrupt": True}])
-def test_what_is_excluded_from_evictions_is_placed(excluded: Json):
+def test_a_pod_that_is_excluded_from_evictions_is_placed(excluded: Json):
     found = concerning((placing(),), **excluded)
     assert (len(found.placing), len(found.evicting)) == (1, 0)
 
 
-def test_what_no_policy_would_evict_again_does_not_tolerate_no_schedule():
-    """A DaemonSet's pod, where policies exclude them: by the same policy other pods would tolerate it."""
+def test_a_pod_that_no_policy_would_evict_does_not_tolerate_no_schedule():
+    """Policies may exclude pods of DaemonSets; other pods get the toleration by the same policy."""
     demand = Demand(Tolerations((), (above(effect="NoSchedule"),)))
     guarded, unguarded = concerning((EVICTING,)), concerning((EVICTING,), daemon_set=True)
     assert inject(pod(), demand, guarded).patch
@@ -207,7 +207,7 @@ def test_what_no_policy_would_evict_again_does_not_tolerate_no_schedule():
 
 
 @pytest.mark.parametrize("exclude", [Exclude(namespaces=("shop",)), Exclude(priority_at_least=0)])
-def test_what_a_policy_does_not_concern_is_not_placed_by_it(exclude: Exclude):
+def test_a_pod_that_a_policy_does_not_concern_is_not_placed_by_it(exclude: Exclude):
     assert concerning((msgspec.structs.replace(placing(), exclude=exclude),)) == ConcerningPolicies()
 
 
@@ -252,7 +252,7 @@ def test_preferences_keep_their_weight():
         (NodeAffinity((newer("1.10000.0"),)), "", "too many digits"),
     ],
 )
-def test_a_pod_whose_affinity_cannot_be_written_is_placed_on_no_node_and_told_why(
+def test_a_pod_whose_affinity_cannot_be_written_is_placed_on_no_node_with_a_warning(
     affinity: NodeAffinity, fault: str, words: str
 ):
     obj = pod(nodeSelector={"disk": "ssd"})
@@ -282,7 +282,7 @@ def test_ten_thousand_terms_cost_no_more():
 @pytest.mark.parametrize(
     "affinity", [NOWHERE, NodeAffinity((newer(),), (Preference(7, newer()), Preference(7, newer())))]
 )
-def test_asking_again_adds_no_affinity(affinity: NodeAffinity):
+def test_a_second_review_adds_no_affinity(affinity: NodeAffinity):
     more = {"extended": (above(),), "policies": (placing(),)}
     after = patched(pod(), demanding(pod(), affinity, **more).patch)
     assert demanding(after, affinity, **more).patch == ()
@@ -319,7 +319,7 @@ affinities = st.sampled_from(
 
 
 @given(native, extended, policies, affinities)
-def test_asking_again_adds_nothing_and_what_the_pod_brought_stays(
+def test_a_second_review_adds_nothing_and_tolerations_of_the_pod_stay(
     brought: list[Json], wanted: list[Toleration], placed: list[Policy], affinity: Any
 ):
     obj = pod(None, *brought, **({} if affinity is None else {"affinity": affinity}))

@@ -1,4 +1,4 @@
-"""What the template of a DaemonSet gets, and how it is made again when its author changes it."""
+"""Additions to the template of a DaemonSet, also after its author has changed it."""
 
 import json
 from copy import deepcopy
@@ -24,7 +24,7 @@ def daemon_set(labels: Json | None = None, **spec: Any) -> Json:
 
 
 class Adding:
-    """Adds one toleration and one term, as the webhook does; it shows which pods it was asked about."""
+    """Additions of one toleration and one term, which record the pods that they were requested for."""
 
     def __init__(self, affinity: Json | None = None, **more: Any) -> None:
         self.affinity = affinity
@@ -49,7 +49,7 @@ def spec_of(workload: Json) -> Json:
     return workload["spec"]["template"]["spec"]
 
 
-def test_it_gets_what_a_pod_of_it_would_get():
+def test_a_template_gets_the_additions_of_its_pods():
     adding = Adding(OURS)
     spec = spec_of(completed(daemon_set(), None, adding))
     assert (spec["tolerations"], spec["affinity"]) == ([exists()], {"own": None, **OURS})
@@ -58,7 +58,7 @@ def test_it_gets_what_a_pod_of_it_would_get():
     assert asked["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
 
 
-def test_what_needs_nothing_stays_as_it_is():
+def test_a_template_without_additions_is_not_changed():
     assert complete_template(daemon_set(), None, Adding()) == AdmissionResponse()
 
 
@@ -68,12 +68,12 @@ def test_a_template_that_does_not_change_is_not_completed():
     assert complete_template({**workload, "metadata": {"labels": {"a": "b"}}}, workload, Adding(OURS)).patch == ()
 
 
-def test_asking_twice_adds_nothing():
+def test_a_second_review_adds_nothing():
     once = completed(daemon_set())
     assert complete_template(once, None, Adding(OURS)).patch == ()
 
 
-def test_what_is_not_needed_any_more_goes():
+def test_additions_that_are_not_needed_any_more_are_removed():
     old = completed(daemon_set(affinity={"mine": 1}))
     changed = deepcopy(old)
     changed["spec"]["template"]["metadata"]["annotations"] |= {"restartedAt": "now"}
@@ -90,7 +90,7 @@ def test_a_field_that_its_author_changes_counts_as_written():
 
 
 def test_a_manifest_that_is_applied_again_replaces_no_pod():
-    """It has neither what was added nor the record."""
+    """The applied manifest has neither the additions nor the record of them."""
     old = completed(daemon_set(affinity={"mine": 1}))
     again = daemon_set(affinity={"mine": 1})
     assert completed(again, old) == old
@@ -113,7 +113,7 @@ def test_a_template_that_opts_out_loses_what_was_added():
         '{"containers": {"before": 1, "after": ""}}',
     ],
 )
-def test_a_record_that_somebody_edited_does_not_count(text):
+def test_a_record_that_was_edited_does_not_count(text):
     workload = daemon_set()
     workload["spec"]["template"]["metadata"]["annotations"] = {RECORD_ANNOTATION: text}
     after = completed(workload)
@@ -131,7 +131,7 @@ def test_a_record_that_would_be_too_long_is_a_warning():
     assert "the template is left as it is" in found.warnings[0]
 
 
-def test_a_node_selector_is_added_and_goes_again():
+def test_a_node_selector_is_added_and_removed_again():
     old = completed(daemon_set(), None, Adding(nodeSelector={"no": "node"}))
     assert spec_of(old)["nodeSelector"] == {"no": "node"}
     changed = deepcopy(old)
@@ -148,8 +148,8 @@ AFFINITIES = st.sampled_from([None, {"mine": 1}, {"mine": 2}])
         st.tuples(AFFINITIES, st.sampled_from([None, OURS, NEWER]), st.sampled_from([KEPT, AGAIN, UNDONE])), min_size=1
     )
 )
-def test_a_template_is_what_it_would_be_if_it_were_new(steps):
-    """Whatever it was before, and whether its author writes it again, takes the first one back, or changes others."""
+def test_a_changed_template_equals_a_new_one(steps):
+    """The history of edits does not matter: new templates, reverts to the first one, and other changes."""
     stored: Json | None = None
     first: tuple[Json, Json | None] | None = None
     written: Json | None = None

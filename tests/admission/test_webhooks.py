@@ -1,4 +1,4 @@
-"""Requests are answered from what is known: policies, profiles and namespaces."""
+"""Requests are answered from the known policies, profiles and namespaces."""
 
 import json
 
@@ -23,7 +23,7 @@ GOLD = LabelSelector((Requirement("tier", SelectorOperator.IN, ("gold",)),))
 
 
 class Stage:
-    """What is known, and the webhook in front of it."""
+    """The known state of the cluster, and the webhook that reads it."""
 
     def __init__(self) -> None:
         self.known = ClusterState()
@@ -104,13 +104,13 @@ def test_invalid_node_affinity_is_refused_in_a_template(stage):
     assert fault.path.endswith("nodeSelectorTerms[0].matchExpressions[0].values")
 
 
-def test_a_pod_gets_the_companion_of_a_profile_that_selects_it(stage):
+def test_a_pod_gets_the_native_toleration_for_a_profile_that_selects_it(stage):
     stage.profile(GOLD)
     assert stage.paths(pod(labels={"tier": "gold"})) == ["/spec/tolerations"]
     assert stage.paths(pod(labels={"tier": "tin"})) == []
 
 
-def test_a_profile_that_selects_everything_goes_for_its_namespace_only(stage):
+def test_a_profile_that_selects_every_pod_counts_in_its_namespace_only(stage):
     stage.profile()
     assert stage.mutate(pod()).patch
     assert stage.mutate(pod(), namespace="other").patch == ()
@@ -123,17 +123,17 @@ def test_a_pod_without_name_and_namespace_is_that_of_the_request(stage):
     assert stage.mutate(obj).patch
 
 
-def test_a_pod_is_placed_by_a_policy_that_may_touch_it(stage):
+def test_a_pod_is_placed_by_a_policy_that_may_evict_it(stage):
     stage.place()
     assert "/spec/affinity" in stage.paths(pod(extended(gt())))
 
 
-def test_a_pod_is_not_placed_by_a_policy_that_leaves_it_alone(stage):
+def test_a_pod_is_not_placed_by_a_policy_that_excludes_it(stage):
     stage.place(exclude=Exclude(namespaces=("shop",)))
     assert stage.paths(pod(extended(gt()))) == ["/spec/tolerations"]
 
 
-def test_invalid_entries_get_nothing_and_the_others_do(stage):
+def test_only_valid_entries_get_native_tolerations(stage):
     obj = pod(extended(gt("0950"), gt(key="disk")))
     (step,) = stage.mutate(obj).patch
     assert step.value == [exists("disk", effect="NoExecute")]
@@ -147,7 +147,7 @@ def test_a_mirror_pod_stays_as_it_is(stage, by_extender):
     assert stage.mutate(obj) == AdmissionResponse()
 
 
-def test_what_is_no_pod_is_left_alone(stage):
+def test_an_object_that_is_no_pod_is_not_changed(stage):
     assert stage.mutate(pod(extended(gt())), asked_kind={**POD, "kind": "ConfigMap"}) == AdmissionResponse()
 
 
@@ -155,7 +155,7 @@ def test_a_request_without_an_object_is_allowed(stage):
     assert stage.mutate(None) == stage.validate(None) == AdmissionResponse()
 
 
-def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
+def test_a_missing_native_toleration_is_a_warning_unless_the_namespace_is_injected(stage):
     request = stage.ask(inside(("spec", "template"), pod(extended(gt()))), asked_kind=DEPLOYMENT)
     stage.place()
     assert stage.webhook.validate(request).warnings
@@ -165,7 +165,7 @@ def test_a_companion_is_missed_unless_the_namespace_asks_for_it(stage):
     assert stage.webhook.validate(request).warnings
 
 
-def test_the_author_of_a_template_is_told_what_its_pods_will_not_get(stage):
+def test_the_author_of_a_template_is_warned_of_missing_placement(stage):
     workload = inside(("spec", "template"), pod(extended(gt())))
     [warning] = injecting(stage).validate(workload, asked_kind=DEPLOYMENT).warnings
     assert warning.endswith("no policy sets placement for sla")
@@ -177,7 +177,7 @@ def test_the_author_of_a_template_is_told_what_its_pods_will_not_get(stage):
     assert "placement allows 64" in warning
 
 
-def test_a_controller_is_told_nothing(stage):
+def test_a_controller_gets_no_warnings(stage):
     workload = controlled(inside(("spec", "template"), pod(extended(gt()))))
     kind = {**DEPLOYMENT, "kind": "ReplicaSet"}
     assert injecting(stage).validate(workload, asked_kind=kind).warnings == ()
@@ -204,7 +204,7 @@ def test_the_template_of_a_daemon_set_never_counts_as_completed(stage):
     assert "add to spec.tolerations" in warning
 
 
-def test_beside_the_extender_the_template_of_a_daemon_set_gets_native_tolerations(stage):
+def test_with_the_extender_the_template_of_a_daemon_set_gets_native_tolerations(stage):
     stage.place()
     stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
     completed = patched(daemon_set(), stage.mutate(daemon_set(), asked_kind=DAEMON_SET).patch)
@@ -213,8 +213,8 @@ def test_beside_the_extender_the_template_of_a_daemon_set_gets_native_toleration
     assert stage.validate(completed, asked_kind=DAEMON_SET).warnings == ()
 
 
-def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
-    """They have a stream of their own, which tells when they are gone."""
+def test_a_namespace_that_comes_back_still_has_its_profiles(stage):
+    """Profiles have a stream of their own, which reports their deletion."""
     stage.profile()
     stage.feed(events.NamespaceSeen("shop", {}), events.NamespaceSeen("shop"), events.NamespaceSeen("shop", {}))
     assert stage.mutate(pod()).patch
@@ -223,7 +223,7 @@ def test_a_namespace_that_comes_back_has_its_profiles_still(stage):
 
 
 @pytest.mark.parametrize("part", [{"spec": 7}, {"metadata": []}, {"spec": {"tolerations": [None]}}])
-def test_a_pod_that_is_none_is_left_as_it_is(part):
+def test_a_malformed_pod_is_not_changed(part):
     request = msgspec.convert({"uid": "u", "kind": POD, "object": pod(extended(gt())) | part}, AdmissionRequest)
     assert Stage().webhook.mutate(request) == AdmissionResponse()
 
@@ -235,8 +235,8 @@ NO_TERMS = [7, "x", {"a": 1}, [7], [None], [[]], *([{"matchExpressions": one}] f
 
 
 @pytest.mark.parametrize("terms", NO_TERMS, ids=str)
-def test_affinity_that_is_none_is_left_as_it_is(stage, terms):
-    """No API server sends it, but every client that can connect may: a fault of ours would be logged for each."""
+def test_malformed_node_selector_terms_are_not_changed(stage, terms):
+    """No API server sends such terms, but any client may, and each internal error would be logged."""
     stage.place(version_labels=("example.com/driver",))
     injecting(stage)
     hostile = pod(extended(gt()), affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})
@@ -249,6 +249,6 @@ def test_affinity_that_is_none_is_left_as_it_is(stage, terms):
 
 
 @pytest.mark.parametrize("affinity", [7, [], {"nodeAffinity": "x"}, {"nodeAffinity": {PREFERRED: {"a": 1}}}], ids=str)
-def test_a_pod_whose_affinity_is_none_is_left_as_it_is(stage, affinity):
+def test_a_pod_with_malformed_affinity_is_not_changed(stage, affinity):
     stage.place()
     assert stage.mutate(pod(extended(gt()), affinity=affinity)).patch == ()

@@ -1,4 +1,4 @@
-"""Objects as they come to the webhook."""
+"""Objects and requests as the API server sends them to the webhook."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ PATHS = {
     ("batch", "Job"): ("spec", "template"),
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
 }
-"""Where the pod is in each kind that is asked about."""
+"""Path of the pod in each kind that is reviewed."""
 
 REQUEST: Json = {
     "uid": "u",
@@ -30,7 +30,7 @@ REQUEST: Json = {
     "oldObject": None,
     "dryRun": False,
 }
-"""What the API server asks about, as far as anybody looks at it."""
+"""The fields of an AdmissionRequest that the webhook reads."""
 
 
 def review(**request: Any) -> Json:
