@@ -1,4 +1,4 @@
-"""Node affinity as the definition says it, one requirement after the other, for tests of what is faster."""
+"""Node affinity as it is defined, one requirement after the other, as the reference for faster code."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from taintwarden_placement.affinity.node_matching import check_of
 
 
 def matches(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:
-    """Whether a node with these labels meets what is required."""
+    """Return True if a node with these labels matches the required terms."""
     return affinity.required is None or any(term_matches(term, labels, gates) for term in affinity.required)
 
 
@@ -19,5 +19,5 @@ def weight(affinity: NodeAffinity, labels: Mapping[str, str], gates: Gates = ALL
 
 
 def term_matches(term: Term, labels: Mapping[str, str], gates: Gates = ALL_GATES) -> bool:
-    """Whether all requirements hold. An empty term matches no node."""
+    """Return True if all requirements hold. An empty term matches no node."""
     return bool(term) and all(check_of(one, gates)(labels.get(one.key)) for one in term)

@@ -1,4 +1,4 @@
-"""Node selectors as the scheduler reads them, written from its documentation and from nothing of ours.
+"""Node selectors as the scheduler reads them, written from its documentation, independently of the product.
 
 Terms are alternatives, requirements of a term must all hold, an empty term holds nowhere. ``Gt`` and ``Lt`` read both
 sides with ``strconv.ParseInt`` in base ten, and do not hold where the label is absent or no integer.
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 
 def parse_int(text: str) -> int | None:
-    """Go's strconv.ParseInt(text, 10, 64): signs and leading zeros are taken, nothing else."""
+    """The result of Go's strconv.ParseInt(text, 10, 64): signs and leading zeros are accepted, nothing else."""
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         return None
     number = int(text)

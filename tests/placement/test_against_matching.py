@@ -1,4 +1,4 @@
-"""Labels and requirements together let a pod onto the nodes whose taints it tolerates, and onto no other."""
+"""Labels and requirements together admit a pod to the nodes whose taints it tolerates, and to no other."""
 
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -40,11 +40,11 @@ BEYOND_NATURAL = st.sampled_from(["v1.31.2+k3s1", "containerd://1.7.13", f"{_KER
 TEXTS = st.sampled_from(["", "high", "gold", "99.5", "1-2"])
 BEYOND_INTEGERS = st.sampled_from(["-0", "-1", str(-(2**63)), str(2**63)])
 BEYOND_VERSIONS = st.sampled_from(["1.0.0-rc-", "1.0.0+5", "latest"])
-"""What tolerations may compare with and no taint can have."""
+"""Values that tolerations may compare with and no taint can have."""
 
 
 def tolerating(operator, value, effect, values):
-    """With the field that the operator compares with."""
+    """A toleration that compares with these texts, in the field that its operator reads."""
     is_list = ROWS[operator].family.takes == "values"
     return Toleration("k", operator, "" if is_list else value, effect, values=tuple(values) if is_list else ())
 
@@ -93,7 +93,7 @@ def is_admitted(node, pod):
 
 
 @given(CASES, SELECTORS, GATES, ENTERED)
-def test_a_node_that_is_not_tolerated_is_never_let_in(case, selector, gates, entered):
+def test_a_node_that_is_not_tolerated_is_never_admitted(case, selector, gates, entered):
     taints, tolerations = case
     node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
     if is_admitted(node, pod):
@@ -102,26 +102,26 @@ def test_a_node_that_is_not_tolerated_is_never_let_in(case, selector, gates, ent
 
 
 @given(CASES, SELECTORS, GATES, ENTERED)
-def test_a_node_that_suits_is_let_in_unless_it_is_told_why_not(case, selector, gates, entered):
+def test_a_tolerated_node_is_admitted_unless_a_fault_is_reported(case, selector, gates, entered):
     taints, tolerations = case
     assume(not asks_for_versions_of_what_is_none(taints, tolerations, selector))
     assume(all(taint.effect in (*entered, Effect.PREFER_NO_SCHEDULE) for taint in taints))
     node, pod = node_labels(taints, [selector]), requirements("k", tolerations, gates, entered)
     if is_tolerated(taints, tolerations, gates) and not is_admitted(node, pod):
         assert node.faults or pod.faults
-        event("left out and told")
+        event("left out and reported")
 
 
 @given(CASES, ENTERED)
-def test_a_node_that_was_not_looked_at_is_not_entered(case, entered):
-    """It may have any value."""
+def test_a_node_without_labels_is_admitted_only_without_requirements(case, entered):
+    """The taint of such a node may have any value."""
     _, tolerations = case
     found = requirements("k", tolerations, effects=entered)
     assert is_admitted(NodeLabels({}), found) == found.unrestricted
 
 
 def asks_for_versions_of_what_is_none(taints, tolerations, selector):
-    """By the policy's word, or since it is a long integer: then nobody is told."""
+    """Return True if a value is no version by the policy, or is a long integer: then there is no fault."""
     if not any(ROWS[one.operator].family is SEMVER for one in tolerations):
         return False
     if selector.value_type is None:
@@ -141,13 +141,13 @@ def test_the_same_taints_give_the_same_labels_in_any_order(case, selector):
 
 
 @given(CASES, SELECTORS)
-def test_a_node_without_the_taint_stays_usable(case, selector):
+def test_a_node_without_the_taint_is_admitted(case, selector):
     _, tolerations = case
     assert is_admitted(node_labels([], [selector]), requirements("k", tolerations))
 
 
 @given(CASES, ENTERED)
-def test_where_placement_has_ended_every_node_is_entered(case, entered):
-    """Or a pod that runs would not match its own node any more."""
+def test_after_the_end_of_placement_every_node_is_admitted(case, entered):
+    """A running pod would otherwise no longer match its own node."""
     _, tolerations = case
     assert is_admitted(NodeLabels(neutral_labels(["k"])), requirements("k", tolerations, effects=entered))

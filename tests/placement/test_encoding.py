@@ -1,4 +1,4 @@
-"""Versions as integers that sort as they do."""
+"""Versions are encoded as integers of the same order."""
 
 import json
 from itertools import product
@@ -33,7 +33,7 @@ def encoded(text):
         ("99999.9999.99999999", 99999_9999_99999999_1),
     ],
 )
-def test_a_version_can_be_read_in_its_number(version, number):
+def test_a_version_is_encoded_as_a_readable_number(version, number):
     assert encoded(version) == number
 
 
@@ -53,7 +53,7 @@ NEAR = st.builds(Version, st.integers(0, 1), st.integers(0, 1), st.integers(0, 1
 
 
 def assert_ordered(one, other):
-    """What the encoding promises: the order, and equality but for two pre-releases of one version."""
+    """Assert that the encoding keeps order and equality, except between two pre-releases of one version."""
     a, b = encode_version(one), encode_version(other)
     siblings = one.prerelease and other.prerelease and one.finalize_version() == other.finalize_version()
     assert (a == b) == (one == other or bool(siblings))

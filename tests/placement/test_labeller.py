@@ -37,7 +37,7 @@ def says(value: str, key: str = "sla") -> dict[str, str]:
 
 
 def instead(value: str) -> dict[str, str | None]:
-    """The same where the node had no such taint before."""
+    """The changes of a node that did not have the taint before, and has it now with this value."""
     return {**dict.fromkeys(NOT_THERE), **says(value)}
 
 
@@ -60,7 +60,7 @@ class Order(msgspec.Struct):
 
 
 def answered(version: int) -> bytes:
-    """The body of a write that was made."""
+    """The answer to a write, with this version of the node."""
     return json.dumps({"metadata": {"resourceVersion": str(version)}}).encode()
 
 
@@ -74,7 +74,7 @@ class Scene:
         self.version = 10
         self.notices: list[object] = []
         self.connecting: Callable[[], None] = lambda: None
-        """What happens just before a write is sent."""
+        """Called just before a write is sent."""
         self.tasks: list[asyncio.Task[None]] = []
         self.labeller = Labeller(self, lambda: self.held, self.notices.extend, self.spawn)  # type: ignore[arg-type]
         self.labeller.take(events.PoliciesChanged(policies))
@@ -109,14 +109,14 @@ class Scene:
         self.labeller.take(events.NodeSeen(seen, listed))
 
     async def written(self) -> list[tuple[str, dict[str, str | None]]]:
-        """The writes that began since this was asked before."""
+        """The writes that began since the last call."""
         for _ in range(8):
             await asyncio.sleep(0)
         begun, self.seen = self.orders[self.seen :], len(self.orders)
         return [(one.node, one.labels) for one in begun]
 
     async def answer(self, error: Exception | None = None, version: int = 0) -> None:
-        """The first write in progress ends."""
+        """Answer the first write in progress."""
         await self.written()
         order = next(one for one in self.orders if not one.answer.done())
         self.version += 1
@@ -165,7 +165,7 @@ async def test_labels_follow_the_taint(value, labels, expected):
     assert await scene.written() == ([] if expected is None else [("n1", expected)])
 
 
-async def test_they_follow_what_is_derived():
+async def test_labels_follow_a_derived_taint():
     source = {"from": {"nodeInfo": "kubeletVersion"}}
     scene = Scene(policy(taints=[{"key": "kubelet", "placement": True, "valueType": "Version", **source}]))
     derived = scene.labeller._policies[0].taints[0].source
@@ -180,7 +180,7 @@ async def test_they_follow_what_is_derived():
     assert labels["value.taintwarden.io/kubelet"] == "v1.30.2"
 
 
-async def test_one_write_of_a_node_is_in_progress_and_what_changed_meanwhile_follows(scene):
+async def test_changes_during_a_write_of_a_node_are_written_after_it(scene):
     assert await scene.written() == [("n1", says("x"))]
     scene.node("n1", "sla=y")
     assert await scene.written() == []
@@ -188,7 +188,7 @@ async def test_one_write_of_a_node_is_in_progress_and_what_changed_meanwhile_fol
     assert await scene.written() == [("n1", says("y"))]
 
 
-async def test_so_many_nodes_are_written_at_once():
+async def test_the_number_of_nodes_written_at_once_is_bounded():
     scene = Scene(placing())
     for number in range(MAX_WRITES + 3):
         scene.node(f"n{number}", "sla=x")
@@ -197,7 +197,7 @@ async def test_so_many_nodes_are_written_at_once():
     assert len(await scene.written()) == 1
 
 
-async def test_what_was_written_is_not_written_again_before_the_stream_shows_it():
+async def test_a_write_is_not_repeated_before_the_stream_delivers_it():
     scene = Scene(placing())
     scene.node("n1", "sla=x", version=11)
     await scene.answer(version=20)
@@ -206,8 +206,8 @@ async def test_what_was_written_is_not_written_again_before_the_stream_shows_it(
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
-async def test_what_was_written_counts_before_the_stream_shows_it(scene, is_answered):
-    """A pod may have been placed by it already."""
+async def test_a_write_counts_before_the_stream_delivers_it(scene, is_answered):
+    """A pod may have been placed by the label already."""
     if is_answered:
         await scene.answer()
     await scene.written()
@@ -225,7 +225,7 @@ async def test_a_change_that_the_stream_delivers_before_the_answer_is_corrected(
     assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_after_a_restore_of_etcd_a_list_says_what_is_there():
+async def test_after_a_restore_of_etcd_the_labels_of_a_list_count():
     scene = Scene(placing())
     scene.node("n1", "sla=x", version=50)
     await scene.answer(version=60)
@@ -245,7 +245,7 @@ async def test_a_write_that_failed_is_made_again_later(scene, error, soonest, la
 
 
 @pytest.mark.parametrize(("errors", "lines"), [([LOST, LOST], 1), ([LOST, REFUSED], 2), ([NAMESAKE], 0)])
-async def test_why_a_write_failed_is_logged_once_while_that_stays(scene, errors, lines):
+async def test_a_failed_write_is_logged_once_for_the_same_reason(scene, errors, lines):
     with capture_logs() as logs:
         for error in errors:
             await scene.answer(error)
@@ -253,7 +253,7 @@ async def test_why_a_write_failed_is_logged_once_while_that_stays(scene, errors,
     assert [(one["event"], one["node"]) for one in logs] == [("node-labels-not-written", "n1")] * lines
 
 
-async def test_after_a_write_that_failed_and_was_made_again_all_is_as_before(scene):
+async def test_a_repeated_write_that_succeeds_resets_the_back_off(scene):
     with capture_logs() as logs:
         for _ in range(2):
             await scene.answer(LOST)
@@ -284,7 +284,7 @@ async def test_a_write_that_failed_is_not_made_again_when_the_value_is_back():
     assert await scene.written() == []
 
 
-async def test_without_the_lease_nothing_is_sent_and_with_it_again():
+async def test_writes_are_sent_only_with_the_lease():
     scene = Scene(placing())
     scene.held = False
     scene.node("n1", "sla=x")
@@ -295,7 +295,7 @@ async def test_without_the_lease_nothing_is_sent_and_with_it_again():
 
 
 @pytest.mark.parametrize("state", [{"leading": False}, {"synced": False}], ids=lambda one: next(iter(one)))
-async def test_it_waits_for_leadership_and_for_all_policies(state):
+async def test_writes_wait_for_leadership_and_for_all_policies(state):
     scene = Scene(placing(), **state)
     scene.node("n1", "sla=x")
     assert await scene.written() == []
@@ -306,7 +306,7 @@ async def test_it_waits_for_leadership_and_for_all_policies(state):
     assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_a_new_leader_writes_at_once_what_was_refused(scene):
+async def test_a_new_leader_retries_a_refused_write_at_once(scene):
     await scene.answer(REFUSED)
     scene.lead(leading=False)
     scene.lead(leading=True)
@@ -328,7 +328,7 @@ async def test_a_node_that_is_replaced_while_its_write_waits_for_a_connection_is
     assert [one.uid for one in scene.orders] == ["uid-n1", "another"]
 
 
-async def test_another_node_of_the_same_name_is_labelled_afresh(scene):
+async def test_another_node_of_the_same_name_is_labelled_again(scene):
     await scene.written()
     scene.node("n1", "sla=x", uid="another")
     assert await scene.written() == [("n1", says("x"))]
@@ -346,7 +346,7 @@ async def test_a_node_that_is_gone_is_not_written_again(scene, event):
     assert await scene.written() == []
 
 
-async def test_a_change_of_policies_gives_others_their_turn():
+async def test_other_tasks_run_during_a_change_of_policies():
     scene = Scene(placing(), leading=False)
     for number in range(3 * MAX_COMPARED_AT_ONCE):
         scene.node(f"n{number}", "sla=x")
@@ -372,7 +372,7 @@ async def test_a_write_that_waits_is_not_evaluated_when_another_leads():
 # -- what is reported -------------------------------------------------------------------------------------------------
 
 
-async def test_what_labels_cannot_express_is_reported_once_for_a_node():
+async def test_a_taint_that_labels_cannot_express_is_reported_once_for_a_node():
     scene = Scene(placing())
     for zone, uid in zip("abb", ("first", "first", "second"), strict=True):
         scene.node("n1", "sla=900", "sla=990:NoSchedule", uid=uid, labels={"zone": zone})
@@ -381,7 +381,7 @@ async def test_what_labels_cannot_express_is_reported_once_for_a_node():
 
 
 @pytest.mark.parametrize("mode", ["Enforce", "DryRun"])
-async def test_it_is_reported_only_where_a_policy_places(mode):
+async def test_a_taint_that_labels_cannot_express_is_reported_only_if_a_policy_places(mode):
     scene = Scene(policy(taints=[{"key": "other"}], versionLabels=["driver"], mode=mode))
     scene.node("n1", labels={"driver": "latest", "label-version.taintwarden.io/driver": "30027000000021"})
     assert [str(one.subject) for one in scene.take(NotMirrored)] == ["driver=latest"] * (mode == "Enforce")
@@ -391,7 +391,7 @@ async def test_it_is_reported_only_where_a_policy_places(mode):
 
 
 async def fight(scene: Scene, seconds: int) -> list[float]:
-    """Another client changes the labels of n1 soon after they are written. Returns when they were."""
+    """Let another client change the labels of n1 soon after each write; return the times of the writes."""
     times = list[float]()
     for _ in range(2 * seconds):
         await asyncio.sleep(0.5)
@@ -409,7 +409,7 @@ async def test_labels_that_another_client_keeps_changing_are_written_later_each_
     assert max(later - earlier for earlier, later in itertools.pairwise(times)) <= 300 * 1.2 + 1
 
 
-async def test_it_is_reported_what_is_changed_and_when_it_is_written_again(scene):
+async def test_contested_labels_are_reported_with_the_time_of_the_next_write(scene):
     await fight(scene, 2)
     first = scene.take(LabelsContested)[0]
     assert (first.node, first.number, first.labels) == ("n1", 4, tuple(sorted(says("x"))))
@@ -424,7 +424,7 @@ async def test_a_label_that_is_changed_a_few_times_is_corrected_at_once(scene):
         assert await scene.written() == [("n1", says("x"))]
 
 
-async def test_a_value_that_changes_often_is_no_fight():
+async def test_a_taint_value_that_changes_often_is_not_contested():
     scene = Scene(placing())
     for number in range(20):
         scene.node("n1", f"sla=x{number % 2}", labels=says("x1") if number else {})
@@ -433,7 +433,7 @@ async def test_a_value_that_changes_often_is_no_fight():
     assert scene.take(LabelsContested) == []
 
 
-async def test_a_value_that_is_back_before_it_is_written_is_no_fight():
+async def test_a_value_that_is_back_before_its_write_is_not_contested():
     scene = Scene(placing())
     scene.node("n1", "sla=x", labels=says("x"))
     for _ in range(6):
@@ -444,7 +444,7 @@ async def test_a_value_that_is_back_before_it_is_written_is_no_fight():
     assert await scene.written() == [("n1", says("y"))]
 
 
-async def test_in_a_fight_another_value_is_written_at_once(scene):
+async def test_another_value_of_a_contested_label_is_written_at_once(scene):
     await fight(scene, 60)
     await scene.written()
     scene.node("n1", "sla=y", labels=says("theirs"))
@@ -453,7 +453,7 @@ async def test_in_a_fight_another_value_is_written_at_once(scene):
     assert await scene.written() == []
 
 
-async def test_a_fight_is_forgotten_after_half_an_hour(scene):
+async def test_a_contest_is_forgotten_after_half_an_hour(scene):
     await fight(scene, 60)
     await asyncio.sleep(120)
     await scene.answer()
@@ -467,8 +467,8 @@ async def test_a_fight_is_forgotten_after_half_an_hour(scene):
 
 
 @pytest.mark.parametrize("now", [ended(), placing(mode="DryRun")])
-async def test_where_placement_has_ended_labels_say_that_there_is_no_taint(now):
-    """The affinity of a pod that runs then holds, whatever it requires."""
+async def test_after_the_end_of_placement_labels_show_no_taint(now):
+    """The affinity of a running pod then holds, with any requirements."""
     scene = Scene(placing())
     scene.node("n1", "sla=x", labels=says("x"))
     scene.labeller.take(events.PoliciesChanged((now,)))
@@ -484,8 +484,8 @@ async def test_labels_of_a_key_that_no_policy_names_stay_as_they_are():
     assert await scene.written() == []
 
 
-async def test_labels_settle_although_the_stream_is_late():
-    """Each write is seen two writes later. What is seen then is no reason to write the opposite."""
+async def test_labels_settle_even_if_the_stream_is_late():
+    """The stream delivers each write two writes later, and this late state must not cause the opposite write."""
     names = ("n1", "n2", "n3")
     scene, stored, stream = Scene(placing()), {name: dict[str, str]() for name in names}, list[Any]()
     for name in names:
@@ -510,7 +510,7 @@ async def test_labels_settle_although_the_stream_is_late():
 
 
 @pytest.mark.parametrize("now", [ended(), placing(mode="DryRun")])
-async def test_a_node_without_labels_gets_none_where_placement_has_ended(now):
+async def test_after_the_end_of_placement_a_node_without_labels_gets_none(now):
     scene = Scene(now)
     scene.node("n1", labels=NOT_THERE)
     scene.node("n2", "sla=x")
@@ -519,8 +519,8 @@ async def test_a_node_without_labels_gets_none_where_placement_has_ended(now):
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 2 * RUNS))
-async def test_whatever_happens_labels_say_what_taints_say_in_the_end(seed):
-    """Values, strays of others, policies, leaders, answers that are lost after they were carried out, a late stream."""
+async def test_labels_follow_taints_in_the_end_after_any_events(seed):
+    """Values, other clients, policies and leaders change; answers are lost after their writes; the stream is late."""
     chance = Random(seed)
     scene, stored, stream = Scene(placing(), synced=True), dict[str, tuple[str, dict[str, str]]](), list[Any]()
     placed = True
@@ -564,8 +564,8 @@ async def test_whatever_happens_labels_say_what_taints_say_in_the_end(seed):
         assert all(labels in ({}, NOT_THERE) for _, labels in stored.values())
 
 
-async def test_what_a_kubelet_invents_costs_nothing():
-    """It writes any number of labels on its own node. Only the keys that policies name are looked at."""
+async def test_labels_of_unknown_keys_cost_nothing():
+    """A kubelet may write any number of labels on its own node. Only the keys that policies name are read."""
     scene = Scene(placing())
     scene.node("n1", labels=NOT_THERE)
     invented = NOT_THERE | neutral_labels(f"k{number}" for number in range(4_000))
@@ -582,13 +582,13 @@ DRIVER, NUMBER = "example.com/driver", "example.com.label-version.taintwarden.io
 VERSIONS = {
     "a version is repeated as a number": ({DRIVER: "v3.27.2"}, {NUMBER: "30027000000021"}),
     "the number follows the version": ({DRIVER: "v3.28.0", NUMBER: "30027000000021"}, {NUMBER: "30028000000001"}),
-    "it goes with the label": ({NUMBER: "30027000000021"}, {NUMBER: None}),
-    "it goes when the label is not a version": ({DRIVER: "latest", NUMBER: "30027000000021"}, {NUMBER: None}),
+    "the number is removed with the label": ({NUMBER: "30027000000021"}, {NUMBER: None}),
+    "a number without a version is removed": ({DRIVER: "latest", NUMBER: "30027000000021"}, {NUMBER: None}),
 }
 
 
 @pytest.mark.parametrize(("labels", "expected"), VERSIONS.values(), ids=VERSIONS)
-async def test_versions_in_labels_that_a_policy_lists(labels, expected):
+async def test_versions_in_listed_labels_are_repeated_as_numbers(labels, expected):
     scene = Scene(policy(taints=[{"key": "other"}], versionLabels=[DRIVER]))
     scene.node("n1", labels=labels)
     assert await scene.written() == [("n1", expected)]
@@ -596,7 +596,7 @@ async def test_versions_in_labels_that_a_policy_lists(labels, expected):
 
 @pytest.mark.parametrize(("mode", "expected"), [("DryRun", [("n1", {NUMBER: "30028000000001"})]), (None, [])])
 async def test_numbers_follow_while_a_policy_lists_the_label(mode, expected):
-    """A volume may name them, whose affinity never changes."""
+    """A volume, whose affinity never changes, may name the numbers."""
     listing = {} if mode is None else {"versionLabels": [DRIVER], "mode": mode}
     scene = Scene(policy(taints=[{"key": "other"}], **listing))
     scene.node("n1", labels={DRIVER: "v3.28.0", NUMBER: "30027000000021"})

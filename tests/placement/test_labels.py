@@ -22,7 +22,7 @@ NAMES = st.text("aZ0-_.", max_size=61).map("a{}b".format)
 PARTS = st.text("a0-", max_size=8).map("a{}b".format)
 PREFIXES = st.lists(PARTS | st.sampled_from(Domain), min_size=1, max_size=8).map(".".join)
 KEYS = NAMES | st.builds("{}/{}".format, PREFIXES.filter(lambda prefix: len(prefix) <= 223), NAMES)
-"""Also those that look like labels of ours."""
+"""Keys, some of which look like placement labels."""
 
 
 def all_labels(key):
@@ -30,29 +30,29 @@ def all_labels(key):
     return {None} if found is None else {found.value, found.version, found.low_version, found.effect}
 
 
-def test_a_key_without_prefix():
+def test_a_key_without_prefix_has_labels_in_each_domain():
     assert value_label("sla") == "value.taintwarden.io/sla"
     assert taint_labels("sla").version == "version.taintwarden.io/sla"
     assert taint_labels("sla").effect == "effect.taintwarden.io/sla"
 
 
-def test_a_key_with_a_prefix():
+def test_a_key_with_a_prefix_has_it_before_the_domain():
     assert value_label("example.com/sla") == "example.com.value.taintwarden.io/sla"
     assert taint_labels("example.com/sla").version == "example.com.version.taintwarden.io/sla"
 
 
-def test_the_longest_prefix_leaves_room_for_the_longest_domain():
+def test_the_longest_prefix_fits_with_the_longest_domain():
     assert MAX_PLACED_PREFIX_LENGTH + 1 + max(map(len, Domain)) == MAX_PREFIX_LENGTH
 
 
-def test_a_prefix_that_leaves_no_room_is_refused():
+def test_a_prefix_that_does_not_fit_has_no_labels():
     longest = "a" * 223
     assert len(taint_labels(f"{longest}/k").low_version.partition("/")[0]) == 253
     assert all_labels(f"{longest}a/k") == {None}
 
 
 @given(KEYS)
-def test_labels_are_keys_and_known_as_ours(key):
+def test_labels_are_valid_keys_and_recognized_as_placement_labels(key):
     for label in all_labels(key):
         assert re.fullmatch(KEY, label)
         assert label.find("/") <= 253
@@ -65,19 +65,19 @@ def test_two_keys_never_share_a_label(one, other):
     assert bool(labels) == (one == other)
 
 
-def test_a_key_that_is_a_label_of_ours_gets_another():
+def test_a_key_that_is_a_placement_label_gets_another():
     assert value_label("value.taintwarden.io/sla") == "value.taintwarden.io.value.taintwarden.io/sla"
 
 
 @pytest.mark.parametrize(
     "label", ["sla", "taintwarden.io/sla", "value.taintwarden.io", "evalue.taintwarden.io/sla", "value.example.com/sla"]
 )
-def test_labels_of_others_are_left_to_them(label):
+def test_other_labels_are_no_placement_labels(label):
     assert not is_placement_label(label)
 
 
 @given(KEYS)
-def test_each_label_is_about_its_key(key):
+def test_each_label_leads_to_its_key(key):
     assert all_labels(key) <= {*labels_about(key)}
     assert subjects_of(labels_about(key)) == [LabelSubject(key)]
     assert subjects_of([label_version_label(key)]) == [LabelSubject(key, of_label=True)]

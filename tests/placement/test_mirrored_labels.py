@@ -1,4 +1,4 @@
-"""What labels a node carries because of its taints."""
+"""Labels that a node carries because of its taints."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def labels(*values, value_type=None):
     return node_labels([Taint("k", value) for value in values], [placing(value_type)])
 
 
-def test_a_node_without_the_taint_says_so():
+def test_a_node_without_the_taint_has_the_neutral_labels():
     assert node_labels([], [placing()]).labels == neutral_labels(["k"]) == NOT_THERE
 
 
@@ -57,13 +57,13 @@ def test_a_taint_that_keeps_no_pod_off_is_not_repeated():
         ("12345678", says("12345678", comparable=True)),
     ],
 )
-def test_the_value_is_taken_word_for_word_and_a_version_as_a_number_too(value, value_type, expected):
-    """Whatever the policy says of values: it may be edited under pods that were placed by these labels."""
+def test_the_value_is_repeated_exactly_and_a_version_as_a_number_too(value, value_type, expected):
+    """The value type of the policy does not matter: it may be edited after pods were placed by these labels."""
     found = labels(value, value_type=value_type)
     assert (found.labels, found.faults) == (expected, ())
 
 
-def test_a_taint_nobody_selects_for_placement_leaves_no_label():
+def test_a_taint_that_no_policy_places_by_has_no_label():
     selectors = [TaintSelector("k"), placing(key="other")]
     assert node_labels([Taint("k", "950")], selectors).labels == neutral_labels(["other"])
 
@@ -74,7 +74,7 @@ def test_the_effects_that_evict_do_not_matter():
     assert found == [{**says("x"), EFFECT: "NoSchedule"}] * 2
 
 
-def test_leading_zeros_are_left_out_and_told():
+def test_leading_zeros_are_left_out_and_reported():
     found = labels("0950", value_type=ValueType.INTEGER)
     number = "9500000000000001"
     assert found.labels == {VALUE: "", HIGH: "", VERSION: number, LOW_VERSION: number} | ordered("950")
@@ -83,7 +83,7 @@ def test_leading_zeros_are_left_out_and_told():
     assert reason == "0950 is not a canonical integer, but the scheduler would compare it as 950"
 
 
-def test_leading_zeros_of_a_version_only_cost_the_value():
+def test_leading_zeros_of_a_version_leave_out_only_the_value():
     assert labels("01", value_type=ValueType.VERSION).labels == {
         VALUE: "",
         HIGH: "",
@@ -92,13 +92,13 @@ def test_leading_zeros_of_a_version_only_cost_the_value():
     } | ordered("1")
 
 
-def test_a_version_with_too_many_digits_is_told():
+def test_a_version_with_too_many_digits_is_reported():
     found = labels("1.100000.0", value_type=ValueType.VERSION)
     assert found.labels == says("1.100000.0")
     assert found.faults[0][1] == "the version 1.100000.0 has too many digits for an integer that sorts as it does"
 
 
-def test_two_values_of_one_key_are_left_out_and_told():
+def test_two_values_of_one_key_are_left_out_and_reported():
     taints = [Taint("k", "950"), Taint("k", "940", Effect.NO_SCHEDULE)]
     found = node_labels(taints, [placing(effects=BOTH_EFFECTS)])
     assert found.labels == {VALUE: "", HIGH: "", VERSION: "", EFFECT: "NoExecute_NoSchedule"}
@@ -114,13 +114,13 @@ def test_one_value_with_two_effects_is_one_label():
     assert (found.labels, found.faults) == (expected, ())
 
 
-def test_the_value_that_stands_for_no_taint_is_left_out_and_told():
+def test_the_value_that_means_no_taint_is_left_out_and_reported():
     found = labels(MAX)
     assert found.labels == {VALUE: MAX, HIGH: "", LOW: MAX} | ordered(MAX)
     assert found.faults[0][1] == f"{MAX} stands for a node without the taint"
 
 
-def test_a_key_that_is_too_long_is_told():
+def test_a_key_that_is_too_long_is_reported():
     key = "a" * 224 + "/k"
     found = node_labels([Taint(key, "1")], [placing(key=key)])
     assert found.labels == {}

@@ -1,4 +1,4 @@
-"""Node affinity with versions, over the labels that repeat them: it matches what the engine does, or says why not."""
+"""Node affinity with versions, over the labels that repeat them, matches as the engine does, or has a fault."""
 
 import pytest
 from hypothesis import event, given
@@ -35,7 +35,7 @@ def required(*terms, published=(KEY,), **more):
         (asks("Exists"), asks("Exists")),
     ],
 )
-def test_one_requirement(requirement, native):
+def test_each_requirement_has_its_native_terms(requirement, native):
     found = required((requirement,))
     assert (found.required, found.faults) == (((native,),), ())
 
@@ -56,9 +56,9 @@ def test_a_bound_below_zero_takes_two_terms():
         (asks("SemverEq", "1.28.0-rc.1"), "only nodes that spell the version 1.28.0-rc.1 or v1.28.0-rc.1 match"),
     ],
 )
-def test_what_labels_cannot_express_is_told(requirement, fault):
-    [told] = required((requirement,)).faults
-    assert fault in told
+def test_a_requirement_that_labels_cannot_express_is_reported(requirement, fault):
+    [reported] = required((requirement,)).faults
+    assert fault in reported
 
 
 def test_versions_that_are_switched_off_match_no_node():
@@ -69,7 +69,7 @@ def test_integers_of_labels_cannot_be_switched_off():
     assert required((asks("Gt", "5"),), gates=Gates(numeric_operators=False)).required == ((asks("Gt", "5"),),)
 
 
-def test_nothing_required_and_nowhere_stay_what_they_are():
+def test_no_requirement_and_nowhere_are_not_changed():
     assert native_affinity(NodeAffinity(), ()).required is None
     assert native_affinity(NOWHERE, ()).required == ()
 
@@ -113,22 +113,22 @@ def as_terms(terms):
 
 
 @given(st.lists(TERMS, min_size=1, max_size=3).map(tuple), LABELS)
-def test_it_matches_the_nodes_that_the_engine_matches_or_says_why_not(terms, labels):
+def test_native_affinity_matches_as_the_engine_or_has_a_fault(terms, labels):
     affinity = NodeAffinity(terms)
     repeated, native = version_labels(labels, (KEY,)), native_affinity(affinity, (KEY,))
-    told, wanted = holds(as_terms(native.required), labels | repeated.labels), matches(affinity, labels)
-    assert wanted or not told
-    if wanted and not told:
+    reported, wanted = holds(as_terms(native.required), labels | repeated.labels), matches(affinity, labels)
+    assert wanted or not reported
+    if wanted and not reported:
         assert repeated.faults or native.faults
-        event("left out and told")
+        event("left out and reported")
     elif wanted:
         event("let in")
 
 
 @given(TERMS, LABELS)
-def test_it_prefers_as_the_engine_does_or_says_why_not(term, labels):
+def test_native_preferences_weigh_as_the_engine_or_have_a_fault(term, labels):
     affinity = NodeAffinity(None, (Preference(7, term),))
     repeated, native = version_labels(labels, (KEY,)), native_affinity(affinity, (KEY,))
-    told = sum(one.weight for one in native.preferred if holds(as_terms([one.term]), labels | repeated.labels))
+    reported = sum(one.weight for one in native.preferred if holds(as_terms([one.term]), labels | repeated.labels))
     wanted = weight(affinity, labels)
-    assert told == wanted or (told < wanted and (repeated.faults or native.faults))
+    assert reported == wanted or (reported < wanted and (repeated.faults or native.faults))

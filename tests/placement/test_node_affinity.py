@@ -47,8 +47,8 @@ def needs(operator: str, *values: str, key: str = "a") -> NodeRequirement:
         ("SemverLt", ["newest"], "1.0.0", "has a value that cannot be compared"),
     ],
 )
-def test_one_requirement(operator, values, label, expected):
-    """Empty: it holds; otherwise why it does not."""
+def test_each_requirement_compares_as_its_operator(operator, values, label, expected):
+    """An empty result means that the requirement holds; another one is the reason why not."""
     labels = {"other": "x"} | ({} if label is None else {"a": label})
     assert check_of(needs(operator, *values))(label) is not bool(expected)
     assert not expected or expected in describe(needs(operator, *values), labels)
@@ -75,7 +75,7 @@ def test_nothing_required_matches_every_node_and_no_term_none():
     assert not matches(NodeAffinity(((),)), {})
 
 
-def test_weights_of_what_is_met_add_up():
+def test_weights_of_matched_preferences_add_up():
     affinity = NodeAffinity(None, (Preference(5, (needs("Exists"),)), Preference(2, (needs("In", "b"),))))
     assert [weight(affinity, labels) for labels in ({}, {"a": "c"}, {"a": "b"})] == [0, 5, 7]
 
@@ -88,7 +88,7 @@ def test_a_reason_names_the_label_and_its_value():
     assert describe(needs("In", "b", "c"), {}) == "a In ('b', 'c'): the node has no such label"
 
 
-def test_what_a_check_remembers_is_bounded():
+def test_the_cache_of_a_check_is_bounded():
     check = check_of(NodeRequirement("a", NodeOperator.GT, ("7",)))
     assert [check(str(number)) for number in range(3 * MAX_KNOWN)] == [number > 7 for number in range(3 * MAX_KNOWN)]
     assert check.cache_info().currsize == MAX_KNOWN

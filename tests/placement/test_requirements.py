@@ -35,7 +35,7 @@ def asked(*tolerations, **more):
 
 
 def written(alternatives):
-    """The terms, short enough to read."""
+    """The terms in a short form."""
     terms = [
         " & ".join(f"{one.key} {one.operator}" + (f" {','.join(one.values)}" if one.values else "") for one in term)
         for term in alternatives.terms
@@ -71,7 +71,7 @@ def written(alternatives):
         ("Near", "950", [ABSENT]),
     ],
 )
-def test_one_toleration(operator, value, terms):
+def test_each_toleration_has_its_terms(operator, value, terms):
     found = asked(tolerates(operator, value))
     assert (written(found), found.faults) == (terms, ())
 
@@ -92,19 +92,19 @@ def test_one_toleration(operator, value, terms):
         ("Equal", "0950", [ABSENT], "is not a canonical integer"),
     ],
 )
-def test_what_labels_cannot_express_is_left_out_and_told(operator, value, terms, fault):
+def test_a_value_that_labels_cannot_express_is_left_out_and_reported(operator, value, terms, fault):
     found = asked(tolerates(operator, value))
     assert written(found) == terms
-    [told] = found.faults
-    assert fault in told
+    [reported] = found.faults
+    assert fault in reported
 
 
-def test_several_tolerations_let_in_what_any_of_them_does():
+def test_several_tolerations_admit_nodes_that_any_of_them_admits():
     found = asked(*(tolerates(*pair) for pair in (("Gt", "9"), ("Gt", "7"), ("Lt", "3"), ("Lt", "2"), ("Equal", "x"))))
     assert written(found) == ["high Gt 7", "low Lt 3", "high In x,MAX"]
 
 
-def test_several_versions_let_in_what_any_of_them_does():
+def test_several_versions_admit_nodes_that_any_of_them_admits():
     pairs = (("SemverGt", "1.9.0"), ("SemverGt", "1.8.0-rc.1"), ("SemverLt", "0.2.0"), ("SemverLt", "0.3.0-rc.1"))
     found = asked(*(tolerates(*pair) for pair in pairs))
     assert written(found) == ["version Gt 10008000000000", "low-version Lt 3000000000"]
@@ -121,7 +121,7 @@ def test_a_pre_release_that_the_other_bound_includes_is_not_left_out():
     assert asked(tolerates("SemverGt", "1.8.0-rc.1"), tolerates("SemverLt", "1.9.0")).faults == ()
 
 
-def test_exists_lets_every_node_in():
+def test_exists_admits_every_node():
     found = asked(tolerates("SemverGt", "1.0.0-rc.1"), tolerates("Exists"))
     assert (found.unrestricted, found.terms, found.faults) == (True, (), ())
 
@@ -135,7 +135,7 @@ def test_a_key_that_is_not_named_is_left_to_the_scheduler():
     assert asked().unrestricted
 
 
-def test_a_toleration_for_one_effect_says_nothing_about_the_other():
+def test_a_toleration_for_one_effect_does_not_count_for_the_other():
     assert written(asked(tolerates("Gt", "950", SCHEDULE))) == ["effect In None,NoSchedule & high Gt 950"]
 
 
@@ -149,7 +149,7 @@ def test_versions_can_be_switched_off(operator):
     assert written(asked(tolerates(operator, "5"), gates=Gates(semver_operators=False))) == [ABSENT]
 
 
-def test_effects_that_differ_are_told_apart_by_their_label():
+def test_effects_that_differ_are_distinguished_by_their_label():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Gt", "900", SCHEDULE))
     assert (written(found), found.faults) == (
         [
@@ -161,7 +161,7 @@ def test_effects_that_differ_are_told_apart_by_their_label():
     )
 
 
-def test_an_effect_that_is_always_tolerated_asks_nothing():
+def test_an_effect_that_is_always_tolerated_has_no_requirement():
     found = asked(tolerates("Gt", "950", EXECUTE), tolerates("Exists", "", SCHEDULE))
     assert written(found) == [
         "effect In None,NoExecute_NoSchedule & high Gt 950",
@@ -170,7 +170,7 @@ def test_an_effect_that_is_always_tolerated_asks_nothing():
     ]
 
 
-def test_a_node_without_any_label_is_no_node_with_another_effect():
+def test_a_node_without_labels_does_not_count_as_one_with_another_effect():
     found = asked(tolerates("Exists", "", EXECUTE), tolerates("Gt", "950", SCHEDULE))
     assert written(found) == [
         "effect DoesNotExist & value Exists",
@@ -181,7 +181,7 @@ def test_a_node_without_any_label_is_no_node_with_another_effect():
 @pytest.mark.parametrize("effects", [[EXECUTE], [SCHEDULE], [EXECUTE, SCHEDULE]])
 @pytest.mark.parametrize("operator", ["Gt", "Lt", "Equal", "SemverGt", "SemverLt", "SemverEq"])
 def test_one_comparison_is_one_term(operator, effects):
-    """So the terms of several keys do not multiply."""
+    """The terms of several keys therefore do not multiply."""
     assert len(asked(tolerates(operator, "5"), effects=effects).terms) == 1
 
 
@@ -191,12 +191,12 @@ def test_effects_that_the_scheduler_rejects_itself_need_no_requirement():
     assert asked(tolerates("Gt", "950", EXECUTE), effects=[]).unrestricted
 
 
-def test_an_effect_that_is_never_tolerated_lets_no_node_in():
+def test_an_effect_that_is_never_tolerated_admits_no_node():
     found = asked(tolerates("Gt", "950", EXECUTE))
     assert written(found) == [ABSENT, "effect DoesNotExist & high Gt 950"]
 
 
-def test_a_key_that_is_too_long_is_told():
+def test_a_key_that_is_too_long_is_reported():
     key = "a" * 224 + "/k"
     found = requirements(key, [tolerates("Gt", "1", key=key)])
     assert (found.unrestricted, found.faults) == (True, (f"{key}: its prefix is too long for a label",))
