@@ -84,7 +84,7 @@ LABELS = st.fixed_dictionaries({}, optional={LABEL: VERSIONS | st.just("latest")
 
 
 class World(NamedTuple):
-    """A pod as its author writes it, and a node."""
+    """A pod as its author wrote it, and a node."""
 
     tolerations: list[dict[str, str]]
     terms: list[Any]
@@ -98,7 +98,7 @@ class World(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What becomes of the pod on the node, and whether something could not be expressed."""
+    """Results for the pod on the node by labels and by the extender, and whether there was a warning."""
 
     demand: Demand
     by_labels: bool
@@ -129,7 +129,7 @@ def played(world: World) -> Outcome:
 
 
 def places(pod: dict[str, Any], labels: dict[str, str]) -> bool:
-    """By the affinity and the selector that the pod is stored with, as the scheduler reads them."""
+    """Return True if the stored affinity and selector of the pod match, as the scheduler reads them."""
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     selects = NO_NODE.keys().isdisjoint(pod["spec"].get("nodeSelector", {}))
@@ -137,7 +137,7 @@ def places(pod: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def is_native(pod: dict[str, Any], taints: list[Taint]) -> bool:
-    """Whether the scheduler's own plugin lets the pod in: no extended toleration counts for it."""
+    """Return True if the scheduler's own plugin admits the pod; extended tolerations do not count for it."""
     native = msgspec.convert(pod["spec"].get("tolerations", []), tuple[Toleration, ...])
     repelling = (taint for taint in taints if taint.effect in REPELLING)
     return all(any(match(one, taint) is Match.HOLDS for one in native) for taint in repelling)
@@ -154,7 +154,7 @@ WORLDS = st.builds(World, TOLERATIONS, TERMS, TAINTS, LABELS)
 
 @given(WORLDS)
 def test_the_extender_labels_and_the_engine_agree(world):
-    """Labels may allow less than the extender, and then somebody is warned."""
+    """Labels may allow less than the extender, and then there is a warning."""
     found = played(world)
     affinities = all(matches(one.affinity, world.labels) for one in found.demand.affinities)
     tolerated = is_tolerated(found.demand.tolerations, world.taints)
@@ -165,7 +165,7 @@ def test_the_extender_labels_and_the_engine_agree(world):
         assert found.natively, "the webhook adds the toleration without which the scheduler would never ask"
     if found.by_extender and found.natively and not found.by_labels:
         assert found.is_warned
-        event("left out and told")
+        event("left out and reported")
 
 
 @given(WORLDS)

@@ -1,4 +1,4 @@
-"""From a pod and its profiles to what is demanded of a node."""
+"""Demands that a pod and its profiles make on a node."""
 
 import pytest
 
@@ -20,11 +20,11 @@ def sources(scene: Scene, **parts: object) -> list[tuple[str, NodeAffinity]]:
     return [(one.source, one.affinity) for one in scene.demands.of(pod(**parts)).affinities]
 
 
-def test_a_plain_pod_demands_nothing_of_ours(scene):
+def test_a_plain_pod_has_only_native_demands(scene):
     assert scene.demands.of(pod()).is_native
 
 
-def test_the_annotations_of_a_pod(scene):
+def test_the_annotations_of_a_pod_are_demanded(scene):
     demand = scene.demands.of(pod(tolerations=[ABOVE], affinity=required(NEWER)))
     assert demand.tolerations.annotated == (Toleration("sla", "Gt", "950", "NoSchedule"),)
     assert [(one.source, one.affinity) for one in demand.affinities] == [(ANNOTATION, KUBELET)]
@@ -35,7 +35,7 @@ def test_pods_of_a_workload_demand_the_same(scene):
     assert (first, hash(first)) == (second, hash(second))
 
 
-def test_profiles_that_select_it(scene):
+def test_profiles_that_select_the_pod_are_demanded(scene):
     gold = LabelSelector((Requirement("app", SelectorOperator.IN, ("web",)),))
     scene.profile(Profile("shop", "gold", gold, (Toleration("sla", "Gt", "990"),), KUBELET))
     scene.profile(Profile("other", "gold", EVERYTHING, (), KUBELET))
@@ -45,7 +45,7 @@ def test_profiles_that_select_it(scene):
     assert sources(scene, app="db") == []
 
 
-def test_what_cannot_be_read_matches_nowhere_and_says_why(scene):
+def test_an_invalid_affinity_matches_no_node_and_has_a_reason(scene):
     (found,) = scene.demands.of(pod(affinity="{")).affinities
     assert found.affinity == NOWHERE
     assert found.fault.startswith("metadata.annotations[taintwarden.io/node-affinity]: Invalid value: ")

@@ -47,15 +47,15 @@ async def test_nodes_whose_labels_do_not_match_fail_with_the_reason(scene):
     assert failed["plain"].endswith("does not match (kubelet SemverGt '1.31.99': the node has no such label)")
 
 
-async def test_strangers_are_told_no_taint_label_or_threshold():
-    """Whoever connects to the port may send a pod with any toleration, and name the namespace of another's profile."""
+async def test_without_shows_values_reasons_name_no_taint_label_or_threshold():
+    """Any client of the port may send a pod with any toleration, and name the namespace of another tenant's profile."""
     scene = Scene(shows_values=False)
     scene.nodes |= {"bad": node(sla(940), kubelet="v1.31.4")}
-    told = []
+    reasons = []
     for parts in ({"tolerations": [ABOVE]}, {"affinity": required(NEWER)}, {"affinity": "[]"}):
-        told += (await filtered(scene, "bad", **parts))[1].values()
-    told += (await filtered(scene, "missing", tolerations=[ABOVE]))[1].values()
-    assert told == [
+        reasons += (await filtered(scene, "bad", **parts))[1].values()
+    reasons += (await filtered(scene, "missing", tolerations=[ABOVE]))[1].values()
+    assert reasons == [
         "a taint is not tolerated",
         "the node affinity does not match",
         "the node affinity cannot be read",
@@ -63,7 +63,7 @@ async def test_strangers_are_told_no_taint_label_or_threshold():
     ]
 
 
-async def test_each_reason_has_its_words_for_strangers():
+async def test_each_reason_has_a_text_without_values():
     assert WITHOUT_VALUES.keys() == set(REASONS)
 
 
@@ -73,19 +73,19 @@ async def test_the_order_of_pre_releases_counts(scene):
     assert (await filtered(scene, "rc", "bad", affinity=required(newer)))[0] == ["rc"]
 
 
-async def test_a_pod_without_anything_of_ours_goes_anywhere_even_to_nodes_that_are_not_known(scene):
+async def test_a_pod_with_only_native_demands_fits_every_node_even_unknown_ones(scene):
     assert await filtered(scene, "bad", "new") == (["bad", "new"], {})
 
 
-async def test_a_node_that_is_not_known_is_refused_to_others(scene):
+async def test_an_unknown_node_is_refused_to_pods_with_extended_demands(scene):
     assert await filtered(scene, "new", tolerations=[ABOVE]) == ([], {"new": "taintwarden does not know the node yet"})
 
 
-async def test_only_the_nodes_that_are_asked_about_are_answered(scene):
+async def test_only_the_given_nodes_are_answered(scene):
     assert await filtered(scene, "good", tolerations=[ABOVE]) == (["good"], {})
 
 
-async def test_an_affinity_that_cannot_be_read_is_told_on_every_node(scene):
+async def test_an_affinity_that_cannot_be_read_is_the_reason_on_every_node(scene):
     fitting, failed = await filtered(scene, affinity="{")
     assert (fitting, len(failed)) == ([], 3)
     assert all("is invalid, so no node matches" in reason for reason in failed.values())
@@ -113,7 +113,7 @@ async def test_a_value_is_compared_once_for_nodes_that_are_alike(scene, monkeypa
     assert sorted(asked) == ["940", "980"]
 
 
-async def test_what_is_stored_is_bounded():
+async def test_the_stored_demands_are_bounded():
     scene = Scene(max_demands=3, max_comparisons=15)
     for number in range(10):
         scene.nodes[f"n{number}"] = node(sla(number))
@@ -138,7 +138,7 @@ def test_without_a_preference_all_nodes_score_alike(scene):
     assert set(scores(scene).values()) == {0}
 
 
-def test_a_node_that_is_not_known_scores_like_one_without_anything(scene):
+def test_an_unknown_node_scores_like_one_without_taints_and_labels(scene):
     (found,) = scene.extender.prioritize(ExtenderArgs(pod(affinity=preferred(50, NEWER)), ["new"]))
     assert (found.host, found.score) == ("new", 0)
 
@@ -149,12 +149,12 @@ def test_both_preferences_weigh_as_the_plugins_of_the_scheduler():
     assert node_scores([]) == []
 
 
-def test_nothing_is_preempted_where_the_pod_may_not_go(scene):
+def test_nothing_is_preempted_on_a_node_that_the_pod_does_not_fit(scene):
     victims = {name: msgspec.Raw(b"{}") for name in ("good", "bad")}
     args = PreemptionArgs(pod(tolerations=[ABOVE]), victims)
     assert list(scene.extender.preempt(args).node_name_to_meta_victims) == ["good"]
 
 
-def test_preemption_for_other_pods_is_the_schedulers_own_business(scene):
+def test_preemption_for_pods_with_native_demands_is_not_changed(scene):
     victims = {"bad": msgspec.Raw(b"{}"), "new": msgspec.Raw(b"{}")}
     assert scene.extender.preempt(PreemptionArgs(pod(native=[EXISTS]), victims)).node_name_to_meta_victims == victims

@@ -1,4 +1,4 @@
-"""The scheduler extender and taints that policies derive: schedulers know nothing of them."""
+"""The scheduler extender counts taints that policies derive, which schedulers do not know."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def node(version: str, *taints: Any, labels: Any = ()) -> NodeObject:
 
 @pytest.fixture
 def scene() -> Scene:
-    """An old kubelet and a new one."""
+    """A node with an old kubelet, and one with a new kubelet."""
     found, read = Scene(), reader(Effect.NO_EXECUTE)
     found.nodes |= {"old": read(node(OLD)), "new": read(node(NEW))}
     found.extender = SchedulerExtender(
@@ -53,7 +53,7 @@ async def fitting(scene: Scene, **pod: Any) -> list[str] | None:
     return (await scene.extender.filter(ExtenderArgs(asked, ["old", "new"]))).node_names
 
 
-async def test_a_pod_that_compares_gets_the_new_one(scene):
+async def test_a_pod_that_compares_fits_only_the_new_kubelet(scene):
     assert await fitting(scene, tolerations=[NEWER]) == ["new"]
 
 
@@ -62,7 +62,7 @@ async def test_a_native_toleration_is_compared_too(scene):
     assert await fitting(scene, native=native) == ["new"]
 
 
-async def test_another_pod_may_go_to_both(scene):
+async def test_another_pod_fits_both_nodes(scene):
     assert await fitting(scene) == ["old", "new"]
     assert await fitting(scene, tolerations=[{"key": "sla", "operator": "Exists"}]) == ["old", "new"]
 
@@ -74,7 +74,7 @@ def test_a_taint_of_the_spec_counts_instead():
     assert [str(taint) for taint in facts.taints] == ["kubelet=v9:NoExecute", f"kubelet={OLD}:NoSchedule"]
 
 
-def test_one_that_is_preferred():
+def test_a_derived_taint_may_have_the_effect_prefer_no_schedule():
     facts = reader(Effect.PREFER_NO_SCHEDULE)(node(OLD))
     assert [str(taint) for taint in facts.taints] == [f"kubelet={OLD}:PreferNoSchedule"]
 

@@ -1,4 +1,4 @@
-"""Whether a pod may be scheduled on a node: taints by all its tolerations, labels by all its affinities."""
+"""A pod may be scheduled on a node if its tolerations match all taints, and its affinities the labels."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def sla(value: str, effect: str = "NoSchedule") -> Taint:
     return Taint("sla", value, effect)
 
 
-def told(asked: Demand, taints: list[Taint], labels: dict[str, str]) -> str:
+def reason_of(asked: Demand, taints: list[Taint], labels: dict[str, str]) -> str:
     found = NodeFilter(asked).refusal(taints, labels)
     return found.reason if found else ""
 
@@ -39,37 +39,37 @@ def demand(*extended: Toleration, native: tuple[Toleration, ...] = (EXISTS,)) ->
     return Demand(Tolerations(native, extended))
 
 
-def test_a_value_that_is_none_is_told():
-    assert "cannot compare the taint's value" in told(demand(ABOVE), [sla("high")], {})
+def test_a_value_that_cannot_be_compared_is_named():
+    assert "cannot compare the taint's value" in reason_of(demand(ABOVE), [sla("high")], {})
 
 
-def test_tolerations_for_another_key_are_not_told():
+def test_tolerations_for_another_key_are_not_named():
     other = Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute")
-    assert told(demand(native=(other,)), [sla("1", "NoExecute")], {}).endswith("(no toleration for it)")
+    assert reason_of(demand(native=(other,)), [sla("1", "NoExecute")], {}).endswith("(no toleration for it)")
 
 
-def test_seconds_of_a_toleration_are_not_told():
+def test_seconds_of_a_toleration_are_not_named():
     brief = Toleration("sla", "Gt", "950", "NoExecute", 30)
-    assert "for 30s" not in told(demand(brief), [sla("1", "NoExecute")], {})
+    assert "for 30s" not in reason_of(demand(brief), [sla("1", "NoExecute")], {})
 
 
-def test_affinity_is_told_with_its_source():
+def test_affinity_is_named_with_its_source():
     asked = Demand(affinities=(SourcedAffinity("profile gold", NEWER),))
-    assert told(asked, [], {"kubelet": "v1.32.0"}) == ""
-    assert told(asked, [], {"kubelet": "v1.31.0"}) == (
+    assert reason_of(asked, [], {"kubelet": "v1.32.0"}) == ""
+    assert reason_of(asked, [], {"kubelet": "v1.31.0"}) == (
         "the node affinity of profile gold does not match (kubelet SemverGt '1.31.99' does not hold for 'v1.31.0')"
     )
 
 
-def test_an_affinity_that_cannot_be_read_matches_nowhere_and_says_why():
+def test_an_affinity_that_cannot_be_read_matches_no_node_and_has_a_reason():
     asked = Demand(affinities=(SourcedAffinity("the annotation", NOWHERE, "is not JSON"),))
-    assert told(asked, [], {}) == "the node affinity of the annotation is invalid, so no node matches: is not JSON"
+    assert reason_of(asked, [], {}) == "the node affinity of the annotation is invalid, so no node matches: is not JSON"
 
 
-def test_a_reason_is_short_whatever_there_is():
+def test_a_reason_is_short_with_any_number_of_tolerations():
     many = demand(*(Toleration("sla", "Gt", str(number)) for number in range(1_000, 1_100)))
-    assert told(many, [sla("1")], {}).endswith("; and 97 more)")
-    assert told(demand(native=()), [Taint(f"k{number}") for number in range(9)], {}).endswith("; and 6 more")
+    assert reason_of(many, [sla("1")], {}).endswith("; and 97 more)")
+    assert reason_of(demand(native=()), [Taint(f"k{number}") for number in range(9)], {}).endswith("; and 6 more")
 
 
 def test_preferences_count_taints_and_weigh_labels():
@@ -86,7 +86,7 @@ def test_preferences_count_taints_and_weigh_labels():
     ("asked", "native"),
     [(demand(), True), (demand(ABOVE), False), (Demand(affinities=(SourcedAffinity("a", NEWER),)), False)],
 )
-def test_what_is_not_extended_is_the_schedulers_own(asked, native):
+def test_a_demand_without_extended_parts_is_native(asked, native):
     assert asked.is_native is native
 
 
@@ -102,7 +102,7 @@ TAINTS = st.lists(st.builds(Taint, st.sampled_from(["sla", "cni"]), VALUES, EFFE
 
 
 @given(TOLERATIONS, KEYS, VALUES)
-def test_any_of_many_tolerations_holds_if_one_does(given_tolerations, key, value):
+def test_many_tolerations_hold_if_one_of_them_does(given_tolerations, key, value):
     taint = Taint(key, value, "NoSchedule")
     relevant = [one for one in given_tolerations if one.effect in ("", "NoSchedule")]
     for gates in (Gates(), Gates(numeric_operators=False), Gates(semver_operators=False)):
@@ -128,7 +128,7 @@ def versions(number: int) -> list[Toleration]:
 
 @pytest.mark.parametrize("some", [thresholds, names, others, versions])
 def test_a_value_costs_as_much_with_a_thousand_tolerations_as_with_some(some):
-    """A namespace may have so many for one key, and each of thousands of nodes another value."""
+    """A namespace may have 1,000 tolerations for one key, and each of thousands of nodes another value."""
 
     def cost(number: int) -> int:
         judging = NodeFilter(Demand(Tolerations((), tuple(some(number)))))
@@ -140,11 +140,11 @@ def test_a_value_costs_as_much_with_a_thousand_tolerations_as_with_some(some):
 
 
 STEPS_FOR_EACH = 20
-"""Of the requirements, for one node. Comparing the versions each time takes 150."""
+"""Maximum number of steps per requirement and node. Comparing the versions each time takes 150."""
 
 
 def test_a_node_costs_little_with_all_requirements_that_an_affinity_may_have():
-    """Each of thousands of nodes may have another set of values: one label of its own suffices."""
+    """Each of thousands of nodes may have another set of values, because of one label of its own."""
 
     needed = [NodeRequirement(f"l{one}", NodeOperator.SEMVER_GT, ("1.0.0",)) for one in range(15)]
     term = (*needed, NodeRequirement("host", NodeOperator.IN, ("none",)))
@@ -155,7 +155,7 @@ def test_a_node_costs_little_with_all_requirements_that_an_affinity_may_have():
 
 
 @given(TOLERATIONS, TOLERATIONS, TOLERATIONS, TAINTS)
-def test_it_is_the_judgement_that_evicts(native, annotated, shared, taints):
+def test_the_filter_agrees_with_the_engine(native, annotated, shared, taints):
     tolerations = Tolerations(native, annotated, SharedTolerations(shared))
     expected = [
         taint
@@ -181,7 +181,7 @@ def test_the_first_cause_is_named(asked, cause):
     assert NodeFilter(asked).refusal([sla("1")], {}).cause is cause
 
 
-def test_what_is_remembered_is_bounded():
+def test_the_cache_of_refusals_is_bounded():
     judge = NodeFilter(Demand(Tolerations((EXISTS,)), (SourcedAffinity("a", NEWER),)), max_remembered=3)
     for number in range(10):
         judge.refusal([Taint(f"key-{number}", str(number))], {"kubelet": f"1.32.{number}"})

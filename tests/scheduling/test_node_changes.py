@@ -1,4 +1,4 @@
-"""Answers that wait for a change of a node, which the scheduler may have heard of first."""
+"""Answers wait for a change of a node, which the scheduler may have received first."""
 
 import asyncio
 
@@ -31,13 +31,13 @@ def change(scene: Scene, value: int) -> None:
 
 
 async def started(task: asyncio.Task) -> bool:
-    """Whether it waits."""
+    """Return True if the answer waits."""
     for _ in range(5):
         await asyncio.sleep(0)
     return not task.done()
 
 
-async def test_a_node_that_suits_a_moment_later_is_found(scene):
+async def test_a_node_that_fits_a_moment_later_is_found(scene):
     task = filtering(scene, tolerations=[ABOVE])
     assert await started(task)
     change(scene, 945)
@@ -46,12 +46,12 @@ async def test_a_node_that_suits_a_moment_later_is_found(scene):
     assert await task == ["a"]
 
 
-async def test_without_a_change_it_is_refused_after_a_moment_and_counted_once(scene):
+async def test_without_a_change_the_node_is_refused_after_a_moment_and_counted_once(scene):
     assert await filtering(scene, tolerations=[ABOVE]) == []
     assert scene.counted == [("taint", 1)]
 
 
-async def test_waits_in_vain_are_limited(scene):
+async def test_waits_without_effect_are_limited(scene):
     for _ in range(WAITS_AT_ONCE):
         await filtering(scene, tolerations=[ABOVE])
     assert not await started(filtering(scene, tolerations=[ABOVE]))
@@ -62,7 +62,7 @@ async def test_waits_in_vain_are_limited(scene):
     assert await task == ["a"]
 
 
-async def test_a_wait_that_was_worth_it_is_followed_by_another(scene):
+async def test_a_wait_that_found_a_node_is_followed_by_another(scene):
     task = filtering(scene, tolerations=[ABOVE])
     await started(task)
     change(scene, 980)
@@ -73,22 +73,22 @@ async def test_a_wait_that_was_worth_it_is_followed_by_another(scene):
     again.cancel()
 
 
-async def test_several_schedulers_wait_at_once(scene):
+async def test_several_schedulers_may_wait_at_once(scene):
     tasks = [filtering(scene, tolerations=[ABOVE]) for _ in range(3)]
     assert await started(tasks[0])
     change(scene, 980)
     assert await asyncio.gather(*tasks) == [["a"]] * 3
 
 
-async def test_an_affinity_that_cannot_be_read_waits_for_nothing(scene):
+async def test_an_affinity_that_cannot_be_read_does_not_wait(scene):
     assert not await started(filtering(scene, affinity="{"))
 
 
-async def test_a_node_that_suits_is_answered_at_once(scene):
+async def test_a_node_that_fits_is_answered_at_once(scene):
     assert not await started(filtering(scene, tolerations=[ABOVE | {"value": "900"}]))
 
 
-async def test_a_node_that_is_not_known_yet_is_waited_for(scene):
+async def test_an_unknown_node_is_awaited(scene):
     scene.nodes["a"] = node(sla(980))
     task = asyncio.create_task(scene.extender.filter(ExtenderArgs(pod(tolerations=[ABOVE]), ["a", "new"])))
     assert await started(task)
