@@ -1,4 +1,4 @@
-"""A server in the place of Prometheus that answers as a test wants it to."""
+"""A server in the place of Prometheus that gives the answers of a test."""
 
 import asyncio
 import json
@@ -13,14 +13,14 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def vector(values: Mapping[str, float | str], *, at: float | None = None, label: str = "node") -> dict[str, Any]:
-    """A result as Prometheus has it."""
+    """A result in the format of Prometheus."""
     moment = time.time() if at is None else at
     found = [{"metric": {label: name, "job": "node"}, "value": [moment, str(value)]} for name, value in values.items()]
     return {"status": "success", "data": {"resultType": "vector", "result": found}}
 
 
 class Answers:
-    """What the server says, and what it was asked."""
+    """The answers of the server, and the requests that it received."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -30,7 +30,7 @@ class Answers:
         self.status = 200
 
     def says(self, content: object, status: int = 200) -> None:
-        """From now on."""
+        """Give this answer from now on."""
         self.content, self.status, self.handler = content, status, self._json
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -44,7 +44,7 @@ class Answers:
 
 @asynccontextmanager
 async def answering() -> AsyncIterator[Answers]:
-    """The server, on loopback."""
+    """Serve the answers on loopback."""
     answers = Answers()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answers.answer)
@@ -60,13 +60,13 @@ async def answering() -> AsyncIterator[Answers]:
 
 
 async def never(_: web.Request) -> web.StreamResponse:
-    """Nothing for as long as somebody waits."""
+    """Answer nothing for as long as the client waits."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 async def endless(request: web.Request) -> web.StreamResponse:
-    """A gigabyte, as far as somebody reads it."""
+    """Answer with a gigabyte, as far as the client reads it."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(request)
     for _ in range(1024):
@@ -75,7 +75,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
 
 
 async def trickling(request: web.Request) -> web.StreamResponse:
-    """A byte now and then."""
+    """Answer with a byte now and then."""
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(request)
     while True:

@@ -1,4 +1,4 @@
-"""Series that jitter, as averages of availability do, and what a publisher makes of them.
+"""Series that jitter, as averages of availability do, and the taints that a publisher derives from them.
 
 Each has one value every 30 seconds for six hours. All are computed from a seed: no run differs from another.
 """
@@ -17,7 +17,7 @@ from taintwarden_publisher.spec import PublisherSpec
 SECONDS = 30
 COUNT = 6 * 3600 // SECONDS
 FLAP = timedelta(minutes=10)
-"""A taint that gets back a value which it lost so lately has flapped."""
+"""Time within which a taint that gets a lost value back has flapped."""
 
 FAILED = [random.Random(index).random() < 0.05 for index in range(COUNT + 120)]
 Shape = Callable[[random.Random, int], float]
@@ -38,21 +38,21 @@ SHAPES: dict[str, Shape] = {
 
 
 def series(shape: Shape) -> list[float]:
-    """The values of one node."""
+    """The values of a node in one series."""
     chance = random.Random(1)
     return [min(max(shape(chance, index), 0.0), 1000.0) for index in range(COUNT)]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How often the taint of a node changed, and how often that was taken back."""
+    """Number of changes of the taint of a node, and of those that were undone soon."""
 
     changes: int
     flaps: int
 
 
 def published(spec: PublisherSpec, values: Sequence[float]) -> Iterator[tuple[float, str]]:
-    """When the taint of a node changes, and to which value, round by round as the publisher does it."""
+    """Changes of the taint of a node, with their times, round by round as the publisher makes them."""
     has = node("a1", created=OLD)
     for index, value in enumerate(values):
         now = NOW + timedelta(seconds=index * SECONDS)
@@ -65,7 +65,7 @@ def published(spec: PublisherSpec, values: Sequence[float]) -> Iterator[tuple[fl
 
 
 def outcome(spec: PublisherSpec, values: Sequence[float]) -> Outcome:
-    """Counts for one series."""
+    """The outcome of one series."""
     history = list(published(spec, values))
     flaps = sum(
         last == first and at - left < FLAP.total_seconds()

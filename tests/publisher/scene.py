@@ -18,7 +18,7 @@ STEPS = (0, 900, 940, 960, 980)
 
 
 def body(name: str = "sla", **spec: Any) -> Json:
-    """A TaintPublisher as the API server has it, defaults apart."""
+    """A TaintPublisher as the API server stores it, without defaults."""
     given = {"key": "sla", "url": "http://prometheus:9090", "query": "up", "steps": list(STEPS)} | spec
     given = {field: value for field, value in given.items() if value is not None}
     return {
@@ -87,7 +87,7 @@ def view(
 
 
 def after(node: Node, change: Change) -> Node:
-    """The node as the API server has it once the change is written."""
+    """The node as the API server stores it once the change is written."""
     annotations = dict(node.metadata.annotations)
     annotations.pop("published.taintwarden.io/sla", None)
     if change.record is not None:

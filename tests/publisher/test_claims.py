@@ -17,21 +17,21 @@ def test_the_oldest_object_has_the_key():
     )
 
 
-def test_then_the_first_by_name():
+def test_of_two_objects_of_one_age_the_first_by_name_has_the_key():
     twin = KeyClaim("2026-01-01", "a", "sla")
     assert conflict(twin, [FIRST, twin], {}) == ""
     assert "TaintPublisher a" in conflict(FIRST, [FIRST, twin], {})
 
 
-def test_nobody_else_is_before_it_who_has_another_key_or_is_not_known():
+def test_objects_with_another_key_and_unknown_ones_do_not_conflict():
     assert conflict(SECOND, [SECOND, KeyClaim("2025-01-01", "c", "other")], {}) == conflict(SECOND, [], {}) == ""
 
 
-def test_a_policy_may_read_the_key_from_elsewhere():
+def test_a_policy_that_derives_the_key_conflicts():
     policy = {"spec": {"taints": [{"key": "sla", "from": {"label": "x"}}, {"key": "other"}]}}
     assert source_keys(policy) == ["sla"]
     assert "TaintEvictionPolicy p reads the key sla from the node" in conflict(FIRST, [FIRST], {"sla": ["p"]})
 
 
-def test_a_policy_without_taints_reads_none():
+def test_a_policy_without_taints_derives_no_key():
     assert source_keys({}) == []

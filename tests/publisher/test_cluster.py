@@ -1,4 +1,4 @@
-"""Nodes as the official client reads and writes them: what one node holds cannot hide the others."""
+"""Nodes as the official client reads and writes them: no content of one node can hide the others."""
 
 import json
 import time
@@ -19,7 +19,7 @@ NESTED = '{"metadata":{"name":"evil","managedFields":[{"fieldsV1":' + DEEP + "}]
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One authority instead of all of the machine, which take longer to read than a test."""
+    """A file with one authority, since those of the machine take longer to read than a test."""
     path = tmp_path_factory.mktemp("authority") / "ca.crt"
     path.write_bytes(make_key_pair(["localhost"], time.time()).certificate)
     return str(path)
@@ -27,7 +27,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 async def cluster(prometheus: Answers, authority: str) -> AsyncIterator[Cluster]:
-    """Whose API server is a server that answers as a test wants it to."""
+    """A cluster whose API server gives the answers of a test."""
     configuration = client.Configuration(host=prometheus.url)
     configuration.ssl_ca_cert = authority
     async with client.ApiClient(configuration) as api:
@@ -40,7 +40,7 @@ async def test_a_node_with_deeply_nested_managed_fields_is_read_without_them(clu
 
 
 @pytest.mark.parametrize("text", ["<html>", '{"items":[],"metadata":' + DEEP + "}", '{"items":[{}]}'])
-async def test_a_list_that_cannot_be_read_is_told(cluster, prometheus, text):
+async def test_a_list_that_cannot_be_read_is_an_error(cluster, prometheus, text):
     prometheus.says(text)
     with pytest.raises(ClusterError, match="the nodes cannot be listed"):
         await cluster.nodes()
@@ -56,7 +56,7 @@ async def test_all_pages_are_read(cluster, prometheus):
     assert [one.name for one in await cluster.nodes()] == ["a1", "a2"]
 
 
-async def test_a_write_is_done_whatever_the_node_holds(cluster, prometheus):
+async def test_a_write_to_a_node_with_any_content_is_done(cluster, prometheus):
     prometheus.says('{"kind":"Node",' + NESTED[1:])
     assert await cluster.patch_node("evil", {}) == (WriteOutcome.DONE, "")
 
@@ -71,20 +71,20 @@ async def test_a_write_is_done_whatever_the_node_holds(cluster, prometheus):
         (500, WriteOutcome.FAILED),
     ],
 )
-async def test_what_the_server_says_of_a_write(cluster, prometheus, status, outcome):
+async def test_each_answer_to_a_write_has_its_outcome(cluster, prometheus, status, outcome):
     prometheus.says(json.dumps({"kind": "Status", "message": "no"}), status)
     assert await cluster.patch_node("a1", {}) == (outcome, f"{status} no")
 
 
 @pytest.mark.parametrize("status", [200, 403, 404, 409, 422])
-async def test_what_a_load_balancer_says_of_a_write_fails_it(cluster, prometheus, status):
+async def test_an_answer_of_a_load_balancer_fails_the_write(cluster, prometheus, status):
     prometheus.says("<html>back soon", status)
     outcome, words = await cluster.patch_node("a1", {})
     assert outcome is WriteOutcome.FAILED
     assert words == f"{status}, which is not an answer of an API server"
 
 
-async def test_an_error_that_is_nested_deeply_has_no_words(cluster, prometheus):
+async def test_an_error_that_is_nested_deeply_has_no_message(cluster, prometheus):
     prometheus.says('{"kind":"Status","message":' + DEEP + "}", 403)
     outcome, words = await cluster.patch_node("a1", {})
     assert outcome is WriteOutcome.FAILED
@@ -99,7 +99,7 @@ async def test_a_server_that_does_not_answer_fails_a_write(prometheus):
 
 
 async def test_a_kubeconfig_that_acts_as_another_user_is_refused(tmp_path):
-    """The official client ignores it, and so would act as the owner of the file."""
+    """The official client ignores the impersonation, and would act as the owner of the file."""
     path = tmp_path / "config"
     user = {"name": "u", "user": {"token": "t", "as": "jane"}}
     cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True}}

@@ -1,4 +1,4 @@
-"""What changes on which node, and above all what does not."""
+"""Decisions about the taints of nodes: those that change, and above all those that do not."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ def test_a_first_value_adds_the_taint_and_its_record():
     assert change.record.from_value == 939.6
 
 
-def test_a_value_that_falls_changes_the_taint_in_its_place():
+def test_a_value_that_falls_changes_the_taint_in_place():
     has = node("a1", taint("980", timeAdded="2026-01-01T00:00:00Z"), taint("x", key="other"), record=record("980"))
     change = only(decide(view([has], {"a1": 950})))
     assert (change.kind, change.before, change.after) == (Kind.CHANGED, "980", "940")
@@ -44,11 +44,11 @@ def test_a_value_that_falls_changes_the_taint_in_its_place():
         pytest.param(owned("a1", "940"), {}, ["a1"], State.STALE, id="none for long"),
     ],
 )
-def test_what_changes_nothing(has, values, stale, state):
+def test_nodes_that_keep_their_taint_have_a_state(has, values, stale, state):
     assert states(decide(view([has], values, stale=stale))) == {state: ("a1",)}
 
 
-def test_another_effect_replaces_that_of_before():
+def test_another_effect_replaces_the_one_before():
     change = only(decide(view([owned("a1", "940")], {"a1": 945}, effects=["NoSchedule"])))
     assert (change.kind, list(change.taints)) == (Kind.CHANGED, [taint("940", effect="NoSchedule")])
 
@@ -83,7 +83,7 @@ def test_a_node_that_is_not_selected_gets_nothing():
     assert (decision.selected, decision.changes, states(decision)) == (0, (), {})
 
 
-# -- how long a value stays -------------------------------------------------------------------------------------------
+# -- the minimum time of a value --------------------------------------------------------------------------------------
 
 
 def aged(seconds: float):
@@ -91,8 +91,8 @@ def aged(seconds: float):
 
 
 @pytest.mark.parametrize(("seconds", "is_waiting"), [(0, True), (59, True), (60, False), (-3600, False)])
-def test_a_value_stays_for_the_time_that_it_has_to(seconds, is_waiting):
-    """A record of the future delays nothing: the clock that wrote it was wrong, or ours is."""
+def test_a_value_stays_for_its_minimum_time(seconds, is_waiting):
+    """A record of the future delays nothing: either its clock was wrong or the publisher's is."""
     decision = decide(view([aged(seconds)], {"a1": 100.0}, minDwellSeconds=60))
     if is_waiting:
         assert states(decision) == {State.WAITING: ("a1",)}
@@ -100,7 +100,7 @@ def test_a_value_stays_for_the_time_that_it_has_to(seconds, is_waiting):
         assert only(decision).after == "0"
 
 
-def test_what_somebody_removed_comes_back_at_once():
+def test_a_taint_that_was_removed_is_added_again_at_once():
     gone = node("a1", record=record("940", at=NOW))
     change = only(decide(view([gone], {"a1": 100.0}, minDwellSeconds=60)))
     assert (change.kind, change.before, change.after) == (Kind.ADDED, "", "0")
@@ -111,14 +111,14 @@ def test_another_effect_of_the_same_value_does_not_wait():
     assert only(decision).kind is Kind.CHANGED
 
 
-# -- how many may change ----------------------------------------------------------------------------------------------
+# -- the number of nodes that may change ------------------------------------------------------------------------------
 
 
 def fleet(count: int, value: str = "980"):
     return [owned(f"n{index:04}", value) for index in range(count)]
 
 
-def test_so_many_as_are_allowed_may_change():
+def test_nodes_up_to_the_limit_may_change():
     nodes = fleet(10)
     values = {one.name: 985.0 for one in nodes} | {"n0000": 0.0}
     assert not decide(view(nodes, values, maxChangedNodes="10%")).is_too_much
@@ -132,22 +132,22 @@ def test_a_share_is_rounded_up(limit, selected, wanted):
     assert max_changes(limit, selected) == wanted
 
 
-def test_a_node_that_changed_lately_and_changes_again_counts_once():
+def test_a_node_that_changed_recently_and_changes_again_counts_once():
     decision = decide(view(fleet(2), {"n0000": 0.0, "n0001": 985.0}, recent=["n0000"], maxChangedNodes=1))
     assert decision.counted == 1
     assert decide(view(fleet(1), {"n0000": 985.0}, recent=["n0000"])).counted == 0, "nothing changes now"
 
 
 @pytest.mark.parametrize(("falling", "is_too_much"), [(1, False), (2, True)])
-def test_a_percentage_is_of_all_nodes_that_count_now_or_lately(falling, is_too_much):
-    """Of nine that are selected and one that is gone, 20 % are two."""
+def test_a_percentage_is_of_all_nodes_that_count_now_or_did_recently(falling, is_too_much):
+    """20 % of nine selected nodes and one that is gone are two nodes."""
     values = {f"n{index:04}": 0.0 if index < falling else 985.0 for index in range(9)}
     decision = decide(view(fleet(9), values, recent=["gone"], maxChangedNodes="20%"))
     assert (decision.concerned, decision.limit, decision.is_too_much) == (10, 2, is_too_much)
 
 
 @pytest.mark.parametrize("nodes", [[], fleet(9)], ids=["gone", "selected no more"])
-def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
+def test_recent_changes_count_even_if_the_node_is_gone(nodes):
     nodes = [*nodes, owned("a1", "980", labels={"pool": "spot"})]
     fields = {"nodeSelector": {"matchLabels": {"pool": "spot"}}, "maxChangedNodes": 9}
     assert decide(view(nodes, {"a1": 0.0}, recent=[f"n{index:04}" for index in range(9)], **fields)).is_too_much
@@ -178,7 +178,7 @@ def test_what_changed_lately_counts_whatever_became_of_the_node(nodes):
         "none",
     ],
 )
-def test_records_tell_a_publisher_that_starts_what_changed_lately(has, age):
+def test_a_publisher_that_starts_reads_recent_changes_from_records(has, age):
     others = [node("a0"), node("a2", record="not json")]
     assert recent_changes("sla", "sla", [*others, has], NOW) == ({} if age is None else {"a1": age})
 
@@ -199,7 +199,7 @@ def test_the_first_values_of_nodes_that_are_there_already_count():
 # -- deletion ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_object_takes_what_is_its_own():
+def test_a_deleted_object_withdraws_its_own_taints():
     nodes = [
         owned("a1", "940"),
         node("a2", taint("940"), record=record("940", publisher="another")),
@@ -224,7 +224,7 @@ def test_a_write_fails_where_the_node_has_changed_since():
     assert written["spec"].keys() == {"taints"}
 
 
-def test_the_record_says_which_values_keep_the_taint():
+def test_the_record_has_the_bounds_of_values_that_keep_the_taint():
     change = only(decide(view([node("a1")], {"a1": 950.0}, hysteresis=2)))
     assert read_record({"published.taintwarden.io/sla": change.record.text()}, "sla").keeps == (938, 962)
 
@@ -302,7 +302,7 @@ def test_each_taint_that_is_written_has_a_step_and_all_effects(has, values, fiel
 
 
 @given(NODES, VALUES, FIELDS)
-def test_what_is_published_is_withdrawn_without_a_trace(has, values, fields):
+def test_a_published_taint_is_withdrawn_with_its_record(has, values, fields):
     for change in decide(view([has], values, **fields)).changes:
         if change.kind is Kind.ADDED:
             written = after(has, change)

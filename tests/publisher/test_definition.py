@@ -1,4 +1,4 @@
-"""The definition of TaintPublisher says what the package says, field by field."""
+"""The definition of TaintPublisher agrees with the package in each field."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ SCHEMA = step.schema_of(CRD)
 URL = "spec.url"
 
 
-def test_spec_says_the_same_as_the_struct(monkeypatch):
+def test_spec_agrees_with_the_struct(monkeypatch):
     monkeypatch.setitem(step.PATTERNS, check_own_key, names.KEY)
     in_struct = dict(step.of_type(inspect.type_info(PublisherSpec), "spec"))
     in_crd = dict(step.of_schema(SCHEMA["spec"], "spec"))
@@ -25,7 +25,7 @@ def test_spec_says_the_same_as_the_struct(monkeypatch):
     assert in_crd == in_struct
 
 
-def test_names_are_those_of_the_package():
+def test_names_equal_those_of_the_package():
     assert (CRD["spec"]["names"]["kind"], CRD["spec"]["names"]["plural"]) == (KIND, PLURAL)
     assert CRD["spec"]["scope"] == "Cluster"
 
@@ -42,7 +42,7 @@ def test_columns_lead_to_fields_that_exist():
     assert plain <= known
 
 
-def test_the_sample_is_valid_and_writes_nothing_until_somebody_has_looked():
+def test_the_sample_is_valid_and_in_dry_run():
     publisher, role = yaml.safe_load_all((ROOT / "deploy" / "samples" / "publisher.yaml").read_text())
     spec, fault = read_spec(publisher)
     assert (fault, spec.mode) == ("", "DryRun")

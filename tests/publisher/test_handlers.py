@@ -27,7 +27,7 @@ from taintwarden_publisher.rounds import Tools
 
 
 class Running:
-    """kopf with our handlers, in this process."""
+    """kopf with the publisher's handlers, in this process."""
 
     def __init__(self, cluster: LocalCluster, prometheus: Answers, tools: Tools) -> None:
         self.cluster = cluster
@@ -44,7 +44,7 @@ class Running:
         return self.tools.metrics.registry.get_sample_value("taintwarden_publisher_objects")
 
     async def seen(self, generation: int) -> None:
-        """Until the watch of the process has delivered this version."""
+        """Wait until the watch of the process has delivered this generation."""
         marker = f"marker-{generation}"
         self.create(marker, key=marker, url="http://127.0.0.1:1", mode="DryRun")
         await until(lambda: self.reason("Accepted", marker), "an object that is created later")
@@ -66,7 +66,7 @@ class Running:
 
 @asynccontextmanager
 async def running(prometheus: Answers, session: aiohttp.ClientSession, tmp_path: Path) -> AsyncIterator[Running]:
-    """In the task of the test: when kopf ends, it cancels all tasks that are newer than itself."""
+    """Run kopf in the task of the test: when kopf ends, it cancels all tasks that are newer than itself."""
     cluster = LocalCluster(bookmark_seconds=1.0)
     cluster.create("nodes", {"metadata": {"name": "a1"}})
     define(cluster, "taintpublishers", "taintevictionpolicies")
@@ -149,7 +149,7 @@ async def test_a_change_of_the_object_ends_a_round_that_writes(prometheus, sessi
     assert len(begun) == rounds.MAX_WRITES
 
 
-async def test_an_object_that_is_gone_without_its_deletion_being_handled_is_not_stuck(prometheus, session, tmp_path):
+async def test_an_object_that_is_gone_without_a_handled_deletion_is_not_stuck(prometheus, session, tmp_path):
     async with running(prometheus, session, tmp_path) as run:
         run.prometheus.says("", 503)
         run.create()
@@ -160,7 +160,7 @@ async def test_an_object_that_is_gone_without_its_deletion_being_handled_is_not_
         await until(lambda: run.objects() == 0, "the end of its rounds")
 
 
-async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkeypatch):
+async def test_an_internal_error_is_measured(prometheus, session, tmp_path, monkeypatch):
     async with running(prometheus, session, tmp_path) as run:
         monkeypatch.setattr(rounds, "decide", lambda _: {}["a fault"])
         run.create()
@@ -168,7 +168,7 @@ async def test_a_fault_of_ours_is_measured(prometheus, session, tmp_path, monkey
 
 
 class Stopped:
-    """As kopf says it to a daemon: for a reason at once, or after one wait."""
+    """A stop flag as kopf passes it to a daemon: set for a reason at once, or after one wait."""
 
     def __init__(self, reason: kopf.DaemonStoppingReason | None = None) -> None:
         self.reason = reason
@@ -184,7 +184,7 @@ class Stopped:
     ("reason", "rounds_played"),
     [(kopf.DaemonStoppingReason.OPERATOR_EXITING, 0), (kopf.DaemonStoppingReason.RESOURCE_DELETED, 1)],
 )
-async def test_an_event_that_is_queued_at_the_exit_plays_no_round(reason, rounds_played, monkeypatch):
+async def test_an_event_that_is_queued_at_the_exit_begins_no_round(reason, rounds_played, monkeypatch):
     played: list[str] = []
 
     async def run(_self: rounds.Rounds, *_: Any) -> tuple[Report, list[Any]]:

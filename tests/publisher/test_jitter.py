@@ -23,7 +23,7 @@ def counted(shape: str) -> list[Outcome]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_no_taint_flaps_with_both_and_the_page_says_how_many_without(shape):
+def test_no_taint_flaps_with_hysteresis_and_dwell_and_docs_list_flaps_without(shape):
     found = counted(shape)
     assert found[0].flaps > 0
     assert found[-1].flaps == 0

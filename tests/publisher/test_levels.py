@@ -1,4 +1,4 @@
-"""From values to levels: quantized down or rounded, and still where a value only jitters."""
+"""Values become levels, quantized down or rounded, which do not change while a value only jitters."""
 
 import math
 from itertools import pairwise

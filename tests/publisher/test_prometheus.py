@@ -1,4 +1,4 @@
-"""Whatever is at the address of Prometheus: values, or one sentence why there are none, in bounded time and memory."""
+"""Any server at the address of Prometheus: values or one reason why there are none, in bounded time and memory."""
 
 import base64
 import gzip
@@ -30,7 +30,7 @@ async def test_series_have_labels_value_and_time(session, prometheus):
     assert third.value == float("inf")
 
 
-async def test_it_asks_one_question_without_credentials(session, prometheus):
+async def test_a_query_is_one_request_without_credentials(session, prometheus):
     prometheus.says(vector({"a1": 1}))
     await run_query(session, f"{prometheus.url}/sub/", 'up{job="node"}', Access(), time.time())
     [request] = prometheus.requests
@@ -47,12 +47,12 @@ async def test_credentials_of_a_secret_are_sent(session, prometheus):
     assert prometheus.requests[0].headers["Authorization"] == "Bearer abc"
 
 
-async def test_nobody_there(session):
+async def test_a_refused_connection_is_unreachable(session):
     assert (await trouble(session, "http://127.0.0.1:1"))[0] is Trouble.UNREACHABLE
 
 
 async def test_an_answer_that_does_not_come_ends_in_time(session, prometheus):
-    """Ten seconds for users: a query of thirty is not waited for."""
+    """The limit is ten seconds for users: a query that takes thirty is not awaited."""
     prometheus.handler = never
     assert await trouble(session, prometheus.url, timeout_seconds=0.1) == (
         Trouble.TIMED_OUT,
@@ -77,7 +77,7 @@ async def test_a_redirection_is_not_followed_and_sees_no_credentials(session, pr
     assert [request.path for request in prometheus.requests] == ["/api/v1/query"]
 
 
-async def test_of_a_gigabyte_only_so_much_is_read(session, prometheus):
+async def test_an_answer_of_a_gigabyte_is_read_only_up_to_the_limit(session, prometheus):
     prometheus.handler = endless
     tracemalloc.start()
     found, said = await trouble(session, prometheus.url)
@@ -119,7 +119,7 @@ async def test_other_content_is_no_answer(session, prometheus, content):
     assert (await trouble(session, prometheus.url))[0] is Trouble.WRONG_CONTENT
 
 
-async def test_a_query_that_does_not_parse_is_told_in_the_words_of_prometheus(session, prometheus):
+async def test_a_query_that_does_not_parse_is_reported_with_the_message_of_prometheus(session, prometheus):
     error = {"status": "error", "errorType": "bad_data", "error": "1:4: parse error: unexpected <aggr:sum>"}
     prometheus.says(error, 400)
     assert await trouble(session, prometheus.url) == (
@@ -142,14 +142,14 @@ async def test_an_empty_result_is_no_answer(session, prometheus):
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_credentials_that_are_refused(session, prometheus, status):
+async def test_refused_credentials_are_reported_as_refused(session, prometheus, status):
     prometheus.says("no", status)
     assert (await trouble(session, prometheus.url))[0] is Trouble.REFUSED
 
 
 @pytest.mark.parametrize(("at", "said"), [(NOW - 61, "61 s before now"), (NOW + 61, "61 s after now")])
 async def test_samples_of_another_time_are_not_used(session, prometheus, at, said):
-    """A clock is wrong, or a cache answers."""
+    """A clock may be wrong, or a cache may answer."""
     prometheus.says(vector({"a1": 1}, at=at))
     found, text = await trouble(session, prometheus.url, now=NOW)
     assert found is Trouble.CLOCK_SKEW
@@ -159,25 +159,25 @@ async def test_samples_of_another_time_are_not_used(session, prometheus, at, sai
 @pytest.mark.parametrize(
     ("text", "value"), [("0", 0.0), ("-1.5", -1.5), ("1e+06", 1e6), ("5e-324", 5e-324), ("-Inf", float("-inf"))]
 )
-async def test_numbers_are_as_prometheus_writes_them(session, prometheus, text, value):
+async def test_numbers_in_the_format_of_prometheus_are_read(session, prometheus, text, value):
     prometheus.says(vector({"a1": text}, at=NOW))
     [one] = await run_query(session, prometheus.url, "up", Access(), NOW)
     assert one.value == value
 
 
 @pytest.mark.parametrize("text", ["1_0", " 5 ", "5\n", "\u0661\u0662", "", ".", "1e", "0x10", "infinity", "nan", "1,5"])
-async def test_what_is_no_number_of_prometheus_is_no_sample(session, prometheus, text):
+async def test_a_text_that_is_no_number_of_prometheus_is_no_sample(session, prometheus, text):
     prometheus.says(vector({"a1": text}, at=NOW))
     assert (await trouble(session, prometheus.url, now=NOW))[0] is Trouble.WRONG_CONTENT
 
 
 @pytest.mark.parametrize("at", ["NaN", "Infinity", "1e400"])
-async def test_samples_of_no_time_are_not_used(session, prometheus, at):
+async def test_samples_without_a_valid_time_are_not_used(session, prometheus, at):
     prometheus.says(json.dumps(vector({"a1": 1}, at=NOW)).replace("1800000000.0", at))
     assert (await trouble(session, prometheus.url, now=NOW))[0] in (Trouble.WRONG_CONTENT, Trouble.CLOCK_SKEW)
 
 
-async def test_what_a_stranger_writes_controls_no_terminal(session, prometheus):
+async def test_control_characters_of_an_answer_are_escaped(session, prometheus):
     prometheus.says({"status": "error", "error": "\x1b[31m" + "x" * 10_000}, 400)
     _, said = await trouble(session, prometheus.url)
     assert said.isprintable()
@@ -215,13 +215,13 @@ def test_a_secret_has_a_token_or_a_password_or_an_authority(data, wanted):
         {"token": base64.b64encode(b"\xff").decode()},
     ],
 )
-def test_a_secret_without_use_is_told_and_its_content_is_not(data):
+def test_an_unusable_secret_is_an_error_that_does_not_show_its_content(data):
     with pytest.raises(NoAnswerError) as raised:
         Access.of_secret("s", data)
     assert raised.value.trouble is Trouble.SECRET_UNUSABLE
     assert "Evil" not in str(raised.value)
 
 
-def test_an_authority_that_is_none():
+def test_an_invalid_authority_is_an_error():
     with pytest.raises(NoAnswerError, match="is not a certificate"):
         Access(ca="x").tls()

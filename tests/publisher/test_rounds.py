@@ -1,4 +1,4 @@
-"""One round: what is asked, written and reported, with an API server that a test scripts."""
+"""One round: its query, writes and reports, with an API server that a test scripts."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ YES = lambda: True  # noqa: E731
 
 
 class Scripted:
-    """Nodes in memory, and what was written."""
+    """Nodes in memory, and the writes to them."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
@@ -119,7 +119,7 @@ async def test_values_become_taints(stage):
     assert (stage.cluster.patches, stage.changed) == ([], [])
 
 
-async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(stage):
+async def test_a_dry_run_reports_what_it_would_write_and_writes_nothing(stage):
     await stage.play(mode="DryRun")
     assert stage.cluster.patches == []
     assert stage.report.summary == (
@@ -128,7 +128,7 @@ async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(stage):
     assert stage.report.stuck == ""
 
 
-async def test_a_dry_run_that_would_change_too_many_nodes_is_one_all_the_same(stage):
+async def test_a_dry_run_that_would_change_too_many_nodes_is_reported_as_dry_run(stage):
     await stage.play(mode="DryRun", maxChangedNodes=1)
     assert stage.reasons()["Publishing"] == "DryRun"
     assert stage.report.summary == (
@@ -161,7 +161,7 @@ async def test_a_refusal_ends_the_round(stage):
     assert stage.report.stuck == "WriteRefused"
 
 
-async def test_writes_that_fail_are_told_and_stop_no_others(stage):
+async def test_writes_that_fail_are_reported_and_stop_no_others(stage):
     stage.cluster.outcomes["a1"] = WriteOutcome.FAILED
     await stage.play()
     assert stage.cluster.taint("a2") == "sla=940"
@@ -185,9 +185,9 @@ async def test_writes_that_are_not_answered_end_the_round(stage):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "seconds"), [(WriteOutcome.FAILED, 0), (WriteOutcome.DONE, 30)], ids=["fails", "takes long"]
+    ("outcome", "seconds"), [(WriteOutcome.FAILED, 0), (WriteOutcome.DONE, 30)], ids=["fails", "is slow"]
 )
-async def test_a_write_that_fails_or_takes_long_ends_no_round(stage, outcome, seconds):
+async def test_a_write_that_fails_or_is_slow_ends_no_round(stage, outcome, seconds):
     names = [f"n{index:03}" for index in range(30)]
     stage.cluster.has(*map(node_object, names))
     stage.cluster.outcomes["n000"], stage.clock = outcome, 1_000.0
@@ -208,7 +208,7 @@ async def test_nodes_whose_writes_fail_come_last_in_the_next_round(stage):
 
 
 @pytest.mark.parametrize("outcome", [WriteOutcome.CONFLICT, WriteOutcome.FAILED])
-async def test_what_could_not_be_written_is_written_in_the_next_round(stage, outcome):
+async def test_a_failed_write_is_retried_in_the_next_round(stage, outcome):
     stage.cluster.outcomes["a1"] = outcome
     await stage.play()
     assert "1 node to be written again in the next round" in stage.report.summary
@@ -217,7 +217,7 @@ async def test_what_could_not_be_written_is_written_in_the_next_round(stage, out
     assert stage.cluster.taint("a1") == "sla=980"
 
 
-async def test_an_object_that_is_deleted_meanwhile_writes_no_more(stage):
+async def test_an_object_that_is_deleted_during_a_round_writes_no_more(stage):
     await stage.play(may_write=lambda: False)
     assert stage.cluster.patches == []
 
@@ -243,14 +243,14 @@ async def test_without_an_answer_every_taint_stays(stage, content, status, reaso
 
 
 @pytest.mark.parametrize("more", [{"warnings": ["PromQL warning: a mix"]}, {"warnings": None}, {"isPartial": False}])
-async def test_a_whole_answer_is_used_whatever_it_remarks(stage, more):
+async def test_a_complete_answer_with_warnings_is_used(stage, more):
     stage.prometheus.says(vector({"a1": 985, "a2": 950}) | more)
     await stage.play()
     assert stage.reasons()["Answered"] == "Answered"
 
 
 async def test_without_an_answer_no_taint_follows_its_value(stage):
-    """``kubectl wait --for=condition=Publishing`` must not be content."""
+    """``kubectl wait --for=condition=Publishing`` must not end."""
     stage.prometheus.says("", 503)
     await stage.play()
     publishing = stage.report.condition("Publishing")
@@ -261,7 +261,7 @@ async def test_without_an_answer_no_taint_follows_its_value(stage):
     )
 
 
-async def test_a_dry_run_without_an_answer_is_not_stuck_and_does_not_say_that_there_is_nothing_to_change(stage):
+async def test_a_dry_run_without_an_answer_is_not_stuck_and_reports_no_result(stage):
     stage.prometheus.says("", 503)
     await stage.play(mode="DryRun")
     assert (stage.reasons()["Answered"], stage.reasons()["Publishing"]) == ("WrongContent", "NotAnswered")
@@ -294,7 +294,7 @@ async def test_a_process_that_starts_while_prometheus_is_down_removes_nothing_ea
     assert stage.cluster.taint("a1") == "sla=980"
 
 
-async def test_values_that_are_none_are_counted_and_the_rest_is_published(stage):
+async def test_invalid_values_are_counted_and_the_others_are_published(stage):
     stage.prometheus.says(vector({"a1": "NaN", "a2": 950, "gone": 1}))
     await stage.play()
     assert (stage.cluster.taint("a1"), stage.cluster.taint("a2")) == ("", "sla=940")
@@ -311,7 +311,7 @@ async def test_values_that_are_none_are_counted_and_the_rest_is_published(stage)
         ({"a1": "NaN", "a2": "NaN"}, {}, "2 with the value NaN"),
     ],
 )
-async def test_an_answer_that_says_nothing_of_any_node_is_none(stage, values, fields, said):
+async def test_an_answer_without_any_known_node_counts_as_none(stage, values, fields, said):
     await stage.play()
     stage.prometheus.says(vector(values))
     stage.clock += 30
@@ -331,7 +331,7 @@ async def test_nodes_that_claim_one_address_are_named(stage):
     )
 
 
-async def test_a_query_that_does_not_parse(stage):
+async def test_a_query_that_does_not_parse_is_reported(stage):
     stage.prometheus.says({"status": "error", "errorType": "bad_data", "error": "parse error"}, 400)
     await stage.play()
     assert stage.reasons()["Accepted"] == "QueryInvalid"
@@ -339,20 +339,20 @@ async def test_a_query_that_does_not_parse(stage):
     assert stage.cluster.patches == []
 
 
-async def test_a_key_that_another_has_is_neither_asked_for_nor_written(stage):
+async def test_a_key_of_another_object_is_neither_queried_nor_written(stage):
     await stage.play(taken="TaintPublisher other has the key sla already")
     assert stage.reasons() == {"Accepted": "KeyTaken", "Answered": "NotAccepted", "Publishing": "NotAccepted"}
     assert (stage.prometheus.requests, stage.cluster.patches) == ([], [])
 
 
-async def test_an_invalid_object_is_neither_asked_for_nor_written(stage):
+async def test_an_invalid_object_is_neither_queried_nor_written(stage):
     await stage.play(key="node.kubernetes.io/unreachable")
     assert stage.reasons()["Accepted"] == "InvalidSpec"
     assert "must not be a key of Kubernetes" in stage.report.summary
     assert (stage.prometheus.requests, stage.cluster.patches) == ([], [])
 
 
-async def test_a_secret_that_cannot_be_read_is_told(stage):
+async def test_a_secret_that_cannot_be_read_is_reported(stage):
     await stage.play(auth={})
     assert stage.reasons()["Answered"] == "SecretUnusable"
     assert stage.prometheus.requests == []
@@ -374,12 +374,12 @@ async def test_a_record_that_cannot_be_read_stops_nothing_on_other_nodes(stage):
     assert (stage.cluster.taint("a1"), stage.cluster.taint("evil")) == ("", "sla=940")
 
 
-# -- how many may change ----------------------------------------------------------------------------------------------
+# -- the number of nodes that may change ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def fleet(stage: Stage) -> list[str]:
-    """20 nodes with the taint 940, that a round has seen; two of them may change within ten minutes."""
+    """20 nodes with the taint 940 that a round has read; two of them may change within ten minutes."""
     names = [f"n{index:02}" for index in range(20)]
     stage.cluster.objects.clear()
     stage.cluster.has(*(node_object(name, taint("940"), record=record("940")) for name in names))
@@ -411,7 +411,7 @@ async def test_nodes_that_are_selected_no_more_count_for_ten_minutes(stage, flee
 
 
 async def test_all_nodes_may_be_selected_no_more_where_all_may_change(stage, fleet):
-    """A percentage of those that are still selected would be of none."""
+    """No node is still selected, of which a percentage could be taken."""
     await stage.play(nodeSelector={"matchLabels": {"pool": "none"}}, maxChangedNodes="50%")
     assert "20 nodes of 20 would change" in stage.report.summary
     assert "(50%: 10)" in stage.report.summary
@@ -419,7 +419,7 @@ async def test_all_nodes_may_be_selected_no_more_where_all_may_change(stage, fle
     assert not any(stage.cluster.taint(name) for name in fleet)
 
 
-async def test_a_record_that_a_kubelet_renews_limits_nothing(stage, fleet):
+async def test_a_record_that_a_kubelet_writes_again_does_not_count(stage, fleet):
     await stage.play()
     renewed = record("940", at=datetime.now(UTC))
     stage.cluster.has(*(node_object(name, taint("940"), record=renewed) for name in fleet[:5]))
@@ -428,7 +428,7 @@ async def test_a_record_that_a_kubelet_renews_limits_nothing(stage, fleet):
     assert stage.cluster.taint("n19") == "sla=0"
 
 
-async def test_a_process_that_starts_takes_what_changed_lately_from_records(stage, fleet):
+async def test_a_process_that_starts_reads_recent_changes_from_records(stage, fleet):
     lately = record("940", at=datetime.now(UTC) - timedelta(minutes=9))
     stage.cluster.has(*(node_object(name, taint("940"), record=lately) for name in fleet[:2]))
     for stage.clock, value in ((0, "940"), (30, "940"), (60, "0")):
@@ -466,7 +466,7 @@ async def test_a_write_that_was_not_done_does_not_count(stage, fleet, outcome):
     assert stage.cluster.taint("n02") == "sla=0"
 
 
-# -- what is told -----------------------------------------------------------------------------------------------------
+# -- the status -------------------------------------------------------------------------------------------------------
 
 
 async def test_the_status_is_written_when_it_changes_and_once_a_minute(stage):
@@ -493,7 +493,7 @@ async def test_a_status_that_was_not_written_is_written_in_the_next_round(stage)
 
 
 async def test_a_status_is_of_the_version_with_which_the_round_began(stage):
-    """kopf changes the object below a round."""
+    """kopf may change the object during a round."""
     given = body(url=stage.prometheus.url, mode="Publish")
 
     async def edits(_: web.Request) -> web.Response:
@@ -520,7 +520,7 @@ async def test_the_status_counts_nodes(stage):
     }
 
 
-async def test_a_condition_keeps_the_time_since_when_it_holds(stage):
+async def test_a_condition_keeps_its_transition_time(stage):
     await stage.play()
     first = stage.cluster.statuses[-1]["conditions"][0]["lastTransitionTime"]
     stage.clock = 3600
@@ -531,7 +531,7 @@ async def test_a_condition_keeps_the_time_since_when_it_holds(stage):
     assert answered["lastTransitionTime"] > first
 
 
-async def test_a_process_that_starts_keeps_the_time_since_when_a_condition_holds(stage):
+async def test_a_process_that_starts_keeps_the_transition_time_of_a_condition(stage):
     await stage.play()
     stored = stage.cluster.statuses[-1]
     for one in stored["conditions"]:
@@ -542,7 +542,7 @@ async def test_a_process_that_starts_keeps_the_time_since_when_a_condition_holds
     assert stage.cluster.statuses[-1]["conditions"] == stored["conditions"]
 
 
-async def test_what_works_is_not_stuck(stage):
+async def test_a_publisher_that_works_is_not_stuck(stage):
     await stage.play()
     assert stage.value("taintwarden_publisher_stuck") == 0
 
@@ -550,7 +550,7 @@ async def test_what_works_is_not_stuck(stage):
 # -- the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_deleted_object_takes_its_taints_with_it_and_what_it_cannot_take_is_told(stage):
+async def test_a_deleted_object_withdraws_its_taints_and_reports_those_left(stage):
     await stage.play()
     stage.cluster.outcomes["a1"] = WriteOutcome.REFUSED
     stage.cluster.outcomes["a2"] = WriteOutcome.REFUSED
@@ -566,20 +566,20 @@ async def test_a_deleted_object_takes_its_taints_with_it_and_what_it_cannot_take
     assert stage.value("taintwarden_publisher_stuck") is None
 
 
-async def test_an_object_that_is_deleted_before_its_first_round_takes_its_taints_with_it(stage):
+async def test_an_object_that_is_deleted_before_its_first_round_withdraws_its_taints(stage):
     stage.cluster.has(node_object("a1", taint("980"), record=record("980")))
     assert await stage.rounds.withdraw("sla") == ""
     assert stage.cluster.taint("a1") == ""
 
 
-async def test_a_node_that_changes_meanwhile_is_still_to_be_freed(stage):
+async def test_a_node_that_changes_during_the_withdrawal_is_left(stage):
     await stage.play()
     stage.cluster.outcomes["a1"] = WriteOutcome.CONFLICT
     assert await stage.rounds.withdraw("sla") == "1 node still to lose the taint sla"
 
 
 async def test_a_round_that_ends_after_the_deletion_measures_nothing(stage):
-    """The handler of the deletion runs beside the daemon."""
+    """The handler of the deletion runs concurrently with the daemon."""
     asked, go = asyncio.Event(), asyncio.Event()
 
     async def late(_: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""The process as a pod runs it: from its start to the end that SIGTERM asks for."""
+"""The process as a pod runs it, from its start to its end by SIGTERM."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from publisher.scene import body
 from taintwarden_publisher import handlers
 
 SECONDS = 60
-"""For what happens within seconds on a machine that is not busy."""
+"""Seconds to wait for what takes a few seconds on a machine that is not busy."""
 NAMELESS = """\
 import getpass, sys
 def getuser():
@@ -30,11 +30,11 @@ getpass.getuser = getuser
 from taintwarden_cli.entry import main
 sys.exit(main())
 """
-"""In a pod the user has a number and no name."""
+"""Code that runs the publisher as a user without a name, as in a pod."""
 
 
 class Started:
-    """The process, and what it answers."""
+    """A process, its probes and its output."""
 
     def __init__(self, process: asyncio.subprocess.Process, url: str, cluster: LocalCluster) -> None:
         self.process = process
@@ -58,7 +58,7 @@ class Started:
         await until(lambda: any(one["key"] == "sla" for one in taints()), "its taint")
 
     async def stop(self) -> tuple[int, list[dict[str, Any]]]:
-        """Exit code, and what it wrote."""
+        """The exit code, and the output of the process."""
         self.process.send_signal(signal.SIGTERM)
         written, _ = await asyncio.wait_for(self.process.communicate(), SECONDS)
         assert self.process.returncode is not None
@@ -67,7 +67,7 @@ class Started:
 
 @asynccontextmanager
 async def started(prometheus: Answers, tmp_path: Path) -> AsyncIterator[Started]:
-    """With an object that publishes."""
+    """Start the process in a cluster with an object that publishes."""
     cluster = LocalCluster(bookmark_seconds=1.0)
     cluster.create("nodes", {"metadata": {"name": "a1"}})
     define(cluster, "taintpublishers", "taintevictionpolicies")

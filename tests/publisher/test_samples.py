@@ -1,4 +1,4 @@
-"""From series to one value for each node: nothing that Prometheus can say gives a node a wrong value."""
+"""Series become one value for each node: no answer of Prometheus gives a node a wrong value."""
 
 import math
 
@@ -41,7 +41,7 @@ def test_a_series_gives_its_node_a_value(given, values, faults):
         (1e300, Fault.OUT_OF_RANGE),
     ],
 )
-def test_a_value_that_is_none_gives_nothing(value, fault):
+def test_an_invalid_value_is_a_fault(value, fault):
     found = samples([series("a1", value), series("a2")], "node", NODES)
     assert (dict(found.values), dict(found.faults)) == ({"a2": 940.0}, {fault: 1})
 

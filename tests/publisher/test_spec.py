@@ -1,4 +1,4 @@
-"""What a TaintPublisher may say, and the sentence for what it may not."""
+"""Valid specs of a TaintPublisher, and the faults of invalid ones."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from taintwarden_publisher.spec import annotation, read_spec
         {"nodeSelector": {"matchLabels": {"pool": "spot"}}},
     ],
 )
-def test_is_taken(fields):
+def test_a_valid_spec_is_accepted(fields):
     spec, fault = read_spec(body(**fields))
     assert fault == ""
     assert spec is not None
@@ -52,13 +52,13 @@ def test_is_taken(fields):
         ({"query": ""}, "spec.query"),
     ],
 )
-def test_is_refused_with_a_sentence(fields, said):
+def test_an_invalid_spec_is_refused_with_its_fault(fields, said):
     spec, fault = read_spec(body(**fields))
     assert spec is None
     assert said in fault
 
 
-def test_what_is_no_object_is_refused():
+def test_a_value_that_is_no_object_is_refused():
     assert read_spec({"spec": [1]})[0] is None
     assert read_spec({})[0] is None
 
