@@ -1,4 +1,4 @@
-"""A machine whose nodes have devices, and what their drivers, claims and rules say."""
+"""A machine whose nodes have devices, and the slices, claims and rules about them."""
 
 from typing import Any, Self
 
@@ -31,7 +31,7 @@ def slice_of(generation: int = 1, slices: int = 1, **devices: Taints) -> Slice:
 
 
 class Devices(Rig):
-    """Nodes whose pods have devices."""
+    """A machine that follows devices of the pods of its nodes."""
 
     def __init__(self, *policies: Policy, known: bool = True, history: str = "", **more: Any) -> None:
         super().__init__(*(policies or (for_devices(),)), source=source.Devices, **more)
@@ -54,7 +54,7 @@ class Devices(Rig):
         self.process(device_events.ClaimChanged(key, found))
 
     def with_device(self, taints: Taints, *tolerations: Toleration, **more: Any) -> Self:
-        """The pod ``a`` has the device ``gpu-0``, which has these taints, by a claim with these tolerations."""
+        """Add the pod ``a`` with the device ``gpu-0``, which has these taints, by a claim with these tolerations."""
         self.slice(gpu_0=taints)
         self.claim("a", tolerations=tolerations)
         self.pod("a", **more)

@@ -1,4 +1,4 @@
-"""Whether devices are followed: only for policies that select them, and only where the server serves them."""
+"""Devices are followed only for policies that select them, and only if the API server serves them."""
 
 import asyncio
 from typing import Any
@@ -50,7 +50,7 @@ class Followed:
         for _ in range(10):
             await asyncio.sleep(0)
 
-    def told(self) -> list[device_events.DevicesKnown]:
+    def known_events(self) -> list[device_events.DevicesKnown]:
         return [one for one in self.events if isinstance(one, device_events.DevicesKnown)]
 
     async def end(self) -> None:
@@ -58,7 +58,7 @@ class Followed:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def test_without_a_policy_for_devices_the_server_is_not_asked():
+async def test_without_a_policy_for_devices_no_request_is_made():
     followed = Followed()
     await followed.change(FOR_NODES)
     assert (followed.client.calls, followed.events, followed.tasks) == ([], [], [])
@@ -75,17 +75,17 @@ async def test_without_a_policy_for_devices_the_server_is_not_asked():
     ],
     ids=["404", "half", "403", "404 of a load balancer", "unreachable"],
 )
-async def test_a_server_that_serves_no_devices_is_a_problem_that_is_told(answer, said):
+async def test_a_server_without_devices_is_reported_as_a_problem(answer, said):
     followed = Followed(answer)
     await followed.change(FOR_DEVICES)
-    [told] = followed.events
-    assert isinstance(told, device_events.DevicesKnown)
-    assert not told.known
-    assert said in told.problem
+    [reported] = followed.events
+    assert isinstance(reported, device_events.DevicesKnown)
+    assert not reported.known
+    assert said in reported.problem
     await followed.end()
 
 
-async def test_when_the_last_policy_goes_the_server_is_not_asked_any_more():
+async def test_after_the_last_policy_no_request_is_made():
     followed = Followed(NOT_SERVED)
     await followed.change(FOR_DEVICES)
     await followed.change(FOR_NODES)
@@ -105,7 +105,7 @@ async def test_another_policy_for_the_same_drivers_changes_nothing():
 
 
 class Server:
-    """Serves these resources, and answers lists of each with what is set for it."""
+    """A server of these resources that answers lists with the objects of the test."""
 
     def __init__(self, served: Any = SERVED) -> None:
         self.served = served
@@ -146,30 +146,30 @@ async def following(server: Server, *policies: Policy) -> Followed:
 @pytest.mark.looptime
 async def test_devices_are_known_once_they_are_listed():
     followed = await following(Server())
-    assert followed.told() == [KNOWN]
+    assert followed.known_events() == [KNOWN]
     await followed.end()
-    assert followed.told() == [KNOWN, UNKNOWN]
+    assert followed.known_events() == [KNOWN, UNKNOWN]
 
 
 @pytest.mark.looptime
-async def test_each_time_it_is_followed_everything_is_passed_on():
-    """Handlers remember what they passed on, which the machine forgets while devices are not known."""
+async def test_all_objects_are_passed_on_each_time_that_devices_are_followed():
+    """Handlers remember the events that they passed on, which the machine drops while devices are not known."""
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
     followed = await following(server)
     await followed.change(FOR_NODES)
     await followed.change(FOR_DEVICES)
     await asyncio.sleep(2)
-    told = [one for one in followed.events if isinstance(one, device_events.DevicesKnown | device_events.SliceChanged)]
+    seen = [one for one in followed.events if isinstance(one, device_events.DevicesKnown | device_events.SliceChanged)]
     slices = device_events.SliceChanged("s1", Slice("d", "p", 1, 1, {"gpu-0": ()}), listed=True)
-    assert told == [slices, KNOWN, UNKNOWN, slices, KNOWN]
+    assert seen == [slices, KNOWN, UNKNOWN, slices, KNOWN]
     await followed.end()
 
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("changes", [(FOR_DEVICES, FOR_NODES), (FOR_NODES, FOR_DEVICES, FOR_NODES)])
-async def test_what_is_followed_no_more_delivers_nothing_after_its_end(changes):
-    """Whoever follows next knows nothing of it, and so would never withdraw it."""
+async def test_a_stream_that_ended_delivers_nothing(changes):
+    """The next stream does not know such an object, and would never report its deletion."""
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
     followed = await following(server)
@@ -184,7 +184,7 @@ async def test_what_is_followed_no_more_delivers_nothing_after_its_end(changes):
 @pytest.mark.parametrize(
     ("served", "listed"), [(SERVED, {SLICES, CLAIMS}), (WITH_RULES, {SLICES, CLAIMS, TAINT_RULES})]
 )
-async def test_what_the_server_serves_is_listed_and_watched(served, listed):
+async def test_the_served_kinds_are_listed_and_watched(served, listed):
     followed = await following(Server(served))
     calls = [call for call in followed.client.calls if call.path != DEVICES_PATH]
     assert {call.path for call in calls if "watch" not in call.params} == {one.path for one in listed}
@@ -195,7 +195,7 @@ async def test_what_the_server_serves_is_listed_and_watched(served, listed):
 
 @pytest.mark.looptime
 @pytest.mark.parametrize(("driver", "kept"), [("", 1), ("d", 1), ("other", 0)])
-async def test_slices_of_those_drivers_are_kept_that_policies_name(driver, kept):
+async def test_only_slices_of_drivers_that_policies_name_are_kept(driver, kept):
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
     followed = await following(server, of_driver(driver))
@@ -204,7 +204,7 @@ async def test_slices_of_those_drivers_are_kept_that_policies_name(driver, kept)
 
 
 @pytest.mark.looptime
-async def test_a_policy_that_names_another_driver_has_everything_listed_again():
+async def test_a_policy_that_names_another_driver_lists_all_kinds_again():
     server = Server()
     server.lists[SLICES.path] = {"metadata": {"resourceVersion": "7"}, "items": [SLICE]}
     followed = await following(server, of_driver("other"))
@@ -215,13 +215,13 @@ async def test_a_policy_that_names_another_driver_has_everything_listed_again():
 
 
 @pytest.mark.looptime
-async def test_why_a_list_fails_is_told_once_while_it_is_the_same():
+async def test_a_list_that_fails_is_reported_once_for_the_same_reason():
     server = Server()
     server.lists[CLAIMS.path] = refusal(403, "claims are forbidden")
     with capture_logs() as logs:
         followed = await following(server)
         await asyncio.sleep(60)
-    problems = [one.problem for one in followed.told() if one.problem]
+    problems = [one.problem for one in followed.known_events() if one.problem]
     assert len(problems) == 1
     assert "claims are forbidden" in problems[0]
     assert [one["reason"] for one in logs if one["event"] == "devices-not-known"] == problems
@@ -229,7 +229,7 @@ async def test_why_a_list_fails_is_told_once_while_it_is_the_same():
 
 
 @pytest.mark.looptime
-async def test_a_server_that_serves_no_devices_is_asked_again_after_a_pause():
+async def test_a_server_without_devices_gets_another_request_after_a_pause():
     server = Server(NOT_SERVED)
     followed = await following(server)
     assert len(followed.client.calls) == 1
@@ -237,46 +237,46 @@ async def test_a_server_that_serves_no_devices_is_asked_again_after_a_pause():
     assert len(followed.client.calls) == 2
     server.served = SERVED
     await asyncio.sleep(RETRY_SECONDS)
-    assert followed.told()[-1] == KNOWN
+    assert followed.known_events()[-1] == KNOWN
     await followed.end()
 
 
 @pytest.mark.looptime
-async def test_a_server_that_serves_more_after_an_upgrade_is_followed_anew():
+async def test_a_server_that_serves_more_kinds_after_an_upgrade_is_followed_again():
     server = Server()
     followed = await following(server)
     server.served = WITH_RULES
     await asyncio.sleep(RECHECK_SECONDS + 2)
-    assert followed.told() == [KNOWN, UNKNOWN, KNOWN]
+    assert followed.known_events() == [KNOWN, UNKNOWN, KNOWN]
     assert TAINT_RULES.path in followed.client.paths()
     await followed.end()
 
 
 @pytest.mark.looptime
-async def test_rules_that_are_not_served_any_more_hold_nobody():
+async def test_rules_that_are_not_served_any_more_do_not_make_devices_unknown():
     server = Server(WITH_RULES)
     followed = await following(server)
     server.served, server.refused = SERVED, {TAINT_RULES.path: NOT_SERVED}
     await asyncio.sleep(100)
-    assert followed.told() == [KNOWN, UNKNOWN, KNOWN]
+    assert followed.known_events() == [KNOWN, UNKNOWN, KNOWN]
     await followed.end()
 
 
 @pytest.mark.looptime
-async def test_devices_that_are_not_served_any_more_are_a_problem_that_is_told():
+async def test_devices_that_are_not_served_any_more_are_reported_as_a_problem():
     server = Server()
     followed = await following(server)
     server.served, server.refused = NOT_SERVED, dict.fromkeys((SLICES.path, CLAIMS.path), NOT_SERVED)
     await asyncio.sleep(100)
-    assert "does not serve" in followed.told()[-1].problem
+    assert "does not serve" in followed.known_events()[-1].problem
     server.served, server.refused = SERVED, {}
     await asyncio.sleep(RETRY_SECONDS + 2)
-    assert followed.told()[-1] == KNOWN
+    assert followed.known_events()[-1] == KNOWN
     await followed.end()
 
 
 @pytest.mark.looptime
-async def test_a_server_that_does_not_answer_for_a_while_is_followed_on():
+async def test_an_outage_does_not_make_devices_unknown():
     server = Server(WITH_RULES)
     followed = await following(server)
     server.served = Unreachable("gone")
@@ -284,7 +284,7 @@ async def test_a_server_that_does_not_answer_for_a_while_is_followed_on():
     await asyncio.sleep(100)
     server.served, server.refused = WITH_RULES, {}
     await asyncio.sleep(100)
-    assert followed.told() == [KNOWN]
+    assert followed.known_events() == [KNOWN]
     await followed.end()
 
 

@@ -1,4 +1,4 @@
-"""From the API's objects of devices to events: what is read, what means nothing, what is not passed on twice."""
+"""Objects of the API about devices become events: fields that are read, and objects that are ignored."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_a_slice_has_its_devices_with_their_taints():
     assert found == Slice("gpu.example.com", "n1", 3, 2, {"gpu-0": (taint,), "gpu-1": ()})
 
 
-def test_a_time_that_is_none_counts_as_not_set():
+def test_an_invalid_time_counts_as_not_set():
     found = device_slice(slice_object({"name": "gpu-0", "taints": [TAINT | {"timeAdded": "now"}]}))
     assert found.devices["gpu-0"][0].added_at is None
 
@@ -85,12 +85,12 @@ def test_a_time_that_is_none_counts_as_not_set():
         ({"deviceSelector": {"driver": "d", "pool": "p"}}, {"driver": "d", "pool": "p"}),
     ],
 )
-def test_a_rule_selects_as_it_says(spec, selected):
+def test_a_rule_selects_by_its_device_selector(spec, selected):
     taint = DeviceTaint("health", "79", "NoSchedule", latest_moment(AT))
     assert taint_rule(rule_object(**spec)) == TaintRule(taint, **selected)
 
 
-def test_a_rule_without_a_selector_is_none_and_one_that_loses_it_is_gone():
+def test_a_rule_without_a_selector_is_ignored_and_one_that_loses_it_is_gone():
     fed = Fed(TaintRuleHandler)
     fed.handler.seen(rule_object())
     assert fed.kinds == []
@@ -105,7 +105,7 @@ def test_a_claim_has_its_devices_and_its_pods():
     )
 
 
-def test_tolerations_stand_in_the_order_in_which_they_count():
+def test_tolerations_are_sorted_in_the_order_in_which_they_count():
     given = [
         {"key": "health", "operator": "Exists", "tolerationSeconds": 60},
         {"key": "health", "operator": "Exists", "tolerationSeconds": 5},
@@ -130,14 +130,14 @@ EXISTS = {"key": "health", "operator": "Exists"}
     ],
 )
 @pytest.mark.parametrize("copied", [[], [EXISTS]])
-def test_what_a_claim_asks_to_tolerate_counts_though_its_scheduler_did_not_copy_it(request_, allocated, copied):
+def test_tolerations_of_a_request_count_even_if_the_scheduler_did_not_copy_them(request_, allocated, copied):
     obj = claim_object({**GPU, "request": allocated, "tolerations": copied})
     spec = msgspec.convert({"devices": {"requests": [request_]}}, DeviceClaimSpec)
     found = device_claim(msgspec.structs.replace(obj, spec=spec))
     assert found.uses[0].tolerations == (Toleration("health", "Exists"),)
 
 
-def test_what_a_claim_asks_to_tolerate_is_of_the_devices_of_that_request():
+def test_tolerations_of_a_request_count_for_its_devices_only():
     obj = claim_object({**GPU, "request": "gpu/a100"})
     asked = {"name": "gpu", "firstAvailable": [{"name": "h100", "tolerations": [EXISTS]}]}
     spec = msgspec.convert({"devices": {"requests": [asked]}}, DeviceClaimSpec)
@@ -177,9 +177,9 @@ def test_a_slice_may_have_counters_and_no_devices():
         claim_object(GPU, reserved=[{"apiGroup": "example.com", "resource": "pods", "uid": "g"}]),
         msgspec.convert({"metadata": {"name": "c"}}, DeviceClaimObject),
     ],
-    ids=["without devices", "for nobody", "for something else", "not allocated"],
+    ids=["without devices", "for no pod", "for something else", "not allocated"],
 )
-def test_a_claim_by_which_no_pod_has_a_device_means_nothing(claim):
+def test_a_claim_by_which_no_pod_has_a_device_is_ignored(claim):
     assert device_claim(claim) is None
 
 
@@ -194,18 +194,18 @@ class Fed:
 
     @property
     def kinds(self) -> list[str]:
-        """The kind of each event, and whether its object is gone."""
+        """The kind of each event, with ``gone`` for a deleted object."""
         return [type(one).__name__ + " gone" * (getattr(one, "found", 0) is None) for one in self.events]
 
 
-def test_a_slice_that_says_the_same_again_is_not_passed_on():
+def test_a_slice_without_changes_is_not_passed_on():
     fed = Fed(SliceHandler, EVERY)
     for _ in range(3):
         fed.handler.seen(slice_object({"name": "gpu-0", "taints": [TAINT]}))
     assert fed.kinds == ["SliceChanged"]
 
 
-def test_what_a_list_does_not_name_is_gone():
+def test_a_rule_that_a_list_does_not_name_is_gone():
     fed = Fed(TaintRuleHandler)
     fed.handler.seen(rule_object(deviceSelector={}))
     fed.handler.list_began()
@@ -221,7 +221,7 @@ def test_what_a_list_does_not_name_is_gone():
         ((TaintRuleHandler,), rule_object(deviceSelector={})),
     ],
 )
-def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
+def test_events_of_a_list_are_marked_as_listed(handler, obj):
     listed, watched = Fed(*handler), Fed(*handler)
     listed.handler.list_began()
     listed.handler.listed([obj])
@@ -243,7 +243,7 @@ def test_of_what_a_list_brings_changes_may_be_missing(handler, obj):
     ],
 )
 def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(status):
-    """As the stream of claims delivers it, beside one that can be read."""
+    """The stream of claims delivers it together with a claim that can be read."""
     metadata = {"name": "c", "namespace": "shop"}
     good = msgspec.to_builtins(claim_object(GPU)) | {"metadata": metadata | {"name": "good"}}
     page = {"metadata": {"resourceVersion": "7"}, "items": [good, {"metadata": metadata, "status": status}]}
@@ -260,7 +260,7 @@ def test_an_allocation_that_cannot_be_read_is_counted_and_allocates_nothing(stat
     assert fed.metrics.registry.get_sample_value("taintwarden_undecodable_objects_total", {"resource": "things"}) == 1
 
 
-def test_an_outdated_view_concerns_devices_alone():
+def test_an_outdated_view_is_reported_once_for_its_stream():
     fed = Fed(TaintRuleHandler)
     fed.handler.live(live=False)
     fed.handler.live(live=False)
@@ -268,14 +268,14 @@ def test_an_outdated_view_concerns_devices_alone():
 
 
 @pytest.mark.parametrize(("reason", "problems"), [("refused", ["403"]), ("unreachable", ["403"]), ("ended", [])])
-def test_why_the_server_does_not_answer_is_said(reason, problems):
+def test_a_failure_of_the_server_is_reported_with_its_reason(reason, problems):
     found: list[str] = []
     handler = TaintRuleHandler("things", lambda _: None, Metrics(), report_problem=found.append)
     handler.restarted(reason, "403")
     assert found == problems
 
 
-# -- what is kept -----------------------------------------------------------------------------------------------------
+# -- bounds on kept objects -------------------------------------------------------------------------------------------
 
 
 TOLERATED = [{"key": f"k-{index}", "operator": "Exists"} for index in range(2)]
@@ -314,7 +314,7 @@ KEPT: dict[str, tuple[Any, Any, int]] = {
 
 
 @pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)
-def test_of_the_objects_of_one_owner_so_many_are_kept_at_the_same_cost(handler, make, most):
+def test_the_kept_objects_of_one_owner_are_bounded_in_number_and_cost(handler, make, most):
     fed = Fed(*handler)
 
     def cost(number: int) -> int:
@@ -335,7 +335,7 @@ def test_of_the_objects_of_one_owner_so_many_are_kept_at_the_same_cost(handler, 
 
 
 @pytest.mark.parametrize(("handler", "make", "most"), KEPT.values(), ids=KEPT)
-def test_others_have_room_beside_an_owner_of_too_many_and_what_is_gone_makes_room(handler, make, most):
+def test_an_owner_of_too_many_does_not_affect_others_and_deletions_free_its_limit(handler, make, most):
     fed = Fed(*handler)
     for number in range(most + 1):
         fed.handler.seen(make(number))
@@ -347,7 +347,7 @@ def test_others_have_room_beside_an_owner_of_too_many_and_what_is_gone_makes_roo
     assert fed.handler.key(make(most)) in fed.handler._passed_on
 
 
-def test_what_is_left_out_is_logged_once():
+def test_objects_that_are_left_out_are_logged_once():
     fed = Fed(TaintRuleHandler)
     with capture_logs() as logs:
         for number in range(MAX_PER_SELECTOR + 10):
@@ -355,7 +355,7 @@ def test_what_is_left_out_is_logged_once():
     assert [(one["event"], one["name"]) for one in logs] == [("object-undecodable", "selector (None, 'n1', None)")]
 
 
-def test_a_slice_that_grows_beyond_what_its_node_may_have_is_gone():
+def test_a_slice_that_grows_beyond_the_limit_of_its_node_is_gone():
     fed = Fed(SliceHandler, EVERY)
     fed.handler.seen(of_node(0))
     fed.handler.seen(large(MAX_PER_NODE // 128))
@@ -370,16 +370,16 @@ def test_a_slice_that_is_written_again_counts_once():
     assert fed.kinds == ["SliceChanged"] * 10
 
 
-def test_a_slice_that_names_another_node_now_takes_of_that_nodes_room():
+def test_a_slice_that_names_another_node_counts_for_the_limit_of_that_node():
     fed = Fed(SliceHandler, EVERY)
-    fed.handler.seen(large(30))  # as much as its node may have, but for 127
+    fed.handler.seen(large(30))  # 127 less than its node may have
     fed.handler.seen(of_node(0, "other"))
     fed.handler.seen(slice_object(*DEVICES, name="other-0", node="n1"))
     assert fed.kinds == ["SliceChanged", "SliceChanged", "SliceChanged gone"]
 
 
 def test_slices_of_no_node_are_all_kept():
-    """No kubelet may write them, and a fabric may have any number of devices."""
+    """No kubelet may write such slices, and a fabric may have any number of devices."""
     fed = Fed(SliceHandler, EVERY)
     for number in range(100):
         fed.handler.seen(of_node(number, ""))
@@ -401,7 +401,7 @@ def test_slices_and_devices_of_drivers_that_no_policy_names_are_not_kept(drivers
     ("drivers", "named"),
     [((), set()), (("a", "b"), {"a", "b"}), (("a", ""), {""})],
 )
-def test_which_drivers_policies_name(drivers, named):
+def test_policies_name_their_drivers_or_all(drivers, named):
     policies = [Policy(name=one, devices=(DeviceTaintSelector("*", one or None),)) for one in drivers]
     assert named_drivers(policies) == named
 

@@ -15,7 +15,7 @@ BAD: Taints = (DeviceTaint("health", "bad", "NoExecute"),)
 
 @st.composite
 def changes(draw):
-    """What one slice becomes: its devices are its own, as the API asks of drivers."""
+    """A change of one slice, whose devices are in no other slice, as the API requires."""
     name = draw(st.sampled_from(NAMES))
     if draw(st.integers(0, 4)) == 0:
         return name, None
@@ -24,7 +24,7 @@ def changes(draw):
 
 
 def combined(slices: dict[str, Slice], before: dict[str, int]) -> dict[str, int]:
-    """How many taints each device has; while the pool is incomplete, one that is in no slice has what it had."""
+    """Number of taints of each device. In an incomplete pool, a device that is in no slice keeps its number."""
     newest = max((one.generation for one in slices.values()), default=0)
     current = [one for one in slices.values() if one.generation == newest]
     found = {name: len(taints) for one in current for name, taints in one.devices.items()}
@@ -40,7 +40,7 @@ def slice_of(name: str, slices: int, device: Taints = WELL, generation: int = 1)
 @example([("a", slice_of("a", 2)), ("b", slice_of("b", 2, BAD)), ("b", None), ("a", slice_of("a", 1))])
 @example([("a", slice_of("a", 1)), ("a", slice_of("a", 2, BAD)), ("b", slice_of("b", 2, generation=2))])
 @example([*((name, slice_of(name, 1, generation=number)) for number, name in enumerate("abc")), ("c", None)])
-def test_a_pool_is_what_all_its_slices_say(history):
+def test_a_pool_has_the_devices_of_all_its_slices(history):
     inventory, slices, expected = DeviceInventory(), {}, {}
     taints: dict[DeviceId, tuple[TimedTaint, ...]] = {}
     for name, found in history:
@@ -48,12 +48,12 @@ def test_a_pool_is_what_all_its_slices_say(history):
         if found is not None:
             slices[name] = found
         expected = combined(slices, expected)
-        told = inventory.put_slice(name, found)
+        changed = inventory.put_slice(name, found)
         for device in DEVICES:
             now = inventory.taints(device, "n1", taints.get(device, ()))
             assert len(now) == expected.get(device.device, 0)
-            is_told = any(one.devices is None or device.device in one.devices for one in told)
-            assert now == taints.get(device, ()) or is_told
+            is_named = any(one.devices is None or device.device in one.devices for one in changed)
+            assert now == taints.get(device, ()) or is_named
             taints[device] = now
 
 

@@ -1,6 +1,6 @@
-"""What one object about devices costs while its writer has hundreds of others: as much as while it has a few.
+"""The cost of one object about devices does not depend on the number of other objects of its writer.
 
-A kubelet writes slices of its node, of any driver and pool; a driver those of pools without a node; whoever allocates
+A kubelet writes slices of its node, of any driver and pool; a driver those of pools without a node; a scheduler
 writes claims; and rules are written by people and by tools that watch devices. Steps are counted instead of time.
 """
 
@@ -25,9 +25,9 @@ from taintwarden_devices.inventory import (
 from work import steps
 
 FEW, MANY = 280, 840
-"""More than the claims of a pod that count, and three times as many."""
+"""Numbers of objects: more than the claims of a pod that count, and three times as many."""
 RATIO = 1.5
-"""A little more than nothing: the sizes of tables are powers of two."""
+"""Maximum growth of the cost, since the sizes of hash tables are powers of two."""
 POLICY = for_devices(timing=Timing(violation_grace_seconds=10**6))
 Make = Callable[[int, str], Event]
 
@@ -111,13 +111,13 @@ KINDS = [
 
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda one: one.__name__)
-def test_an_object_that_comes_changes_or_goes_costs_no_more_among_many(make):
+def test_an_object_that_is_added_changed_or_removed_costs_no_more_among_many(make):
     few, many = costs(make, FEW), costs(make, MANY)
     assert all(many[what] < RATIO * few[what] for what in few)
 
 
 def costs(make: Make, known: int) -> dict[str, int]:
-    """The steps of some events while so many objects are known."""
+    """Steps of the events of one more object while `known` objects are known."""
     rig = ground()
     for number in range(known):
         rig.process(make(number, "1"))
@@ -132,8 +132,8 @@ def gone(seen: Event) -> Event:
     return msgspec.structs.replace(seen, found=None)
 
 
-def beside(pods: int, pool: str, *happens: Event) -> int:
-    """The steps of some events while so many pods on nodes of their own have a device of this pool."""
+def steps_among(pods: int, pool: str, *happens: Event) -> int:
+    """Steps of some events while `pods` pods, each on its own node, have a device of this pool."""
     rig = Devices(POLICY)
     for number in range(pods):
         rig.process(events.PodSeen(rig.make_pod(f"p{number}", node=f"n{number}")))
@@ -142,22 +142,22 @@ def beside(pods: int, pool: str, *happens: Event) -> int:
     return steps(lambda: rig.feed(*happens))
 
 
-def test_a_generation_of_a_node_costs_what_its_pods_have_however_many_devices_others_have():
-    """Pools are of any name: that of another driver's fabric, for example."""
+def test_a_generation_of_a_pool_costs_no_more_if_pods_of_other_nodes_have_its_devices():
+    """A slice may name any pool, such as that of another driver's fabric."""
     found = [Slice(DRIVER, "fabric", generation, 2, sick("1"), "n1") for generation in (1, 2)]
     few, many = (
-        beside(pods, "fabric", *(device_events.SliceChanged("s", one) for one in found)) for pods in (FEW, MANY)
+        steps_among(pods, "fabric", *(device_events.SliceChanged("s", one) for one in found)) for pods in (FEW, MANY)
     )
     assert many < RATIO * few
 
 
 def test_a_rule_for_a_device_costs_no_more_among_many_pools():
     rule = device_events.TaintRuleChanged("r", TaintRule(DeviceTaint(KEY, "1", "NoExecute"), DRIVER, "n1", "link-1"))
-    few, many = (beside(pods, "n{}", rule) for pods in (FEW, MANY))
+    few, many = (steps_among(pods, "n{}", rule) for pods in (FEW, MANY))
     assert many < RATIO * few
 
 
-def test_of_the_devices_of_a_pod_so_many_count():
+def test_the_devices_of_a_pod_that_count_are_bounded():
     rig = ground()
     for number in range(20):
         rig.feed(of_one_pod(number, "x"))

@@ -1,4 +1,4 @@
-"""Taints of devices: which pods they concern, what these tolerate, and since when."""
+"""Taints of devices: the pods that they concern, their tolerations, and the times from which they count."""
 
 from typing import Any
 
@@ -35,14 +35,14 @@ from taintwarden_devices.node_taints import MAX_ABSENT
 from taintwarden_devices.source import MAX_EVALUATED_AT_ONCE
 
 
-def test_before_they_are_listed_a_report_does_not_call_them_known():
+def test_before_devices_are_listed_a_report_shows_them_as_unknown():
     rig = Devices(known=False)
     assert rig.report()[0].devices.problem == NOT_LISTED
     rig.feed(device_events.DevicesKnown(known=True))
     assert rig.report()[0].devices.problem == ""
 
 
-def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
+def test_verdicts_follow_the_newest_taints_before_pods_are_evaluated():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.node("n1", "other=1")
     rig.claim("a", tolerations=[native("Equal", "good")])
@@ -58,7 +58,7 @@ def test_verdicts_are_those_of_the_newest_taints_before_pods_are_evaluated():
     assert found == [[False, True], []]
 
 
-def test_a_claim_of_another_namespace_concerns_nobody():
+def test_a_claim_of_another_namespace_concerns_no_pod():
     rig = Devices()
     rig.slice(gpu_0=tainted())
     rig.pod("a")
@@ -98,7 +98,7 @@ def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
 # -- tolerations ------------------------------------------------------------------------------------------------------
 
 
-def test_tolerations_of_the_pod_are_for_nodes():
+def test_tolerations_of_the_pod_do_not_count_for_devices():
     rig = Devices()
     rig.slice(gpu_0=tainted())
     rig.claim("a")
@@ -132,7 +132,7 @@ def test_after_a_restore_that_binds_a_pod_to_another_node_it_has_its_device_ther
     assert pod.shared is moved.shared
 
 
-def test_a_value_that_cannot_be_compared_evicts_nobody():
+def test_a_value_that_cannot_be_compared_evicts_no_pod():
     rig = Devices(for_devices(value_type=ValueType.INTEGER)).with_device(tainted("9x0"), extended=[above("950")])
     assert rig.evicted == []
     [invalid] = rig.report()[0].status.invalid_taints
@@ -153,7 +153,7 @@ def test_a_value_that_cannot_be_compared_evicts_nobody():
         ({"effects": ("NoSchedule",)}, False),
     ],
 )
-def test_what_a_policy_selects(selector, leaves):
+def test_a_policy_selects_taints_of_devices_by_key_driver_and_effect(selector, leaves):
     rig = Devices(for_devices(**selector)).with_device(tainted())
     assert rig.evicted == (["a"] if leaves else [])
 
@@ -190,7 +190,7 @@ def test_a_rule_and_the_driver_may_add_the_same_taint():
 
 
 @pytest.mark.parametrize("by", ["a slice", "its slices"])
-def test_the_order_in_which_a_driver_writes_taints_of_one_key_moves_nothing(by):
+def test_the_order_of_taints_of_one_key_moves_no_deadline(by):
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.claim("a", tolerations=[native("Equal", "31")])
     rig.pod("a")
@@ -220,7 +220,7 @@ def leaves_after(rig: Devices, seconds: float) -> bool:
     return was_there and rig.evicted == ["a"]
 
 
-def test_a_taint_before_another_of_its_key_goes_and_moves_nothing():
+def test_the_removal_of_a_taint_before_another_of_its_key_moves_no_deadline():
     rig = two_of_a_key()
     rig.slice(gpu_0=(HARMLESS,))
     rig.slice(gpu_0=(HARMLESS, HARMFUL))
@@ -230,7 +230,7 @@ def test_a_taint_before_another_of_its_key_goes_and_moves_nothing():
 
 
 @pytest.mark.parametrize("taints", [(HARMLESS, HARMFUL), (HARMFUL, HARMLESS), (HARMFUL,)])
-def test_taints_of_one_key_are_told_apart_after_a_restart(taints):
+def test_taints_of_one_key_are_distinguished_after_a_restart(taints):
     before = two_of_a_key()
     before.slice(gpu_0=(HARMLESS,))
     before.slice(gpu_0=(HARMFUL, HARMLESS))
@@ -240,7 +240,7 @@ def test_taints_of_one_key_are_told_apart_after_a_restart(taints):
     assert leaves_after(rig, 20)
 
 
-def test_of_two_taints_of_a_key_with_other_values_one_goes_on_and_the_other_begins():
+def test_of_two_new_values_of_a_key_one_continues_the_history_and_the_other_begins():
     rig = two_of_a_key()
     rig.slice(gpu_0=(HARMFUL,))
     rig.advance(40)
@@ -250,7 +250,7 @@ def test_of_two_taints_of_a_key_with_other_values_one_goes_on_and_the_other_begi
     assert histories[1].spans[0].since == rig.wall
 
 
-def test_a_rule_that_is_gone_leaves_a_device_of_an_incomplete_pool():
+def test_a_rule_that_is_gone_is_removed_from_a_device_of_an_incomplete_pool():
     known = DeviceInventory()
     known.put_slice("one", slice_of(1, 2))
     known.put_rule("r", TaintRule(DeviceTaint(KEY, "bad", "NoExecute")))
@@ -279,7 +279,7 @@ def test_a_slice_of_a_node_concerns_pods_on_that_node(node, leaves):
 
 
 @pytest.mark.parametrize("by", ["slice", "rule"])
-def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
+def test_a_taint_that_was_removed_and_added_again_begins_again(by):
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.slice(gpu_0=WELL)
     rig.claim("a")
@@ -301,7 +301,7 @@ def test_a_taint_that_was_taken_off_and_comes_back_begins_again(by):
     assert rig.machine.view.node("n1").device_taints == ()
 
 
-def test_a_taint_that_was_taken_off_while_devices_were_not_known_begins_again():
+def test_a_taint_that_was_removed_while_devices_were_not_known_begins_again():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60))).with_device(tainted())
     rig.process(device_events.DevicesKnown(known=False))
     rig.slice(gpu_0=WELL)
@@ -423,7 +423,7 @@ OLD = START - 5_000
 
 
 def fallen() -> Devices:
-    """Ten seconds after a value fell, with a minute of grace."""
+    """A machine ten seconds after a value fell, with a minute of grace."""
     rig = Devices(for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))).with_device(
         tainted("990", added_at=OLD), native(), extended=[above("950")]
     )
@@ -468,7 +468,7 @@ def an_older_annotation_while_devices_are_not_known(rig: Devices) -> None:
 
 
 def absent_while_devices_become_unknown(rig: Devices) -> None:
-    """And another one of the node is in a slice."""
+    """Another device of the node is in a slice."""
     other = tainted("900", added_at=OLD)
     rig.claim("b", device=GPU_1, tolerations=[native()], key="shop/d")
     rig.pod("b", extended=[above("100")])
@@ -493,7 +493,7 @@ def absent_while_devices_become_unknown(rig: Devices) -> None:
     ],
     ids=lambda one: one.__name__,
 )
-def test_the_change_of_the_value_is_not_forgotten(happens):
+def test_the_time_of_a_changed_value_is_kept(happens):
     rig = fallen()
     happens(rig)
     rig.advance(40)
@@ -502,7 +502,7 @@ def test_the_change_of_the_value_is_not_forgotten(happens):
     assert rig.evicted == ["a"]
 
 
-def test_the_value_of_a_device_counts_anew_after_an_annotation_that_is_ahead_of_its_slice():
+def test_the_value_of_a_device_counts_again_after_an_annotation_ahead_of_its_slice():
     policy = for_devices(value_type=ValueType.INTEGER, timing=Timing(violation_grace_seconds=60))
     rig, leader = Devices(policy, leading=False), Devices(policy)
     for one in (rig, leader):
@@ -517,7 +517,7 @@ def test_the_value_of_a_device_counts_anew_after_an_annotation_that_is_ahead_of_
     assert history.spans[-1] == Span(rig.wall, ("990",))
 
 
-def test_a_kubelet_may_write_any_number_of_names():
+def test_the_histories_that_a_kubelet_writes_are_bounded():
     rig = Devices(Policy(name="p", taints=(TaintSelector("sla"),), limits=NO_LIMITS), known=False)
     for number in range(10):
         names = {f"k:NoExecute@forged-{number}-{index}": TaintHistory.begin("1", START) for index in range(100)}
@@ -525,14 +525,14 @@ def test_a_kubelet_may_write_any_number_of_names():
     assert len(rig.world.cluster.nodes["n1"].source_taints.absent) == MAX_ABSENT
 
 
-def test_histories_of_devices_do_not_push_out_those_of_the_node():
+def test_histories_of_devices_do_not_displace_those_of_the_node():
     spans = tuple(Span(START + number, ("9" * 60,)) for number in range(16))
     many = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 100}/{number}": TaintHistory(spans) for number in range(500)}
     assert "sla:NoExecute" in decode_histories(encode_histories(many | {"sla:NoExecute": TaintHistory(spans)}))
 
 
-def test_of_many_histories_those_are_stored_that_taints_do_not_tell():
-    """A rule taints everything; one value changed."""
+def test_of_many_histories_those_that_taints_do_not_show_are_stored():
+    """A rule taints all devices, and one value changed."""
     told = {f"{KEY}:NoExecute@{DRIVER}/{'p' * 99}/{n}": TaintHistory.begin("1", START, OLD) for n in range(500)}
     changed = TaintHistory.begin("990", START, OLD).with_value("900", START)
     name = f"{KEY}:NoExecute@{DRIVER}/z/z"
@@ -578,7 +578,7 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     assert rig.evicted == ["a"]
 
 
-def test_what_is_not_followed_any_more_is_not_out_of_date():
+def test_a_stream_that_is_not_followed_any_more_is_not_outdated():
     rig = Devices(for_devices()).with_device(tainted())
     rig.feed(device_events.StreamChanged("resourceslices", live=False))
     rig.process(device_events.DevicesKnown(known=False), device_events.DevicesKnown(known=True))
@@ -586,7 +586,7 @@ def test_what_is_not_followed_any_more_is_not_out_of_date():
 
 
 def test_the_taints_of_a_device_cost_nothing_for_pods_without_it(monkeypatch):
-    """As many pods as devices, and with each pod that goes the others are evaluated again."""
+    """There may be as many pods as devices, and all are evaluated again with each pod that leaves."""
     rig = Devices(for_devices("*"))
     for number in range(20):
         rig.pod(f"a{number}")
@@ -603,7 +603,7 @@ def test_the_taints_of_a_device_cost_nothing_for_pods_without_it(monkeypatch):
 
 
 def crowded(*selected: DeviceTaintSelector, known: bool = True, **more: Any) -> Devices:
-    """Forty of 440 pods have a device."""
+    """A machine with 440 pods, of which 40 have a device."""
     guarded = Limits(per_workload=ALL_PODS, zone_health=None, guard=GuardSettings())
     rig = Devices(Policy(name="p", devices=selected, limits=guarded, **more), known=known)
     for number in range(400):
@@ -632,12 +632,12 @@ def test_a_guard_for_devices_counts_pods_that_have_some():
         ((DRIVER,), {"taints": (TaintSelector("sla"),)}, 440),
     ],
 )
-def test_whom_a_policy_for_devices_may_evict(drivers, more, pods):
+def test_a_policy_for_devices_may_evict_pods_with_devices_of_its_drivers(drivers, more, pods):
     rig = crowded(*(DeviceTaintSelector("*", driver) for driver in drivers), **more)
     assert rig.world.limiter.guards.by_policy["p"].population() == pods
 
 
-def test_what_a_guard_counts_is_counted_again_once_devices_are_known():
+def test_the_population_of_a_guard_is_counted_again_once_devices_are_known():
     rig = crowded(DeviceTaintSelector("*"), known=False)
     assert rig.world.limiter.guards.by_policy["p"].population() == 0
     rig.process(device_events.DevicesKnown(known=True))
@@ -649,7 +649,7 @@ def sick(number: int) -> Slice:
 
 
 def tripped_and_half_repaired(**more: Any) -> Devices:
-    """A guard that allows 20 of 40 pods has tripped because of 30, of which 15 have to leave still."""
+    """A guard that allows 20 of 40 pods and has tripped because of 30, of which 15 still have to leave."""
     rig = Devices(for_devices_guarded(min_pods=20), **more)
     for number in range(40):
         rig.pod(f"a{number}", node=f"n{number}", namespace=f"ns{number}")
@@ -684,7 +684,7 @@ def test_a_guard_stays_tripped_while_devices_are_not_known():
 
 
 @pytest.mark.parametrize(("problem", "halts"), [("", True), ("forbidden", False)])
-def test_devices_that_are_not_known_for_long_do_not_hold_pods_on_bad_nodes(problem, halts):
+def test_a_guard_stays_tripped_while_devices_are_unknown_without_a_problem(problem, halts):
     policy = msgspec.structs.replace(for_devices_guarded(min_pods=2), taints=(TaintSelector("sla"),))
     rig = Devices(policy, known=False)
     for number in range(6):
@@ -721,7 +721,7 @@ def test_nothing_is_kept_of_a_pod_that_is_gone():
     assert kept(rig.machine, "uid-a") == []
 
 
-def test_a_quarantine_heeds_no_toleration_of_a_claim():
+def test_in_a_quarantine_no_toleration_of_a_claim_counts():
     rig = Devices(for_devices(quarantine=True)).with_device(tainted(), native())
     assert rig.evicted == ["a"]
 
@@ -749,7 +749,7 @@ MANY_NODES = 9
 
 
 def on_many_nodes(policy: Policy | None = None) -> Devices:
-    """Nodes whose pods have a device each, and n0 with a pod that a policy for nodes selects."""
+    """A machine with nodes whose pods have a device each, and n0 with a pod that a policy for nodes selects."""
     rig = Devices(policy or for_devices(), limited("nodes", spec={"taints": [{"key": "sla"}]}))
     rig.node("n0")
     rig.pod("other", node="n0")
@@ -766,7 +766,7 @@ def put_rule(rig: Devices, value: str) -> None:
     rig.feed(device_events.TaintRuleChanged("r", found))
 
 
-def test_a_rule_of_many_nodes_that_changes_all_the_time_delays_no_other_eviction():
+def test_a_rule_of_many_nodes_that_changes_continually_delays_no_other_eviction():
     rig = on_many_nodes()
     rig.node("n0", "sla=1")
     for number in range(10):
@@ -776,8 +776,8 @@ def test_a_rule_of_many_nodes_that_changes_all_the_time_delays_no_other_eviction
     assert "other" in rig.evicted
 
 
-def test_two_changes_of_many_nodes_between_two_looks_are_not_none():
-    """The device was fine in between, as far as is known: its time begins again."""
+def test_a_taint_removed_and_added_between_two_evaluations_begins_again():
+    """The device may have been without the taint in between, so its time begins again."""
     rig = on_many_nodes(for_devices(timing=Timing(violation_grace_seconds=100)))
     put_rule(rig, "bad")
     rig.advance(90, step=10.0)

@@ -1,4 +1,4 @@
-"""Whatever came before, and in whatever order it came: who has to leave depends on what is stored now."""
+"""The pods that have to leave depend on the stored objects only, not on earlier states or the order of events."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ class Cluster(Rig):
         self.wake()
 
     def leaving(self) -> dict[str, set[str]]:
-        """The pods that have to leave, each with the taints because of which."""
+        """The pods that have to leave, each with the taints that evict it."""
         found = {}
         for name in PODS:
             for claim in self.machine.view.claims(f"uid-{name}"):
@@ -93,7 +93,7 @@ BEGIN = [
 
 
 @given(st.lists(changes, max_size=12))
-def test_what_came_before_does_not_matter(history):
+def test_the_history_of_events_does_not_change_which_pods_leave(history):
     rig = Cluster()
     stored: dict[tuple[str, str], Any] = {}
     known = False
@@ -101,7 +101,7 @@ def test_what_came_before_does_not_matter(history):
         rig.change(kind, name, found)
         if kind == "known":
             known = found
-            if not found:  # the streams ended: what they said is forgotten
+            if not found:  # the streams ended: their objects are dropped
                 stored = {key: value for key, value in stored.items() if key[0] == "pod"}
         else:
             stored[kind, name] = found

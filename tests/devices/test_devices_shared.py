@@ -1,4 +1,4 @@
-"""Devices that several pods have, in each of the ways in which they can: who leaves because of whose taint."""
+"""Devices that several pods share, in each possible way, and the pods that their taints evict."""
 
 import pytest
 
@@ -16,7 +16,7 @@ LINK = DeviceId(DRIVER, "fabric", "link")
 
 
 def test_each_claim_on_a_device_tolerates_for_itself():
-    """A device that allows several allocations."""
+    """The device allows several allocations."""
     rig = Devices()
     for name in ("a", "b", "c"):
         rig.claim(name, key=f"shop/{name}", tolerations=[native()] if name == "b" else [])
@@ -25,7 +25,7 @@ def test_each_claim_on_a_device_tolerates_for_itself():
     assert sorted(rig.evicted) == ["a", "c"]
 
 
-def test_a_pod_that_a_claim_is_not_reserved_for_any_more_stays_and_the_others_leave():
+def test_a_pod_that_loses_the_claim_stays_and_the_others_leave():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     for name in ("a", "b"):
         rig.pod(name)
@@ -41,7 +41,7 @@ def test_a_pod_that_a_claim_is_not_reserved_for_any_more_stays_and_the_others_le
 
 
 def test_a_slice_may_have_128_taints():
-    """All of them count, and what is stored of them has an end."""
+    """All taints count, and their stored histories are bounded."""
     rig = Devices(for_devices("*", timing=Timing(violation_grace_seconds=60)))
     devices = {f"gpu-{number}": tuple(taint(f"{KEY}-{index}") for index in range(16)) for number in range(8)}
     rig.slice("s", Slice(DRIVER, POOL, 1, 1, devices))
@@ -82,7 +82,7 @@ def broken(rig: Devices) -> None:
     ],
     ids=["names no such claim", "is in another group", "is in another namespace", "is in no group"],
 )
-def test_it_is_none_of_a_pod_that(other):
+def test_a_claim_of_a_group_is_not_that_of_a_pod_that(other):
     rig = Devices()
     rig.pod("a", **other)
     of_group(rig)
@@ -90,7 +90,7 @@ def test_it_is_none_of_a_pod_that(other):
     assert rig.evicted == []
 
 
-def test_a_pod_of_a_group_has_claims_of_its_own_as_well():
+def test_a_pod_of_a_group_has_its_own_claims_too():
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=60)))
     rig.pod("a", group=TRAINING)
     of_group(rig)

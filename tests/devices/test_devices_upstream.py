@@ -1,9 +1,9 @@
-"""The cases of Kubernetes' own tests for taints of devices, of 1.37, as far as they are about who leaves and when.
+"""The cases of Kubernetes' own tests for taints of devices, of 1.37, about the pods that leave and their times.
 
 They are those of ``pkg/controller/devicetainteviction`` (``TestController``, ``TestEviction``, ``TestDeviceTaintRule``,
 ``TestCancelEviction``) and of the tracker of ``k8s.io/dynamic-resource-allocation`` (``resourceslice/tracker``), which
-adds the taints of rules to slices. As there, what happens does so in every order, except where it follows from what
-came before. All taints are added at the beginning unless a case says otherwise.
+adds the taints of rules to slices. As there, the events of a case are tried in every order, except those that follow
+from others. All taints are added at the beginning unless a case says otherwise.
 
 The policy has a grace, so that a pod that has to leave at once in Kubernetes leaves after it here, and may stay if the
 taint goes before.
@@ -49,7 +49,7 @@ Act = Callable[[Devices], None]
 
 
 class Case(NamedTuple):
-    """What happens, in any order but that within a list, and when which pods leave: in seconds after the beginning."""
+    """Events, in any order except within a list, and the seconds from the beginning until each pod leaves."""
 
     happens: Sequence[Act | list[Act]]
     leaves: Mapping[str, float] = {}
@@ -57,7 +57,7 @@ class Case(NamedTuple):
     effects: Sequence[str] = (DeviceEffect.NO_EXECUTE,)
 
 
-# -- what happens -----------------------------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------------------------------
 
 
 def taint(value: str = "bad", effect: str = "NoExecute", key: str = KEY, later: float = 0) -> DeviceTaint:
@@ -65,7 +65,7 @@ def taint(value: str = "bad", effect: str = "NoExecute", key: str = KEY, later: 
 
 
 def seen(*taints: DeviceTaint, name: str = "s", device: str = "gpu-0", others: Sequence[str] = (), **pool: Any) -> Act:
-    """A slice with a device that has these taints, and with others."""
+    """A change to a slice with a device that has these taints, and with others."""
     devices: dict[str, Taints] = {device: taints} | dict.fromkeys(others, ())
     found = Slice(pool.get("driver", DRIVER), pool.get("pool", POOL), pool.get("generation", 1), 1, devices)
     return lambda rig: rig.feed(device_events.SliceChanged(name, found))
@@ -86,7 +86,7 @@ def rule_gone(name: str = "r") -> Act:
 def claim(
     *pods: str, device: str = "gpu-0", name: str = "shop/c", tolerates: Sequence[Toleration] = (), group: str = ""
 ) -> Act:
-    """A claim as its stream delivers it."""
+    """A change of a claim as its stream delivers it."""
     result = {"driver": DRIVER, "pool": POOL, "device": device, "tolerations": msgspec.to_builtins(tolerates)}
     reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
     if group:

@@ -1,4 +1,4 @@
-"""Pods, nodes and claims that come, go or move while a node waits for the devices of its pods."""
+"""Pods, nodes and claims that are added, removed or moved while a node waits for the devices of its pods."""
 
 from devices.rig import GPU_0, KEY, Devices, for_devices, tainted
 from devices.test_devices import on_many_nodes, put_rule
@@ -15,7 +15,7 @@ STORED = encode_histories({f"{KEY}:NoExecute@{GPU_0}": TaintHistory((Span(START 
 
 
 def test_a_node_that_changes_before_its_pods_have_their_devices_keeps_its_histories():
-    """A restart in this moment must not move a deadline."""
+    """A restart at this moment must not move a deadline."""
     rig = Devices(for_devices(timing=Timing(violation_grace_seconds=3_600)), known=False, history=STORED)
     rig.pod("a")
     rig.claim("a")
@@ -42,8 +42,8 @@ def test_nothing_is_kept_of_a_device_that_a_pod_loses_while_its_node_waits():
     assert "m3" not in {pool for _, pool in rig.machine._intake._source._nodes_with}
 
 
-def test_a_pod_that_is_on_another_node_now_stays_in_its_group():
-    """After a restore of etcd: that it is gone from its old node may be delivered last."""
+def test_a_pod_that_moved_to_another_node_stays_in_its_group():
+    """After a restore of etcd, the deletion from the old node may be delivered last."""
     rig = Devices()
     rig.node("n2")
     group = SchedulingGroup("g", ("c",))
@@ -55,8 +55,8 @@ def test_a_pod_that_is_on_another_node_now_stays_in_its_group():
     assert rig.evicted == ["a"]
 
 
-def test_devices_are_lost_while_a_pod_is_known_on_two_nodes():
-    """After a restore of etcd, while a call for it is in progress and the node of the call is gone."""
+def test_losing_devices_while_a_pod_is_on_two_nodes_drops_the_node_that_is_gone():
+    """This happens after a restore of etcd, while a call for the pod is in progress and its node is gone."""
     rig = Devices(for_devices(), limited("nodes", spec={"taints": [{"key": "sla"}]}))
     rig.node("n2")
     rig.pod("a")
