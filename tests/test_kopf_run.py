@@ -78,7 +78,7 @@ async def test_kopf_follows_no_object():
     assert list(registry._changing.get_all_handlers()) == []
 
 
-async def test_an_operator_that_did_not_start_is_not_stopped():
+async def test_an_operator_that_did_not_start_is_stopped_once():
     run = Kopf(App(ConfigError("cannot use kubeconfig: no such file")))
     with pytest.raises(kopf.PermanentError):
         await run.start()
@@ -86,7 +86,7 @@ async def test_an_operator_that_did_not_start_is_not_stopped():
     assert run.app.calls == ["stop"]
 
 
-async def test_kopf_waits_for_an_api_server_as_long_as_it_takes():
+async def test_kopf_waits_for_an_api_server_indefinitely():
     run = Kopf()
     await run.start()
     waits = list(itertools.islice(run.settings.networking.error_backoffs, 1_000))

@@ -27,11 +27,11 @@ def test_flags_that_are_not_given_are_none(name):
     assert getattr(load_settings({}, **{name: None}), name) == getattr(Settings(), name)
 
 
-def test_the_environment_goes_before_defaults():
+def test_the_environment_overrides_defaults():
     assert load_settings({"TAINTWARDEN_HTTP_PORT": "9090"}).http_port == 9090
 
 
-def test_flags_go_before_the_environment():
+def test_flags_override_the_environment():
     assert load_settings({"TAINTWARDEN_HTTP_PORT": "9090"}, http_port=7070).http_port == 7070
 
 

@@ -131,7 +131,7 @@ WANTED = [{"weight": weight, "preference": term(ABOVE)} for weight in (2, 3)]
 OWN = {"weight": 1, "preference": term(SSD)}
 
 
-def test_preferences_come_after_those_of_the_pod():
+def test_preferences_are_added_after_those_of_the_pod():
     found, fault = prefer({"nodeAffinity": {PREFERRED: [OWN]}}, [WANTED])
     assert (found, fault) == ({"nodeAffinity": {PREFERRED: [OWN, *WANTED]}}, None)
 

@@ -71,7 +71,7 @@ def test_a_hostile_pod_costs_little(webhook, obj, review_of):
     assert steps(lambda: getattr(webhook, review_of)(decode(body))) < MOST_STEPS
 
 
-def test_a_pod_with_more_tolerations_than_count_is_let_through_with_a_warning(webhook):
+def test_a_pod_with_more_tolerations_than_count_is_allowed_with_a_warning(webhook):
     body = json.dumps(review(kind=POD, object=HOSTILE["80,000 tolerations"]), separators=(",", ":")).encode()
     request = decode(body)
     for response in (webhook.validate(request), webhook.mutate(request)):

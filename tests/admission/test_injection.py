@@ -54,7 +54,7 @@ def tolerations(obj: Json, *extended: Toleration) -> list[Json]:
     return patched(obj, injected(obj, *extended, policies=(EVICTING,)).patch)["spec"].get("tolerations", [])
 
 
-def test_a_pod_without_extended_tolerations_stays_as_it_is():
+def test_a_pod_without_extended_tolerations_is_not_changed():
     assert injected(pod(None, exists()), policies=(placing(),)) == AdmissionResponse()
 
 
@@ -274,7 +274,7 @@ def test_too_many_terms_with_an_affinity_place_the_pod_on_no_node():
     assert "at most 64" in response.warnings[0]
 
 
-def test_ten_thousand_terms_cost_no_more():
+def test_ten_thousand_terms_are_not_merged():
     many = NodeAffinity(tuple(newer(f"{number}.0.0") for number in range(10_000)))
     assert "it takes 10000 terms, at most 64 are possible" in demanding(pod(), many).warnings[0]
 

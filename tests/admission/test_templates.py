@@ -96,7 +96,7 @@ def test_a_manifest_that_is_applied_again_replaces_no_pod():
     assert completed(again, old) == old
 
 
-def test_a_template_that_opts_out_loses_what_was_added():
+def test_a_template_that_opts_out_loses_its_additions():
     old = completed(daemon_set())
     changed = deepcopy(old)
     changed["spec"]["template"]["metadata"]["labels"]["taintwarden.io/inject"] = "false"

@@ -140,7 +140,7 @@ def test_only_valid_entries_get_native_tolerations(stage):
 
 
 @pytest.mark.parametrize("by_extender", [False, True])
-def test_a_mirror_pod_stays_as_it_is(stage, by_extender):
+def test_a_mirror_pod_is_not_changed(stage, by_extender):
     stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=by_extender)
     obj = pod(extended(gt()))
     obj["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "x"

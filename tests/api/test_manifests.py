@@ -58,7 +58,7 @@ def test_the_sample_instead_of_the_built_in_controller_acts_on_every_taint():
     assert [(taint.key, taint.effects) for taint in policy.taints] == [("*", (Effect.NO_EXECUTE,))]
 
 
-def test_the_sample_for_dead_nodes_acts_on_what_marks_them():
+def test_the_sample_for_dead_nodes_acts_on_the_taints_that_mark_them():
     policy = parse_policy(yaml.safe_load(SAMPLES["dead-nodes"].read_text()))
     names = {f"node.kubernetes.io/{name}" for name in ("not-ready", "unreachable", "out-of-service")}
     assert {taint.key for taint in policy.taints} == names

@@ -37,7 +37,7 @@ def meaning(**annotations: str) -> OptOuts:
     ],
     ids=str,
 )
-def test_what_an_annotation_means(annotations, expected):
+def test_an_annotation_opts_out_by_its_value(annotations, expected):
     assert meaning(**annotations) == expected
 
 
@@ -85,7 +85,7 @@ def test_a_duration_is_read_as_go_reads_it(text, seconds):
         "9" * 90 + "h",
     ],
 )
-def test_what_is_no_positive_duration_is_none(text):
+def test_a_text_that_is_no_positive_duration_is_no_value(text):
     assert parse_go_duration(text) is None
 
 

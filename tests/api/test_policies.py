@@ -158,7 +158,7 @@ def quarantine(**spec: object) -> Policy:
     return parse_policy(policy({"taints": SLA, "quarantine": True} | spec))
 
 
-def test_a_quarantine_has_nothing_that_the_owner_of_a_pod_can_answer():
+def test_a_quarantine_ignores_all_settings_of_pod_owners():
     found = quarantine(
         exclude={"namespaces": ["infra"], "priorityAtLeast": 7},
         limits={"perWorkload": {"maxUnavailable": 1}, "bounce": {}, "evictionsPerSecond": 3},
@@ -179,7 +179,7 @@ def test_a_quarantine_has_nothing_that_the_owner_of_a_pod_can_answer():
         ({"reclaim": {"deadlineSeconds": 10}}, 10),
     ],
 )
-def test_in_a_quarantine_no_pod_decides_how_long_it_takes_to_stop(spec, seconds):
+def test_in_a_quarantine_the_policy_sets_the_grace_period(spec, seconds):
     assert quarantine(**spec).eviction.grace_period_seconds == seconds
 
 
@@ -242,7 +242,7 @@ def test_impossible_time_is_refused():
     assert [error.path for error in errors_of(obj)] == ["metadata.creationTimestamp"]
 
 
-def test_all_errors_come_at_once():
+def test_all_errors_are_reported_at_once():
     obj = policy(
         {
             "mode": "On",
@@ -384,7 +384,7 @@ def test_report_names_kind_and_object():
 
 
 @pytest.mark.parametrize("obj", [None, [], "text", {}, {"metadata": None}, {"metadata": {"name": 1}}, {"spec": 1}])
-def test_what_is_no_policy_is_refused(obj):
+def test_a_value_that_is_no_policy_is_refused(obj):
     assert errors_of(obj)
 
 

@@ -206,7 +206,7 @@ def test_pods_of_one_workload_share_one_class(decoder):
     ],
     ids=["owner", "grace", "spread"],
 )
-def test_pods_that_differ_in_what_decides_share_none(decoder, other):
+def test_pods_that_differ_in_a_field_of_the_class_share_none(decoder, other):
     assert decoder.pod(pod_object("a")).shared is not decoder.pod(pod_object("b", **other)).shared
 
 
@@ -493,7 +493,7 @@ def test_a_nodes_history_is_its_annotation(decoder):
     assert decoder.node(node_object(annotations={"taintwarden.io/taint-history": "{}"})).history == "{}"
 
 
-def test_a_time_added_in_the_future_is_kept_as_it_is(decoder):
+def test_a_time_added_in_the_future_is_kept(decoder):
     """Another clock has written the time: it is only compared with times of that clock."""
     node = decoder.node(node_object(taints=[{"key": "k", "timeAdded": "2033-01-01T00:00:00Z"}]))
     assert node.taints[0][1] == datetime(2033, 1, 1, 0, 0, 1, tzinfo=UTC).timestamp()

@@ -42,14 +42,14 @@ def test_a_deployment_of_one_replica_with_default_strategy_replaces_first():
         (rolling(maxSurge="many"), False),
     ],
 )
-def test_a_strategy_that_removes_the_pod_first_or_a_pause_forbids_it(spec, can_replace):
+def test_a_strategy_that_removes_the_pod_first_or_a_pause_forbids_replacement(spec, can_replace):
     assert stored(spec).can_replace is can_replace
 
 
 @pytest.mark.parametrize(
     "status", [{"observedGeneration": 2}, {"updatedReplicas": 0}, {"replicas": 2}, {"availableReplicas": 0}]
 )
-def test_a_rollout_in_progress_forbids_it(status):
+def test_a_rollout_in_progress_forbids_replacement(status):
     assert not stored(**status).can_replace
 
 

@@ -77,7 +77,7 @@ async def stage() -> AsyncIterator[Stage]:
     await asyncio.gather(*stage.tasks, return_exceptions=True)
 
 
-async def test_nodes_are_listed_when_policies_say_what_is_read_of_them(stage):
+async def test_nodes_are_listed_once_policies_name_the_sources_to_read(stage):
     stage.held[POLICIES.path] = asyncio.Event()
     stage.following.start()
     listed = asyncio.create_task(stage.following.list_all())
@@ -99,7 +99,7 @@ async def test_all_are_listed_when_the_last_is(stage, late):
     await listed
 
 
-async def test_handlers_do_what_they_do_later(stage, monkeypatch):
+async def test_the_background_work_of_a_handler_is_started(stage, monkeypatch):
     ran = []
 
     async def run() -> None:

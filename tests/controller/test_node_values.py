@@ -75,7 +75,7 @@ def test_a_condition_without_a_time_has_its_value(time):
     assert values_of(node(conditions=conditions), [HEALTHY]) == {HEALTHY: SourceValue("Unknown")}
 
 
-def test_another_condition_is_not_it():
+def test_another_condition_has_no_value():
     assert values_of(node(conditions=[{"type": "GPUHealthyToo", "status": "True"}]), [HEALTHY]) == {}
 
 
@@ -101,7 +101,7 @@ def test_labels_and_annotations_may_be_empty():
         ("a" * 64, None),
     ],
 )
-def test_what_a_taint_cannot_have(text, value):
+def test_a_text_is_converted_to_a_valid_taint_value(text, value):
     assert as_value(text) == value
 
 
@@ -121,7 +121,7 @@ INFO = st.dictionaries(st.sampled_from(list(NUMBERS)), TEXTS)
 
 
 @given(INFO, CONDITIONS, st.dictionaries(st.sampled_from(["example.com/team", "other"]), TEXTS))
-def test_both_encodings_say_the_same(info, conditions, annotations):
+def test_both_encodings_have_the_same_values(info, conditions, annotations):
     """Also where a heartbeat's own time is there or not, and where texts are long."""
     wanted = [*ALL, *(ValueSource(SourceKind.NODE_INFO, field) for field in NodeInfo)]
     wanted += [ValueSource(SourceKind.CONDITION, name) for name in ("Ready", "a" * 150, "a" * 300)]
@@ -151,7 +151,7 @@ def _rfc(seconds: int) -> str:
 # -- the decoder ------------------------------------------------------------------------------------------------------
 
 
-def test_the_decoder_reads_what_policies_name():
+def test_the_decoder_reads_the_sources_that_policies_name():
     decoder = Decoder(Clock())
     assert decoder.node(node(labels={"example.com/rack": "7"})).values == {}
     assert decoder.follow([reading(RACK)])
@@ -166,11 +166,11 @@ def test_only_more_has_nodes_read_again():
     assert decoder.follow([reading(TEAM)])
 
 
-def test_text_that_is_too_long_is_no_value_however_short_it_would_become():
+def test_text_that_is_too_long_is_no_value_even_if_it_would_become_short():
     assert values_of(node(labels={RACK.name: "a" + "/" * MAX_TEXT_LENGTH}), [RACK]) == {}
 
 
-def test_what_a_kubelet_writes_at_each_report_is_not_kept():
+def test_texts_that_a_kubelet_changes_at_each_report_are_not_kept():
     """A megabyte of ``osImage``, another one each time: the memory of every replica would be its own."""
     source = ValueSource(SourceKind.NODE_INFO, NodeInfo.OS_IMAGE)
     tracemalloc.start()
@@ -202,6 +202,6 @@ def test_both_encodings_have_the_condition_of_drained_nodes():
     assert [decoder.node(one).drained for one in (encoded, plain, node(resourceVersion="7"))] == [SAID, SAID, None]
 
 
-def test_it_is_not_read_where_the_operator_does_not_write_it():
+def test_the_drained_condition_is_not_read_unless_the_operator_writes_it():
     written = {"type": DRAINED_CONDITION, "status": "True"}
     assert Decoder(Clock()).node(node(conditions=[written], resourceVersion="7")).drained is None

@@ -55,7 +55,7 @@ def test_a_shape_is_forgotten_with_its_last_pod(reading: Reading) -> None:
     assert shape() is None
 
 
-def test_what_was_made_of_a_shape_is_made_again_after_it_was_forgotten(reading: Reading) -> None:
+def test_a_shape_that_was_forgotten_is_decoded_again(reading: Reading) -> None:
     shaped = reading.shaped("a")
     first = reading.decoder.pod(shaped)
     shared = ref(first.shared)

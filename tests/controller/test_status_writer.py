@@ -175,7 +175,7 @@ async def test_a_restart_is_no_transition():
 
 
 @pytest.mark.parametrize(("problem", "at"), [("", TODAY), ("wrong", "2023-11-14T22:15:00Z")], ids=["stays", "turns"])
-async def test_a_condition_has_a_new_time_only_when_it_turns(problem, at):
+async def test_a_condition_has_a_new_time_only_when_its_status_changes(problem, at):
     stage = Stage()
     await stage.run()
     stage.clock.advance(100)
@@ -648,7 +648,7 @@ def test_a_namespace_with_many_profiles_delays_no_other():
     assert sorted(in_turns(keys)) == sorted(keys)
 
 
-async def test_profiles_are_counted_by_whether_they_are_accepted():
+async def test_accepted_and_refused_profiles_are_counted():
     stage = Stage()
     give(stage, "a")
     give(stage, "b")

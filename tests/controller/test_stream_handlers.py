@@ -183,7 +183,7 @@ def test_a_deleted_pod_without_uid_or_node_needs_a_list(fed, what):
     assert fed.events == []
 
 
-def test_a_pod_that_does_not_decode_stays_as_it_was_known(fed):
+def test_the_known_state_of_a_pod_that_does_not_decode_is_kept(fed):
     fed.pods.undecodable(Identity("a", "shop", "uid-a", "7", "n1"), "why")
     assert fed.events == []
     assert kept(fed.pods, "uid-a") == []
@@ -328,7 +328,7 @@ def list_all(handler: StreamHandler[Any], *objects: Any) -> None:
     handler.list_ended("10")
 
 
-def test_listed_workloads_are_seen_with_the_number_they_want(fed):
+def test_listed_workloads_are_seen_with_their_desired_replicas(fed):
     list_all(fed.workloads, workload_object("a", replicas=3), workload_object("b", replicas=0))
     assert fed.events == [events.WorkloadSeen(("shop", "a"), 3), events.WorkloadSeen(("shop", "b"), 0)]
 

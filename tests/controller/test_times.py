@@ -36,17 +36,17 @@ def test_a_timestamp_in_seconds(text, expected):
         ("0001-01-01T00:00:00Z", -62135596799.0),
     ],
 )
-def test_the_latest_moment_it_can_mean(text, expected):
+def test_a_time_in_seconds_is_read_as_the_latest_moment_that_it_can_mean(text, expected):
     assert latest_moment(text) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("text", ["", "now", "2023-11-14T22:13:10", "2023-13-14T22:13:10Z", "22:13", "1700000000"])
-def test_what_is_no_timestamp_is_an_error(text):
+def test_an_invalid_timestamp_is_an_error(text):
     with pytest.raises(ValueError, match=r"\w"):
         latest_moment(text)
 
 
 @given(st.integers(0, 4 * 10**12).map(lambda milliseconds: milliseconds / 1000))
-def test_nothing_starts_before_it_happened(moment):
+def test_a_time_that_is_read_is_never_before_the_event(moment):
     """A time is written cut off to the second: what is read from it is never earlier than what happened."""
     assert moment < latest_moment(rfc3339.at(moment)) <= moment + 1

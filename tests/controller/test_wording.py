@@ -26,7 +26,7 @@ def test_one_pod_is_singular_and_other_numbers_are_plural(number, said):
     assert wording.pods(number) == said
 
 
-def test_every_limit_says_why_it_holds():
+def test_every_limit_has_a_reason_for_its_delay():
     limits = {value for name, value in vars(refusal).items() if name.isupper() and isinstance(value, str)}
     assert set(refusal.DELAYS) == limits
 
@@ -130,16 +130,16 @@ def test_a_judged_value_that_differs_is_named():
     )
 
 
-def test_tolerated():
+def test_a_tolerated_taint_names_the_toleration():
     assert why(EXISTS, kind=VerdictKind.TOLERATED, toleration=GT).endswith("is tolerated by sla Gt '950'")
 
 
-def test_tolerated_for_a_while():
+def test_a_taint_tolerated_for_a_while_names_the_seconds():
     said = why(EXISTS, kind=VerdictKind.TOLERATED_FOR, toleration=EXISTS)
     assert said.endswith("is tolerated by sla Exists for 30s only")
 
 
-def test_held():
+def test_a_taint_value_that_was_never_valid_evicts_no_pod():
     said = "taint sla=high:NoExecute cannot be compared and never could, so it evicts no pod"
     assert why(GT, value="high", kind=VerdictKind.HELD) == said
 

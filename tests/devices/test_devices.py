@@ -77,7 +77,7 @@ def test_pods_of_all_nodes_that_a_slice_concerns_leave(nodes):
     assert sorted(rig.evicted) == sorted(f"p{number}" for number in range(nodes))
 
 
-def test_devices_of_many_nodes_are_looked_up_in_steps(monkeypatch):
+def test_devices_of_many_nodes_are_updated_in_steps(monkeypatch):
     """A rule concerns every pod of the cluster: no step may take as long as all of them."""
     rig = Devices()
     pods = [f"p{number}" for number in range(200)]

@@ -28,7 +28,7 @@ def test_a_node_that_changes_before_its_pods_have_their_devices_keeps_its_histor
     assert rig.view.claims("uid-a")[0].due_at == START - 500 + 3_600
 
 
-def test_nothing_is_kept_of_a_node_that_goes_while_its_devices_wait():
+def test_nothing_is_kept_of_a_node_that_is_deleted_while_its_devices_wait():
     rig = on_many_nodes()
     put_rule(rig, "bad")
     rig.process(events.PodGone("uid-p3", "m3"), device_events.ClaimChanged("shop/c3", None), events.NodeGone("m3"))

@@ -214,7 +214,7 @@ async def test_a_client_outside_its_context_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("is_proxied", [False, True])
-async def test_a_watch_that_is_left_ends_its_connection_at_once(tmp_path: Path, is_proxied: bool) -> None:
+async def test_a_watch_that_is_exited_ends_its_connection_at_once(tmp_path: Path, is_proxied: bool) -> None:
     """The end of TLS needs an answer, and the event loop of a command ends before it comes."""
     tls = wire.Tls(tmp_path)
     tls.context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # Python 3.11.2 sets it, and sees no end without TLS's

@@ -24,7 +24,7 @@ async def first(chunks: AsyncIterator[bytes]) -> bytes:
     return await anext(aiter(chunks))
 
 
-async def test_a_stream_comes_while_it_is_sent() -> None:
+async def test_chunks_of_a_stream_are_delivered_as_they_arrive() -> None:
     async with serving(Server(BEGUN, b"").serve) as made, made.stream(WATCH, 5.0) as (answer, chunks):
         assert (answer, await first(chunks)) == (Answer(200, b""), b"abc")
 
@@ -37,7 +37,7 @@ async def test_a_stream_that_was_read_to_its_end_keeps_its_connection() -> None:
     assert server.connections == 1
 
 
-async def test_a_stream_that_is_left_ends_its_connection() -> None:
+async def test_a_stream_that_is_exited_ends_its_connection() -> None:
     server = Server(BEGUN, OK)
     async with serving(server.serve) as made:
         async with made.stream(WATCH, 5.0) as (_, chunks):

@@ -89,7 +89,7 @@ async def test_a_leader_that_leads_again_has_a_new_time_of_acquisition(store: Le
 @pytest.mark.parametrize(
     "spec", [{}, None, {"holderIdentity": ""}, {"holderIdentity": None}, {"leaseTransitions": None}]
 )
-async def test_a_lease_without_a_holder_is_taken_at_once(store: LeaseStore, one: Candidate, spec: Any) -> None:
+async def test_a_lease_without_a_holder_is_acquired_at_once(store: LeaseStore, one: Candidate, spec: Any) -> None:
     store.lease = foreign("") | {"spec": spec}
     one.start()
     await asyncio.sleep(0.1)
@@ -228,7 +228,7 @@ async def test_a_leader_that_may_no_longer_renew_soon_counts_as_none(one: Candid
     assert not one.lease.has_leader
 
 
-async def test_a_renewal_that_was_sent_twice_costs_nothing(store: LeaseStore, leader: Candidate) -> None:
+async def test_a_renewal_that_was_sent_twice_keeps_the_lease(store: LeaseStore, leader: Candidate) -> None:
     """The second request conflicts with the first one."""
     leader.network.repeats = 1
     await asyncio.sleep(20)
@@ -403,7 +403,7 @@ async def test_a_released_lease_is_free_at_once(store: LeaseStore, leader: Candi
     assert store.lease["spec"]["renewTime"] > acquired
 
 
-async def test_a_lease_that_another_releases_is_taken_at_the_next_try(store: LeaseStore, one: Candidate) -> None:
+async def test_a_lease_that_another_releases_is_acquired_at_the_next_try(store: LeaseStore, one: Candidate) -> None:
     store.lease = foreign()
     one.start()
     await asyncio.sleep(1)

@@ -110,5 +110,5 @@ async def test_a_lease_of_any_length_is_none() -> None:
 
 
 @pytest.mark.parametrize("resource", [own_kinds.POLICIES, resources.PODS, resources.NODES, resources.JOBS])
-def test_every_kind_that_is_followed_is_looked_at(resource: resources.Resource[Any]) -> None:
+def test_every_followed_kind_is_checked(resource: resources.Resource[Any]) -> None:
     assert resource.type in list(structs())

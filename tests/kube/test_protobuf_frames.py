@@ -79,7 +79,7 @@ def test_only_the_annotations_that_are_used() -> None:
     assert found.metadata.annotations == PodAnnotations(tolerations="[]")
 
 
-def test_an_annotation_that_is_longer_than_a_byte_can_say() -> None:
+def test_an_annotation_whose_length_takes_two_bytes_is_read() -> None:
     [found] = decoded(pod(meta={12: labels(**{"taintwarden.io/tolerations": "x" * 1000})}))
     assert found.metadata.annotations.tolerations == "x" * 1000
 
@@ -411,7 +411,7 @@ def test_an_error_frame_ends_the_watch() -> None:
         changes(framed("ERROR", status))
 
 
-def test_an_error_frame_that_says_nothing_readable() -> None:
+def test_an_unreadable_error_frame_is_an_error() -> None:
     with pytest.raises(ExpiredError):
         changes(framed("ERROR", b"\xff"))
 

@@ -346,7 +346,7 @@ async def test_lines_that_are_no_frames_back_off_ever_longer(line):
     assert followed.sleeps == [0.25, 0.5, 1.0]
 
 
-async def test_a_deletion_of_which_too_little_is_known_needs_another_list():
+async def test_a_deletion_without_a_full_identity_needs_another_list():
     nameless = BAD | {"metadata": {"name": "bad"}}
     followed = await follow(page(), [frame("DELETED", nameless)])
     assert followed.of("lost", "restarted")[:2] == [("lost", ""), ("restarted", "expired")]

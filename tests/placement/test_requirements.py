@@ -202,6 +202,6 @@ def test_a_key_that_is_too_long_is_reported():
     assert (found.unrestricted, found.faults) == (True, (f"{key}: its prefix is too long for a label",))
 
 
-def test_a_requirement_is_written_as_the_api_has_it():
+def test_a_requirement_is_written_in_the_format_of_the_api():
     [[only]] = asked(tolerates("Gt", "950")).terms
     assert only.as_json() == {"key": "value-or-max.taintwarden.io/k", "operator": "Gt", "values": ["950"]}

@@ -169,7 +169,7 @@ def test_the_extender_labels_and_the_engine_agree(world):
 
 
 @given(WORLDS)
-def test_preferences_are_those_of_the_engine(world):
+def test_preferences_agree_with_the_engine(world):
     scene = Scene()
     preferred = [{"weight": 5, "preference": term} for term in world.terms]
     affinity = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}

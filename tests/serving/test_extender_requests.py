@@ -64,7 +64,7 @@ async def test_prioritize(bench):
     assert json.loads(text) == [{"Host": "good", "Score": 0}]
 
 
-async def test_preempt_passes_victims_on_as_they_are(bench):
+async def test_preempt_passes_on_victims_unchanged(bench):
     victims = {"Pods": [{"UID": "u"}], "NumPDBViolations": 1}
     given = {"Pod": POD, "NodeNameToVictims": None, "NodeNameToMetaVictims": {"good": victims, "bad": victims}}
     _, text = await bench.post("preempt", given)

@@ -158,7 +158,7 @@ async def test_a_request_waits_until_the_one_before_it_is_answered(asked):
 
 
 @pytest.mark.parametrize("cut", range(1, 5))
-async def test_headers_that_come_in_pieces_end_where_they_end(asked, cut):
+async def test_headers_that_arrive_in_pieces_are_passed_on_without_the_body(asked, cut):
     await say(asked, HEAD[:5], HEAD[5:-cut], HEAD[-cut:] + SENT)
     assert asked[0].data == HEAD
 

@@ -31,7 +31,7 @@ def test_no_metric_is_labelled_by_pod_or_node(metrics):
     assert labels <= of_enums | {"policy", "publisher", "zone", "budget"}
 
 
-def test_no_label_is_one_that_prometheus_gives_to_targets(metrics):
+def test_no_label_has_a_name_that_prometheus_gives_to_targets(metrics):
     """Prometheus would rename it to exported_NAME, and an alert would name the operator's own namespace or pod."""
     labels = {label for one in declared(metrics) for label in one.labels}
     assert labels & {"namespace", "pod", "container", "node", "service", "endpoint", "job", "instance"} == set()
