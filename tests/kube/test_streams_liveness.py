@@ -75,8 +75,10 @@ class Scene:
     def stream(self) -> Stream[PodObject]:
         return Stream(self.server, PODS, self.handler, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
-    def begin(self) -> None:
-        self._task = asyncio.create_task(self.stream().run())
+    def begin(self) -> Stream[PodObject]:
+        stream = self.stream()
+        self._task = asyncio.create_task(stream.run())
+        return stream
 
     async def up(self) -> None:
         """Begin, and wait until the view is live and its watch has been open for a while."""
@@ -277,6 +279,23 @@ async def test_the_first_frame_of_a_backlog_is_no_proof(scene: Scene) -> None:
     assert not scene.live
     scene.server.watch.send(50)
     await asyncio.sleep(0.1)
+    assert scene.live
+
+
+async def test_a_stale_view_is_not_live_by_a_version_that_the_watch_has_reached_before(scene: Scene) -> None:
+    stream = scene.begin()
+    await asyncio.sleep(10)
+    scene.server.version = 50
+    await scene.go_away(6)
+    scene.server.watch.send(50)
+    await asyncio.sleep(0.1)
+    assert scene.live
+    scene.server.listing = after(1)
+    scene.handler.seen = lambda _: stream.list_again(is_stale=True)  # type: ignore[method-assign]
+    scene.server.watch.send(51)
+    await asyncio.sleep(0.5)
+    assert not scene.live
+    await asyncio.sleep(1)
     assert scene.live
 
 

@@ -279,6 +279,7 @@ class Watch(Generic[Object]):
     def _check_goal(self) -> None:
         if not self._liveness.is_live and self._goal is not None and version_number(self._version) >= self._goal:
             self._liveness.prove_by_watch()
+            self._goal = None  # it proves nothing about a view that becomes stale later
 
 
 def _now() -> float:
