@@ -41,6 +41,7 @@ def test_a_value_that_falls_changes_the_taint_in_place():
         pytest.param(owned("a1", "940"), {"a1": 945.0}, (), State.PUBLISHED, id="a value of the same step"),
         pytest.param(node("a1"), {}, (), State.WITHOUT_VALUE, id="none yet"),
         pytest.param(owned("a1", "940"), {}, (), State.PUBLISHED, id="none for a while"),
+        pytest.param(node("a1", record=record("940")), {}, (), State.WITHOUT_VALUE, id="none, taint removed"),
         pytest.param(owned("a1", "940"), {}, ["a1"], State.STALE, id="none for long"),
     ],
 )

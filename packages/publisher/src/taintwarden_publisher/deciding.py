@@ -158,7 +158,7 @@ def _decide_node(view: DecisionInput, node: Node, *, is_selected: bool) -> Chang
         return _removal(node, spec.key, record)
     if value is None:
         if node.name not in view.stale:
-            return State.PUBLISHED
+            return State.PUBLISHED if node.taints(spec.key) else State.WITHOUT_VALUE
         return _removal(node, spec.key, record) if spec.on_stale is OnStale.REMOVE else State.STALE
     return _publication(view, node, record, value)
 
