@@ -25,7 +25,7 @@ ZONE = "topology.kubernetes.io/zone"
 TIER = {"tier": "db"}
 """A label of all pods."""
 SETTLED_SECONDS = 3_600.0
-"""How long the operator has led when something changes."""
+"""Seconds for which the operator has led when a change happens."""
 
 
 def sla(value: str) -> list[Json]:
@@ -83,7 +83,7 @@ class IdealCluster:
             self.sim.set_taints(node, sla(BAD))
 
     def snapshot(self) -> Snapshot:
-        """What a plan would read now."""
+        """The cluster as a plan would read it now."""
         workloads = [
             {
                 "metadata": {"namespace": f"ns-{app[-1]}", "uid": f"rs-{app}"},

@@ -43,7 +43,7 @@ def add_deployment(cluster: LocalCluster) -> None:
 
 
 def set_status(cluster: LocalCluster, name: str = "sla", **status: Any) -> None:
-    """What the operator would have written."""
+    """Write a status as the operator would."""
 
     def write(policy: Json) -> None:
         policy["status"] = {"observedGeneration": policy["metadata"]["generation"]} | status

@@ -8,7 +8,7 @@ import pytest
 
 @contextmanager
 def terminal(columns: int = 100) -> Iterator[None]:
-    """One without colours, of so many columns."""
+    """A terminal without colours, of `columns` columns."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("FORCE_COLOR", "1"), ("TERM", "dumb"), ("COLUMNS", str(columns)), ("LINES", "40")):
             patch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""What `explain` says of the PodDisruptionBudgets of a pod."""
+"""PodDisruptionBudgets of a pod in the answer of `explain`."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from cli.world import Json, budget, explained, node, pod, policy
 from taintwarden_cli.explain.explanation import BudgetExplanation
 
 
-def told(*budgets: Json) -> list[BudgetExplanation]:
+def explained_budgets(*budgets: Json) -> list[BudgetExplanation]:
     return explained(pod(), node(), policy(), *budgets).budgets
 
 
@@ -16,8 +16,8 @@ def given_budget(name="web", allowed=0, status=None, **spec) -> Json:
     return made
 
 
-def test_budgets_come_by_name():
-    found = told(given_budget("b"), given_budget("a"))
+def test_budgets_are_sorted_by_name():
+    found = explained_budgets(given_budget("b"), given_budget("a"))
     assert [one.name for one in found] == ["a", "b"]
 
 
@@ -33,7 +33,7 @@ def test_budgets_come_by_name():
         ),
     ],
 )
-def test_refusal_of_a_ready_pod(given, why):
-    (one,) = told(given_budget(**given))
+def test_budget_answers_for_a_ready_pod(given, why):
+    (one,) = explained_budgets(given_budget(**given))
     assert one.allows == (not why)
     assert one.reason.startswith(why or "it allows a disruption")

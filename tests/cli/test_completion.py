@@ -43,7 +43,7 @@ def test_what_is_completed(line, wanted):
 
 @pytest.fixture
 def complete_for_kubectl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
-    """What is written for these words and this environment."""
+    """A function that returns the completions for these words and this environment."""
 
     def completed(*words: str, **environment: str) -> list[str]:
         monkeypatch.setattr(sys, "argv", ["kubectl_complete-taintwarden", *words])

@@ -49,7 +49,7 @@ def test_devices_of_other_pods_and_other_devices_of_its_node_do_not_concern_it(o
     assert (answer.fate, answer.taints) == (Fate.STAYS, [])
 
 
-def test_what_the_claim_and_the_annotation_tolerate_is_told():
+def test_tolerations_of_claim_and_annotation_are_explained():
     extended = [{"key": KEY, "operator": "NotIn", "values": ["79"]}]
     spared = [{"key": KEY, "operator": "NotIn", "values": ["43", "31"]}]
     bad = only_taint(pod(extended=extended), node(), for_devices(), SICK, claim(EXISTS))
@@ -114,7 +114,7 @@ def cluster() -> LocalCluster:
 
 
 def fill(cluster: LocalCluster, *kinds: str, gpu_0: list[Json] | None = None) -> None:
-    """Serve and create what tells of devices."""
+    """Serve and create the objects that describe devices."""
     serve(cluster, *kinds)
     cluster.create("resourceslices", slice_of(gpu_0=gpu_0 or [], gpu_1=[]))
     for number, device in enumerate((GPU_0, GPU_1)):
@@ -122,7 +122,7 @@ def fill(cluster: LocalCluster, *kinds: str, gpu_0: list[Json] | None = None) ->
         cluster.create("resourceclaims", claim(device=device, uids=(uid,), name=uid))
 
 
-async def told(run: Run, *args: str) -> Json:
+async def run_json(run: Run, *args: str) -> Json:
     result = await run(*args, "-o", "json")
     assert result.exit_code in (0, 10, 11), result.output
     found: Json = json.loads(result.stdout)
@@ -148,17 +148,17 @@ async def test_devices_are_not_read_unless_a_policy_selects_them(cluster, run, c
 async def test_a_pod_and_the_pods_of_a_node_of_a_cluster(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices())
-    assert (await told(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
-    assert (await told(run, "explain", "pod", "shop/web-1"))["fate"] == "Stays"
+    assert (await run_json(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
+    assert (await run_json(run, "explain", "pod", "shop/web-1"))["fate"] == "Stays"
     assert cluster.faults.count("GET", "namespaces/shop/resourceclaims") == 2
-    found = await told(run, "explain", "node", "n1")
+    found = await run_json(run, "explain", "node", "n1")
     assert (found["leaving"], found["taints"]) == (1, [])
     assert [one["pod"]["name"] for one in found["pods"] if one["fate"] == "Leaves"] == ["web-0"]
 
 
-async def test_what_the_cluster_does_not_serve_is_told(cluster, run):
+async def test_device_api_that_is_not_served_is_noted(cluster, run):
     cluster.create(POLICIES, for_devices())
-    found = await told(run, "explain", "pod", "shop/web-0")
+    found = await run_json(run, "explain", "pod", "shop/web-0")
     assert found["fate"] == "Stays"
     assert found["notes"][0].startswith("policy gpu: no taint of a device evicts a pod: the API server does not serve ")
 
@@ -166,8 +166,8 @@ async def test_what_the_cluster_does_not_serve_is_told(cluster, run):
 async def test_without_rules_the_taints_of_slices_evict(cluster, run):
     fill(cluster, "ResourceSlice", "ResourceClaim", gpu_0=[sick()])
     cluster.create(POLICIES, for_devices())
-    assert (await told(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
-    assert (await told(run, "plan"))["leaving"] == 1
+    assert (await run_json(run, "explain", "pod", "shop/web-0"))["fate"] == "Leaves"
+    assert (await run_json(run, "plan"))["leaving"] == 1
 
 
 @pytest.mark.parametrize("what", ["resourceslices", "resourceclaims", "devicetaintrules"])
@@ -175,7 +175,7 @@ async def test_without_a_right_no_device_evicts(cluster, run, what):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices())
     cluster.faults.answer(403, path=what, times=5)
-    found = await told(run, "explain", "pod", "shop/web-0")
+    found = await run_json(run, "explain", "pod", "shop/web-0")
     assert found["fate"] == "Stays"
     assert f"no taint of a device evicts a pod: you may not read {what}" in found["notes"][0]
 
@@ -185,7 +185,7 @@ async def test_an_object_that_cannot_be_read_counts_as_absent(cluster, run):
     broken = slice_of("n2", gpu_0=[]) | {"spec": {"devices": "none"}}  # of no node
     cluster.create("resourceslices", broken)
     cluster.create(POLICIES, for_devices())
-    found = await told(run, "explain", "pod", "shop/web-0")
+    found = await run_json(run, "explain", "pod", "shop/web-0")
     assert found["fate"] == "Leaves"
     assert any(one.startswith("ResourceSlice slice-n2 cannot be read") for one in found["notes"])
 
@@ -195,7 +195,7 @@ async def test_slices_of_other_nodes_are_not_read_to_explain_a_pod(cluster, run)
     fill(cluster, gpu_0=[sick()])
     cluster.create("resourceslices", slice_of("n2", gpu_0=[]) | {"spec": {"devices": "none", "nodeName": "n2"}})
     cluster.create(POLICIES, for_devices())
-    found = await told(run, "explain", "pod", "shop/web-0")
+    found = await run_json(run, "explain", "pod", "shop/web-0")
     assert found["fate"] == "Leaves"
     assert not any("ResourceSlice" in one for one in found["notes"])
 
@@ -203,10 +203,10 @@ async def test_slices_of_other_nodes_are_not_read_to_explain_a_pod(cluster, run)
 # -- plan ------------------------------------------------------------------------------------------------------------
 
 
-async def test_plan_says_who_leaves_because_of_a_device(cluster, run):
+async def test_plan_lists_pods_that_leave_because_of_a_device(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
-    plan = await told(run, "plan")
+    plan = await run_json(run, "plan")
     assert [(one["name"], one["replacedOn"]) for one in plan["pods"]] == [("web-0", "spare")]
     assert plan["notes"] == [
         "a pod that leaves because of a device is assumed to get another device, on any node that accepts it"
@@ -217,13 +217,13 @@ async def test_the_replacement_may_get_another_device_of_the_same_node(cluster, 
     fill(cluster, gpu_0=[sick()])
     cluster.store.delete("nodes", "spare")
     cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
-    plan = await told(run, "plan")
+    plan = await run_json(run, "plan")
     assert [(one["name"], one["replacedOn"], one["returnsTo"]) for one in plan["pods"]] == [("web-0", "n1", None)]
 
 
-async def test_plan_tells_what_is_not_known(cluster, run):
+async def test_plan_notes_devices_that_are_not_known(cluster, run):
     cluster.create(POLICIES, for_devices())
-    plan = await told(run, "plan")
+    plan = await run_json(run, "plan")
     assert plan["notes"][-1].startswith("no taint of a device evicts a pod: the API server does not serve resource")
 
 
@@ -234,14 +234,14 @@ async def test_a_taint_of_a_device_keeps_no_pod_off_its_node(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices(limits=NO_LIMITS))
     cluster.store.create("pods", pod(metadata={"name": "new", "uid": "new"}, spec={"nodeName": ""}))
-    found = await told(run, "explain", "pod", "shop/new")
+    found = await run_json(run, "explain", "pod", "shop/new")
     assert [one["refusals"] for one in found["nodes"]] == [[], []]
 
 
 async def test_a_sweep_counts_nodes_alone(cluster, run):
     fill(cluster, gpu_0=[sick()])
     cluster.create(POLICIES, for_devices("NoSchedule"))
-    found = await told(run, "plan", "--sweep", f"{KEY}=79,80:NoSchedule")
+    found = await run_json(run, "plan", "--sweep", f"{KEY}=79,80:NoSchedule")
     assert (found["nodes"], found["policies"]) == (0, [])
 
 
@@ -253,7 +253,7 @@ async def test_init_writes_no_policy_for_a_taint_of_a_device(cluster, run):
     assert KEY not in result.stdout
 
 
-def test_validate_knows_devices(cli, tmp_path):
+def test_validate_checks_policies_for_devices(cli, tmp_path):
     path = tmp_path / "policy.yaml"
     path.write_text(yaml.safe_dump(for_devices()))
     assert cli("validate", str(path)).exit_code == 0
@@ -279,5 +279,5 @@ async def test_status_names_devices_that_are_not_known(cluster, run, status, mes
     cluster.create(POLICIES, for_devices())
     known = [condition("Accepted", "True"), condition("DevicesKnown", status, message)]
     set_status(cluster, "gpu", conditions=known)
-    (found,) = (await told(run, "status"))["policies"]
+    (found,) = (await run_json(run, "status"))["policies"]
     assert [(one["cause"], one["effect"]) for one in found["problems"]] == problems

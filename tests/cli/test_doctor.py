@@ -33,7 +33,7 @@ def placed(value: str) -> dict[str, str]:
 
 
 def hold_lease(cluster: LocalCluster) -> None:
-    """As a leader that is alive."""
+    """Hold the Lease as a running leader does."""
     spec = {
         "holderIdentity": "taintwarden-0",
         "leaseDurationSeconds": 15,
@@ -59,7 +59,7 @@ def cluster() -> LocalCluster:
     return cluster
 
 
-async def told(run: Run, *args: str) -> Json:
+async def doctor_json(run: Run, *args: str) -> Json:
     result = await run("doctor", "-o", "json", *args)
     assert result.exit_code in (0, 10), result.output
     found: Json = json.loads(result.stdout)
@@ -70,14 +70,14 @@ def checks(found: Json) -> list[str]:
     return [one["check"] for one in found["findings"]]
 
 
-async def test_good_cluster_is_left_in_peace(run):
+async def test_good_cluster_has_no_findings(run):
     result = await run("doctor", "-o", "json")
     found = json.loads(result.stdout)
     assert (result.exit_code, found["errors"], found["warnings"]) == (0, 0, 0)
     assert checks(found) == []
 
 
-async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
+async def test_cluster_of_the_demo_has_no_findings(cli, tmp_path):
     cluster = LocalCluster(comparison_operators=True)
     scenario = make_scenario()
     build_world(cluster, scenario, shipped_definitions())
@@ -91,7 +91,7 @@ async def test_cluster_of_the_demo_is_left_in_peace(cli, tmp_path):
     assert (result.exit_code, "0 errors, 0 warnings" in result.stdout) == (0, True), result.stdout
 
 
-async def test_what_is_wrong_needs_a_person(cluster, run):
+async def test_error_exits_with_10_and_shows_its_remedy(cluster, run):
     for name in ("one", "two"):
         cluster.store.create("poddisruptionbudgets", budget(name))
     result = await run("doctor", "--only", "budget-never-allows")
@@ -103,7 +103,7 @@ async def test_what_is_wrong_needs_a_person(cluster, run):
 
 
 async def test_nothing_is_fetched_that_no_check_uses(cluster, run):
-    await told(run, "--only", "taint-left")
+    await doctor_json(run, "--only", "taint-left")
     assert [one.path for one in cluster.faults.requests if "/version" not in one.path] == ["/api/v1/nodes"]
 
 
@@ -113,17 +113,17 @@ async def test_nothing_is_written(cluster, run):
     assert {one: cluster.store.list(one) for one in before} == before
 
 
-async def test_what_may_not_be_read_costs_no_other_check(cluster, run):
+async def test_forbidden_list_skips_only_its_checks(cluster, run):
     cluster.faults.answer(403, path="/apis/policy/v1/poddisruptionbudgets", times=1_000)
-    found = await told(run)
+    found = await doctor_json(run)
     (lost,) = [one for one in found["notChecked"] if "budget-never-allows" in one["checks"]]
     assert (lost["partly"], lost["reason"].startswith("you may not read poddisruptionbudgets: 403")) == (False, True)
     assert "policy-problem" not in lost["checks"]
 
 
-async def test_what_is_only_useful_makes_a_check_partial(cluster, run):
+async def test_forbidden_optional_list_makes_a_check_partial(cluster, run):
     cluster.faults.answer(403, path="/apis/apps/v1/deployments", times=1_000)
-    found = await told(run, "--only", "toleration-invalid")
+    found = await doctor_json(run, "--only", "toleration-invalid")
     assert [(one["reason"][:28], one["partly"]) for one in found["notChecked"] if "deployments" in one["reason"]] == [
         ("you may not read deployments", True)
     ]
@@ -143,16 +143,16 @@ def flap(cluster: LocalCluster, pod_name: str, value: str) -> None:
     cluster.store.create("events", event)
 
 
-async def test_evictions_that_are_cancelled_again_and_again(cluster, run):
+async def test_repeatedly_cancelled_evictions_are_found(cluster, run):
     for value in ("980", "981", "982"):
         flap(cluster, "web-0", value)
     flap(cluster, "web-1", "980")
-    [found] = (await told(run, "--only", "grace-restarted"))["findings"]
+    [found] = (await doctor_json(run, "--only", "grace-restarted"))["findings"]
     told_of = "evictions of 1 pod because of sla were cancelled up to 3 times in an hour"
     assert (found["name"], found["message"]) == ("a1", f"{told_of}: their grace begins again each time")
 
 
-async def test_cluster_that_says_nothing_is_one_clear_line(cluster, run):
+async def test_cluster_that_forbids_every_read_is_one_clear_line(cluster, run):
     cluster.faults.answer(403, times=1_000)
     result = await run("doctor")
     assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
@@ -161,18 +161,18 @@ async def test_cluster_that_says_nothing_is_one_clear_line(cluster, run):
 async def test_cluster_without_definitions_is_found(cli, tmp_path):
     cluster = LocalCluster(comparison_operators=True)
     async with running(cluster, cli, tmp_path) as run:
-        found = await told(run)
+        found = await doctor_json(run)
     assert checks(found)[:2] == ["operator-not-running", "operator-not-running"]
     assert any("apply the CRDs first" in one["reason"] for one in found["notChecked"])
 
 
-async def test_incident_comes_first(cluster, run):
+async def test_tripped_guard_comes_first(cluster, run):
     """The value falls to 0 on every node, and the guard trips."""
     tripped = condition("GuardTripped", "True", "since 12:00 nothing is evicted", reason="MassEviction")
     for name in ("a1", "b1"):
         cluster.store.modify("nodes", name, "", lambda one: one["spec"].update(taints=[taint("0")]))
     set_status(cluster, conditions=[FINE[0], tripped], guard={"trippedAt": "2026-01-31T12:00:00.000000Z"})
-    assert (await told(run))["findings"][0]["check"] == "policy-problem"
+    assert (await doctor_json(run))["findings"][0]["check"] == "policy-problem"
 
 
 async def test_unknown_check_is_one_clear_line(run):
@@ -212,7 +212,7 @@ def test_checks_have_words_of_their_own():
     assert all(check.finds and check.remedy for check in CATALOGUE)
 
 
-def test_every_check_is_tried():
+def test_every_check_has_a_test():
     """By its ID, in a test without a cluster."""
     texts = [path.read_text() for path in Path(__file__).parent.rglob("test_*.py")]
     assert [one.id for one in CATALOGUE if not any(f'"{one.id}"' in text for text in texts)] == []

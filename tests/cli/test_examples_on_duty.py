@@ -32,7 +32,7 @@ def from_pages() -> list[str]:
 
 @pytest.fixture
 def cluster():
-    """What the examples name: policy sla with an open guard, node a1 in zone-a with the label pool=spot, a device."""
+    """Objects of the examples: policy sla with a tripped guard, node a1 in zone-a with label pool=spot, a device."""
     cluster = empty_cluster()
     cluster.create(POLICIES, policy())
     cluster.create(POLICIES, for_devices())

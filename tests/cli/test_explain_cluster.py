@@ -90,7 +90,7 @@ async def test_cut_connection_is_one_line(cluster, explain):
     assert result.stderr.startswith("taintwarden: cannot reach the cluster at http://127.0.0.1:")
 
 
-async def test_operator_that_does_not_run_is_told_first(cluster, explain):
+async def test_operator_that_does_not_run_is_reported_first(cluster, explain):
     cluster.create("taintevictionpolicies", policy())
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-31T12:00:00.000000Z"}
     cluster.store.create(
@@ -100,7 +100,7 @@ async def test_operator_that_does_not_run_is_told_first(cluster, explain):
     assert (result.exit_code, result.stdout.split()[:5]) == (11, ["Problem", "the", "operator", "has", "not"])
 
 
-async def test_another_time_that_is_asked_about_makes_no_operator_silent(cluster, explain):
+async def test_answer_for_another_time_reports_no_silent_operator(cluster, explain):
     cluster.create("taintevictionpolicies", policy())
     cluster.store.modify(
         "taintevictionpolicies", "sla", "", lambda one: one.update(status={"observedAt": at(time.time() - 5)})
@@ -129,14 +129,14 @@ async def test_cluster_of_an_operator_without_profiles_is_explained(cluster, exp
     assert (await explain()).exit_code == 10
 
 
-async def test_budget_is_told_of(cluster, explain):
+async def test_budget_is_reported(cluster, explain):
     cluster.create("taintevictionpolicies", policy())
     cluster.store.create("poddisruptionbudgets", budget())
     result = await explain()
     assert "PodDisruptionBudget web: it allows no disruption now" in result.stdout
 
 
-async def test_budgets_that_may_not_be_listed_hinder_nothing(cluster, explain):
+async def test_forbidden_list_of_budgets_is_skipped(cluster, explain):
     cluster.create("taintevictionpolicies", policy())
     cluster.faults.answer(403, path="poddisruptionbudgets", times=5)
     result = await explain()
@@ -159,7 +159,7 @@ async def test_namespace_selector_is_asked(cluster, explain):
     assert (await explain()).exit_code == 10
 
 
-async def test_nobody_there(cli, tmp_path):
+async def test_unreachable_cluster_is_one_line(cli, tmp_path):
     cluster = {"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": []}
     context = {"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}], "current-context": "c"}
     path = tmp_path / "kubeconfig"

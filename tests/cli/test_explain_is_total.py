@@ -1,4 +1,4 @@
-"""Whatever the pod, its node and the policy: `explain` answers, agrees with itself, and fits the page."""
+"""`explain` answers for any pod, node and policy, is consistent, and fits the page."""
 
 import msgspec
 from hypothesis import given, settings
@@ -58,7 +58,7 @@ HISTORY = st.lists(st.tuples(VALUES, st.integers(0, 5000)), min_size=1, max_size
     st.lists(POLICY, max_size=2),
     st.lists(PROFILE, max_size=2),
 )
-def test_answers_always(native, extended, taints, recorded, policies, profiles):
+def test_explain_answers_for_any_objects(native, extended, taints, recorded, policies, profiles):
     objects = [*policies, *profiles]
     answer = explained(pod(*native, extended=extended), node(*taints, recorded=recorded), *objects, now=NOON)
     assert len(answer.taints) == len(taints)

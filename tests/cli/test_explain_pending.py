@@ -1,4 +1,4 @@
-"""What `explain` says of a pod that is not bound yet: which nodes do not fit, and why."""
+"""`explain` of a pod that is not bound yet: the nodes that do not fit, and the reason for each."""
 
 import pytest
 
@@ -101,20 +101,20 @@ PLACED = required({"key": "value-or-max.taintwarden.io/sla", "operator": "Gt", "
 INJECTED = namespace(**{"taintwarden.io/inject": "true"})
 
 
-def test_a_node_without_labels_of_placement_is_told():
+def test_node_without_labels_of_placement_is_reported():
     placed = pending(EXISTS, extended=[ABOVE], spec={"nodeName": "", "tolerations": [EXISTS], "affinity": PLACED})
     answer = refusals(explained(placed, named("new"), named("old", **NOT_THERE), PLACES))
     assert answer["old"] == ""
     assert f": {NOT_LABELLED}: " in answer["new"]
 
 
-def test_a_taint_is_not_told_twice():
+def test_taint_that_is_in_labels_too_is_reported_once():
     placed = pending(extended=[ABOVE], spec={"nodeName": "", "tolerations": [EXISTS], "affinity": PLACED})
     answer = refusals(explained(placed, named("a", shut("940"), **says("940")), PLACES))
     assert answer["a"] == "taint sla=940:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)"
 
 
-def test_the_scheduler_has_its_say():
+def test_message_of_the_scheduler_is_shown():
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     answer = explained(pending(status={"phase": "Pending", "conditions": [condition]}), named("a"))
     assert answer.scheduler == "0/1 nodes"
@@ -175,7 +175,7 @@ LACKING = "the only node does not fit: it has no native toleration for its exten
     ],
     ids=["scheduler", "suits-no-node", "labels-differ", "webhook-was-away", "no-injection"],
 )
-def test_a_pod_that_stays_pending_is_told_why_and_what_to_do(web, there, space, reason, remedy):
+def test_pod_that_stays_pending_has_a_reason_and_a_remedy(web, there, space, reason, remedy):
     answer = explained(web, there, PLACES, space)
     assert (answer.reason.startswith(reason), answer.remedy.startswith(remedy)) == (True, True), answer
 
@@ -228,7 +228,7 @@ def test_a_value_that_labels_cannot_express():
     assert "too many digits" in refusals(answer)["a"]
 
 
-def test_a_pod_of_a_daemon_set_is_told_about_its_own_node():
+def test_pod_of_a_daemon_set_names_its_own_node():
     field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [field]}}
     web = pending(extended=[ABOVE], spec={"nodeName": "", "affinity": {"nodeAffinity": terms}})

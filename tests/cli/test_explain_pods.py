@@ -108,7 +108,7 @@ async def test_pods_of_a_node_without_taints_stay(cluster, run):
     assert "Staying 1 pod: its node has no taints" in (await staying(run, "node", "b1"))[1]
 
 
-async def test_of_many_reasons_to_stay_the_most_frequent_are_told(cluster, run):
+async def test_most_frequent_of_many_reasons_to_stay_are_shown(cluster, run):
     for number in range(9):
         add_pod(cluster, f"own-{number}", "b1", annotations=gt(900 + number))
     add_pod(cluster, "own-9", "b1", annotations=gt(901))

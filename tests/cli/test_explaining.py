@@ -1,4 +1,4 @@
-"""What `explain` says, each case in a few lines. The rules themselves are tested with the engine."""
+"""Answers of `explain`, each case in a few lines. The rules themselves are tested with the engine."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_paused_policy_says_how_many_pods_would_be_due():
             Fate.WOULD_LEAVE,
             "the operator runs with --dry-run, so the pod is not evicted",
         ),
-        (kept_from_enforcing(policy(), generation=0), Fate.LEAVES, "it is due now"),  # said of another version
+        (kept_from_enforcing(policy(), generation=0), Fate.LEAVES, "it is due now"),  # of another version
         (
             kept_from_enforcing(policy(mode="DryRun")),
             Fate.WOULD_LEAVE,
@@ -160,7 +160,7 @@ def test_taint_of_no_policy_is_left_to_kubernetes():
     assert (found.verdict, found.policy, found.other_policies) == ("NotSelected", None, [])
 
 
-def test_every_effect_is_told_of():
+def test_taints_of_every_effect_are_explained():
     effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
     answer = explained(pod(), node(*(taint(effect=effect) for effect in effects)), policy())
     assert [one.verdict for one in answer.taints] == ["NotSelected", "NotSelected", "Violated"]
@@ -184,7 +184,7 @@ def test_policy_for_other_nodes_gives_no_reason_by_its_effect():
         ({"exclude": {"priorityAtLeast": 0}}, "its priority 0 is at or above exclude.priorityAtLeast"),
     ],
 )
-def test_policy_that_leaves_the_pod_alone_says_why(spec, reason):
+def test_policy_that_does_not_select_the_pod_says_why(spec, reason):
     answer = explained(pod(GT), BAD_NODE, policy(**spec), namespace(team="shop"))
     assert reasons(answer.taints[0]) == {"sla": reason}
     assert [(one.selects, one.reason) for one in answer.policies] == [(False, reason)]
@@ -225,7 +225,7 @@ def test_unknown_namespace_that_a_policy_asks_for_is_no_answer():
         explained(pod(GT), BAD_NODE, policy(namespaceSelector={"matchLabels": {"team": "x"}}))
 
 
-def test_invalid_policy_is_told_of():
+def test_invalid_policy_is_reported():
     answer = explained(pod(GT), BAD_NODE, policy(mode="Enforced"))
     assert answer.fate is Fate.STAYS
     assert 'supported values: "Enforce", "DryRun"' in answer.policies[0].reason
@@ -288,7 +288,7 @@ def test_annotation_and_profiles_are_tried_in_their_order():
     )
 
 
-def test_profiles_of_the_namespace_are_told_with_what_they_select():
+def test_profiles_of_the_namespace_are_listed_with_what_they_select():
     others = [profile("elsewhere", GT, space="bank"), profile("db", GT, app="db"), profile("wrong", {"key": "a b"})]
     answer = explained(pod(), BAD_NODE, policy(), profile("web", GT, app="web"), *others)
     assert [(one.name, one.selects) for one in answer.profiles] == [("db", False), ("web", True), ("wrong", None)]
@@ -298,7 +298,7 @@ def test_profiles_of_the_namespace_are_told_with_what_they_select():
     )
 
 
-def test_invalid_entries_of_the_annotation_are_told_of():
+def test_invalid_entries_of_the_annotation_are_reported():
     answer = explained(pod(extended=[toleration("Gt", "0950")]), BAD_NODE, policy())
     assert "leading zeros are not allowed: write 950, not 0950" in answer.invalid_tolerations[0]
     assert answer.taints[0].tolerations == []
@@ -331,7 +331,7 @@ NOON_TEXT, EARLIER = "2026-01-31T12:00:00Z", "2026-01-31T11:30:00Z"
         (node(taint("940", timeAdded=EARLIER)), True, "2026-01-31T11:30:01Z"),  # some time in that second
     ],
 )
-def test_clock_that_nobody_recorded_starts_now_and_says_so(seen, recorded, since):
+def test_clock_without_a_record_starts_now_and_is_noted(seen, recorded, since):
     answer = explained(pod(GT), seen, policy())
     (found,), note = (
         answer.taints,
@@ -379,7 +379,7 @@ SINCE = "2026-07-01T11:59:00Z"
 
 
 def limited(*counts: tuple[str, int], **of) -> Json:
-    """A policy whose operator says that limits delay so many pods."""
+    """A policy whose operator says that these limits delay these numbers of pods."""
     limits = [{"limit": name, "pods": pods, "since": SINCE} | of for name, pods in counts]
     return policy() | {"status": {"limits": limits}}
 
@@ -513,7 +513,7 @@ def test_two_budgets_are_a_mistake():
     assert "refuses a pod with more than one PodDisruptionBudget (a, b)" in told
 
 
-def test_a_budget_is_told_once_in_text():
+def test_budget_is_shown_once_in_text():
     answer = explained(pod(GT), BAD_NODE, policy(), budget())
     assert [(one.name, one.allows) for one in answer.budgets] == [("web", False)]
     assert render(*parts(answer)).count("it allows no disruption now") == 1
@@ -564,7 +564,7 @@ def test_answer_is_as_of_the_given_time():
 # -- several policies --------------------------------------------------------------------------------------------------
 
 
-def test_every_policy_that_wants_the_pod_gone_is_told_what_is_enforced_first():
+def test_every_policy_that_evicts_the_pod_is_reported_enforcing_ones_first():
     bad = node(taint("940"), taint("1", key="cni"), taint("1", key="gpu"), recorded=FELL)
     tolerated = toleration("Exists", key="cni", tolerationSeconds=7200), toleration("Exists", key="gpu")
     policies = (

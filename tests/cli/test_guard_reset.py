@@ -36,7 +36,7 @@ def cluster() -> LocalCluster:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody sits there and may be asked."""
+    """Standard input is a terminal, so that the command may ask."""
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda stream: True, raising=False)
 
 
@@ -76,7 +76,7 @@ async def test_a_reset_of_a_paused_policy_says_that_it_evicts_none(cluster, run)
     assert (result.exit_code, said in result.stdout) == (0, True)
 
 
-async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
+async def test_reset_without_a_terminal_requires_yes(cluster, run):
     result = await run("guard", "reset", "sla")
     assert (result.exit_code, annotations(cluster)) == (2, {})
     assert result.stderr == "taintwarden: cannot ask for confirmation here: use --yes to release them\n"
@@ -84,7 +84,7 @@ async def test_nobody_to_ask_is_told_to_say_yes(cluster, run):
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
 @pytest.mark.usefixtures("terminal")
-async def test_on_a_terminal_it_asks(cluster, run, answer, code):
+async def test_reset_on_a_terminal_asks(cluster, run, answer, code):
     result = await run("guard", "reset", "sla", stdin=answer)
     assert (result.exit_code, GUARD_RESET_ANNOTATION in annotations(cluster)) == (code, code == 0)
     assert "Release them? [y/N]" in result.stderr
@@ -117,14 +117,14 @@ UNSEEN = (
         ({"mode": "DryRun"}, {"observedGeneration": 1, "guard": GUARD}, UNSEEN),
     ],
 )
-async def test_where_nothing_is_held_or_the_version_is_not_seen_it_refuses(cluster, run, spec, status, why):
+async def test_reset_is_refused_if_nothing_is_held_or_the_version_is_not_observed(cluster, run, spec, status, why):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(spec))
     set_status(cluster, **status)
     result = await run("guard", "reset", "sla", "--yes")
     assert (result.exit_code, result.stderr, annotations(cluster)) == (1, f"taintwarden: {why}\n", {})
 
 
-async def test_guard_that_opened_anew_meanwhile_is_not_reset(cluster, run, monkeypatch):
+async def test_guard_that_tripped_again_meanwhile_is_not_reset(cluster, run, monkeypatch):
     look = policies.read_halted_policy
 
     async def slow_look(session, name):
@@ -145,5 +145,5 @@ async def test_missing_right_is_one_line(cluster, run):
     assert result.stderr.startswith("taintwarden: you may not change taintevictionpolicies: 403 ")
 
 
-def test_terminal_of_these_tests_is_none():
+def test_standard_input_of_these_tests_is_no_terminal():
     assert not sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""What people type from habit with kubectl."""
+"""Spellings that users of kubectl are used to."""
 
 import pytest
 
@@ -41,14 +41,14 @@ async def test_a_kind_that_is_not_known(run):
     assert (await run("explain", "job/web")).exit_code == 2
 
 
-async def test_the_context_stands_before_the_command(run):
+async def test_context_is_accepted_before_the_command(run):
     assert (await run("--context", "local", "status")).exit_code in (0, 10)
     result = await run("--context", "absent", "status")
     assert (result.exit_code, "absent" in result.stderr) == (2, True)
     assert (await run("--context", "absent", "status", "--context", "local")).exit_code in (0, 10)
 
 
-async def test_the_kubeconfig_stands_before_the_command(run):
+async def test_kubeconfig_is_accepted_before_the_command(run):
     assert (await run("--kubeconfig", "absent.yaml", "status")).exit_code == 2
 
 
@@ -63,12 +63,12 @@ async def test_a_form_that_is_not_known(run):
 # -- patience ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_server_that_is_initializing_is_asked_again(cluster, run):
+async def test_request_to_a_server_that_is_initializing_is_retried(cluster, run):
     cluster.faults.answer(429, path="taintevictionpolicies$", message="storage is (re)initializing")
     assert (await run("status")).exit_code == 10
 
 
-async def test_a_server_that_asks_for_much_patience_gets_none(cluster, run):
+async def test_request_with_a_long_retry_after_is_not_retried(cluster, run):
     cluster.faults.answer(
         429, path="taintevictionpolicies$", retry_after_seconds=300, message="storage is (re)initializing"
     )

@@ -18,8 +18,8 @@ NOW = time.time()
 MINUTE = NOW // 60 * 60 - 600
 
 
-def tell(cluster: LocalCluster, name: str, ago: float, reason: str = "Evicted", **more: object) -> None:
-    """An Event of the operator about a pod, so many seconds before MINUTE + 30, as it is stored (core/v1)."""
+def record(cluster: LocalCluster, name: str, ago: float, reason: str = "Evicted", **more: object) -> None:
+    """An Event of the operator about a pod, `ago` seconds before MINUTE + 30, as it is stored (core/v1)."""
     about = {"kind": "Pod", "name": name, "namespace": "shop"}
     event = {
         "metadata": {"name": f"{name}-{reason.lower()}", "namespace": "shop"},
@@ -38,10 +38,10 @@ def cluster() -> LocalCluster:
     cluster = empty_cluster()
     cluster.create(POLICIES, policy())
     for number in range(5):
-        tell(cluster, f"web-{number}", 5 - number)
-    tell(cluster, "web-0", 20, "EvictionScheduled")
-    tell(cluster, "old", 7200)
-    tell(cluster, "foreign", 1, reportingComponent="kubelet")
+        record(cluster, f"web-{number}", 5 - number)
+    record(cluster, "web-0", 20, "EvictionScheduled")
+    record(cluster, "old", 7200)
+    record(cluster, "foreign", 1, reportingComponent="kubelet")
     return cluster
 
 
@@ -57,28 +57,28 @@ async def test_what_happened_comes_in_order_and_pods_of_a_minute_are_one_line(ru
 
 async def test_nodes_of_a_minute_are_one_line(cluster, run):
     for name in "abcde":
-        tell(cluster, name, 1, "InvalidTaintValue", involvedObject={"kind": "Node", "name": name})
+        record(cluster, name, 1, "InvalidTaintValue", involvedObject={"kind": "Node", "name": name})
     shown = " ".join((await run("history")).stdout.split())
     assert "InvalidTaintValue 5 nodes a, b, c and 2 more; the first: " in shown
 
 
 async def test_pods_of_two_policies_are_two_lines(cluster, run):
-    tell(cluster, "web-9", 1, message="Evicted from n1: no toleration for it (policy spot)")
+    record(cluster, "web-9", 1, message="Evicted from n1: no toleration for it (policy spot)")
     reasons = [line.split()[1:2] for line in (await run("history")).stdout.splitlines()]
     assert reasons.count(["Evicted"]) == 2
 
 
 async def test_a_pod_counts_once_in_a_line(cluster, run):
     for number in range(3):
-        tell(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})
-    tell(cluster, "web-1", 0, "EvictionCancelled")
+        record(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})
+    record(cluster, "web-1", 0, "EvictionCancelled")
     lines = [line.split()[1:4] for line in (await run("history")).stdout.splitlines()]
     assert ["EvictionCancelled", "2", "pods,"] in lines
 
 
-async def test_of_one_pod_it_is_told_how_often(cluster, run):
+async def test_events_of_one_pod_are_counted(cluster, run):
     for number in range(3):
-        tell(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})
+        record(cluster, "web-0", number, "EvictionCancelled", metadata={"name": f"flap-{number}", "namespace": "shop"})
     assert "EvictionCancelled  Pod shop/web-0, 3 times" in (await run("history")).stdout
 
 
@@ -86,12 +86,12 @@ async def test_of_one_pod_it_is_told_how_often(cluster, run):
 async def test_a_tenants_event_says_nothing_of_what_belongs_to_no_namespace(cluster, run, kind):
     """The API server lets a tenant write an Event about any kind, with the namespace of the Event."""
     about = {"kind": kind, "name": "sla", "namespace": "shop"}
-    tell(cluster, "sly", 1, "GuardArmed", involvedObject=about)
+    record(cluster, "sly", 1, "GuardArmed", involvedObject=about)
     told = json.loads((await run("history", "-o", "json")).stdout)
     assert "GuardArmed" not in [one["reason"] for one in told["happenings"]]
 
 
-async def test_it_says_that_events_can_be_forged(run):
+async def test_history_warns_that_events_can_be_forged(run):
     assert "any account that may create Events can have written one" in " ".join((await run("history")).stdout.split())
 
 
@@ -125,5 +125,5 @@ async def test_far_back_only_as_far_as_asked(run):
     assert told["happenings"][0]["name"] == "old"
 
 
-async def test_nothing_is_said_to_be_nothing(run):
+async def test_empty_history_is_stated(run):
     assert (await run("history", "--since", "1s")).stdout.startswith("Nothing happened since ")

@@ -1,4 +1,4 @@
-"""What is imported before a command does anything: whoever asks for a version, help or a completion waits for it."""
+"""Imports before a command does anything: a version, help or a completion waits for them."""
 
 import inspect
 import json
@@ -27,7 +27,7 @@ SLOW = {
     "localcluster",
     "yaml",
 }
-"""What talks to a cluster, or is one, what draws, and what reads files."""
+"""Packages that talk to a cluster, or simulate one, draw, or read files."""
 ALL = SLOW | {"msgspec", "asyncio", "semver", "cronsim", "taintwarden_demo"}
 PROGRAM = """
 import json, os, sys
@@ -46,7 +46,7 @@ Typed = tuple[list[str], dict[str, str]]
 
 
 def imported_so_far(*typed: Typed) -> list[tuple[int, set[str]]]:
-    """What one process that runs these commands has imported when each of them ends, with its exit code."""
+    """Exit code of each of these commands, run in one process, and the packages imported when it ended."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(typed)], capture_output=True, text=True, timeout=120, check=True
     )
@@ -85,7 +85,7 @@ def test_completing_flags_and_values_is_quick():
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> str:
-    """Of a cluster that does not answer."""
+    """A kubeconfig for a cluster that does not answer."""
     return written(tmp_path, "http://127.0.0.1:9")
 
 
@@ -109,7 +109,7 @@ def unauthorized(tmp_path: Path) -> Iterator[str]:
             self.send_error(401)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Drop the message: no test reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         Thread(target=server.serve_forever, args=(0.01,)).start()
@@ -159,8 +159,8 @@ COMMANDS = {name: command for name, command in leaves(main) if name != "taintwar
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_hands_its_parameters_to_a_function_that_takes_them(name, monkeypatch):
-    """It is named by a string, which no type checker follows."""
+def test_a_command_passes_its_parameters_to_a_function_that_accepts_them(name, monkeypatch):
+    """The function is named by a string, which no type checker follows."""
     command, calls = COMMANDS[name], []
 
     def imported(place: str, **_: bool) -> Any:

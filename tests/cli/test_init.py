@@ -22,7 +22,7 @@ def cluster() -> LocalCluster:
 
 
 async def written(run: Run, *arguments: str) -> tuple[str, list[Json]]:
-    """What is printed, which `validate` accepts without a warning."""
+    """Output of `init`, which `validate` accepts without a warning, and its objects."""
     result = await run("init", *arguments)
     assert result.exit_code == 0, result.stderr
     checked = await run("validate", "-o", "json", "-", stdin=result.stdout)

@@ -44,14 +44,14 @@ def add_policy(cluster: LocalCluster, made: Json) -> None:
     set_status(cluster, made["metadata"]["name"], conditions=FINE)
 
 
-async def told(run: Run, name: str = "sla") -> Json:
+async def policy_status(run: Run, name: str = "sla") -> Json:
     result = await run("status", name, "-o", "json")
     found: Json = json.loads(result.stdout)["policies"][0]
     return found
 
 
 async def stays(run: Run) -> dict[str, int]:
-    return {one["reason"]: one["pods"] for one in (await told(run))["staying"]}
+    return {one["reason"]: one["pods"] for one in (await policy_status(run))["staying"]}
 
 
 # -- pods that stay ---------------------------------------------------------------------------------------------------
@@ -143,20 +143,20 @@ async def test_pods_of_too_many_nodes_are_counted_only_with_all(cluster, run):
     for number in range(inspection.MAX_NODES):
         add_node(cluster, f"b{number}", taint("980"))
     add_pod(cluster, "web", toleration("Exists"))
-    assert (await told(run))["staying"] is None
+    assert (await policy_status(run))["staying"] is None
     found = json.loads((await run("status", "--all", "-o", "json")).stdout)["policies"][0]
     assert found["staying"] == [{"reason": "tolerates", "pods": 1, "names": ["shop/web"]}]
 
 
 @pytest.mark.parametrize("path", ["/nodes", "/pods", "/tolerationprofiles"])
-async def test_what_may_not_be_looked_at_is_named_on_the_screen(cluster, run, path):
+async def test_objects_that_may_not_be_read_are_named_on_the_screen(cluster, run, path):
     cluster.faults.answer(403, path=path, times=100)
     result = await run("top")
     assert re.search(f"Not checked: you may not read {path[1:]}: 403", result.stdout)
-    assert (await told(run))["staying"] is None
+    assert (await policy_status(run))["staying"] is None
 
 
-async def test_pods_that_may_not_be_looked_at_are_counted_as_the_operator_reported_them(cluster, run):
+async def test_pods_that_may_not_be_read_are_counted_as_the_operator_reported_them(cluster, run):
     cluster.faults.answer(403, path="/nodes", times=100)
     set_status(
         cluster, conditions=FINE, staying=[{"reason": "opted out", "pods": 3}, {"reason": "tolerates", "pods": 2}]
@@ -166,7 +166,7 @@ async def test_pods_that_may_not_be_looked_at_are_counted_as_the_operator_report
     assert re.search(r"sla +Enforce +0 +0 +0 +0 +5 ", overview)
 
 
-def test_what_the_engine_says_of_an_excluded_pod_has_a_short_form():
+def test_reason_of_the_engine_for_an_excluded_pod_has_a_short_form():
     assert in_short("exclude.namespaces lists kube-system") == "excluded namespace"
     assert in_short("a new reason") == "a new reason"
 
@@ -212,11 +212,11 @@ async def test_pods_with_less_time_to_stop_than_they_ask_for_call_for_a_person(c
     add_pod(cluster, "web")
     result = await run("status")
     assert ("Effect      the grace of 1 pod is cut" in result.stdout, result.exit_code) == (True, 10)
-    (problem,) = (await told(run))["problems"]
+    (problem,) = (await policy_status(run))["problems"]
     assert problem["remedy"] == "set terminationGracePeriodSeconds of these pods below reclaim.deadlineSeconds"
 
 
-async def test_nodes_that_are_removed_are_told_the_first_one_first(cluster, run):
+async def test_nodes_that_are_removed_are_listed_in_order_of_removal(cluster, run):
     now = time.time()
     reclaimed(cluster, now)
     add_node(cluster, "b1", taint("900") | {"timeAdded": at(now - 60)}, taint("900", effect="NoSchedule"))
@@ -225,7 +225,7 @@ async def test_nodes_that_are_removed_are_told_the_first_one_first(cluster, run)
     add_pod(cluster, "ends", node="b1")
     cluster.store.mark_deleted("pods", cluster.store.entry("pods", "ends", "shop"), grace_seconds=600)
     cluster.store.create("poddisruptionbudgets", budget())
-    found = await told(run)
+    found = await policy_status(run)
     assert [(one["node"], one["pods"], one["missed"]) for one in found["removals"]] == [("b1", 2, 1), ("a1", 1, 1)]
     first, last = (one["at"] for one in found["removals"])
     (problem,) = found["problems"]
@@ -258,7 +258,7 @@ def missed(cluster: LocalCluster, ago: float, reason: str = "not-evicted") -> No
 
 
 @pytest.mark.parametrize(("ago", "code"), [(60, 10), (1_800, 0)])
-async def test_pods_that_missed_the_end_of_their_node_are_told_for_an_hour(cluster, run, ago, code):
+async def test_pods_that_missed_the_end_of_their_node_are_reported_for_an_hour(cluster, run, ago, code):
     reclaimed(cluster, time.time())
     missed(cluster, ago)
     missed(cluster, ago + 1, "grace-cut")
@@ -289,7 +289,7 @@ async def test_policies_for_other_nodes_are_no_reason(cluster, run, pool, is_sai
         POLICIES, "sla", "", lambda one: one["spec"].update(nodeSelector={"matchLabels": {"pool": "fixed"}})
     )
     paused(cluster, nodeSelector={"matchLabels": {"pool": pool}})
-    assert [one["kind"] for one in (await told(run, "web"))["problems"]] == ["Shadowed"] * is_said
+    assert [one["kind"] for one in (await policy_status(run, "web"))["problems"]] == ["Shadowed"] * is_said
 
 
 async def test_two_budgets_for_one_pod_call_for_a_person_at_once(cluster, run):
@@ -316,7 +316,7 @@ async def test_a_pod_that_is_pending_and_keeps_a_budget_from_allowing_is_named(c
             status={"phase": "Pending", "conditions": [why]},
         ),
     )
-    (problem,) = (await told(run))["problems"]
+    (problem,) = (await policy_status(run))["problems"]
     assert problem["cause"].startswith("shop/new, for which PodDisruptionBudget shop/web waits, is Pending")
     assert (problem["effect"], problem["remedy"]) == ("3 pods wait for it", "taintwarden explain pod shop/new")
 
@@ -365,7 +365,7 @@ async def test_the_service_of_a_webhook_that_fails_is_named(cluster, run):
     said = 'failed calling webhook "deny.example.com": Post "https://hook.shop.svc:443/x?timeout=10s": refused'
     limits = [{"limit": "failing", "pods": 3, "since": "2026-01-31T12:00:00Z", "message": said}]
     set_status(cluster, "sla", conditions=FINE, limits=limits)
-    (problem,) = (await told(run))["problems"]
+    (problem,) = (await policy_status(run))["problems"]
     assert problem["remedy"].endswith("kubectl -n shop get endpointslices -l kubernetes.io/service-name=hook")
 
 

@@ -47,7 +47,7 @@ def test_items_of_a_typed_list_inherit_its_kind(read):
     assert (found.kind, found.content["apiVersion"], found.name) == ("Pod", "v1", "a")
 
 
-def test_item_that_is_no_object_is_kept_for_whoever_judges_it(read):
+def test_item_that_is_no_object_is_kept_without_a_kind(read):
     assert [one.kind for one in read("kind: List\nitems: [1, {kind: A}]")] == ["", "A"]
 
 

@@ -1,4 +1,4 @@
-"""Input that nobody means to give: every command answers in one line, and never with a traceback."""
+"""Odd input: every command answers in one line, and never with a traceback."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_what_is_no_number_is_no_time(cli, flag, value):
     assert (result.exit_code, flag in result.stderr) == (2, True)
 
 
-def test_key_that_stands_twice_in_json_is_refused(folder, cli):
+def test_duplicate_key_in_json_is_refused(folder, cli):
     (folder / "policy.json").write_text('{"kind": "Pod", "metadata": {"name": "a", "name": "b"}}')
     result = cli("validate", "policy.json")
     assert (result.exit_code, result.stderr) == (2, "taintwarden: policy.json: the key 'name' occurs twice\n")

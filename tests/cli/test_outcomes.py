@@ -18,7 +18,7 @@ FAILING = [one for one in Outcome if one.row.why and one not in NO_FAILURES]
 
 
 def problem(limit: str, seconds: float, mode: str = "Enforce") -> str:
-    """What status says of a policy of which this has delayed pods for so long."""
+    """Problem in the status of a policy of which `limit` has delayed pods for `seconds` seconds."""
     status = {
         "observedGeneration": 1,
         "conditions": [condition("Accepted", "True")],
@@ -37,7 +37,7 @@ def test_calls_that_fail_for_long_need_a_person(limit, seconds):
 
 
 @pytest.mark.parametrize("limit", ["window", "policy-rate", "workload", "guard", "zone"])
-def test_what_only_takes_time_needs_nobody(limit):
+def test_limit_that_only_takes_time_is_no_problem(limit):
     assert problem(limit, 3_600) == ""
 
 

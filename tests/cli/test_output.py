@@ -57,7 +57,7 @@ def test_data_is_ascii_and_reads_back(capsys):
 
 
 def widest(line: str) -> int:
-    """On a terminal that draws an emoji's tone, or what a variation selector makes wide, beside what stands before."""
+    """Width on a terminal that draws an emoji's tone, or what a variation selector makes wide, after the character."""
     return cell_len(line) + sum(2 if "\U0001f3fb" <= one <= "\U0001f3ff" else one == "\ufe0f" for one in line)
 
 

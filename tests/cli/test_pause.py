@@ -1,4 +1,4 @@
-"""`pause` stops a policy whatever its mode, and `resume` sets it going again, whoever else writes it meanwhile."""
+"""`pause` stops a policy whatever its mode, and `resume` resumes it, also while other clients write it."""
 
 import re
 
@@ -31,8 +31,8 @@ def paused_by(cluster: LocalCluster) -> str:
     return annotations(cluster).get(PAUSED_BY_ANNOTATION, "")
 
 
-def told(result: Result) -> str:
-    """What it says, without the cluster, which it has to name."""
+def message_of(result: Result) -> str:
+    """The message without the name of the cluster, which it has to contain."""
     (line,) = result.stdout.splitlines()
     return re.sub(r" \(cluster http://127\.0\.0\.1:\d+, context [a-z-]+\)$", "", line)
 
@@ -41,10 +41,10 @@ def told(result: Result) -> str:
 async def test_a_pause_leaves_the_mode(cluster, run, mode):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode=mode))
     result = await run("pause", "sla")
-    assert (result.exit_code, told(result)) == (0, f"policy sla is paused; its mode stays {mode}")
+    assert (result.exit_code, message_of(result)) == (0, f"policy sla is paused; its mode stays {mode}")
     assert spec_of(cluster) == (mode, True)
     result = await run("resume", "sla")
-    assert (result.exit_code, told(result)) == (0, f"policy sla is in mode {mode} again")
+    assert (result.exit_code, message_of(result)) == (0, f"policy sla is in mode {mode} again")
     assert (spec_of(cluster), annotations(cluster)) == ((mode, False), {})
 
 
@@ -58,14 +58,14 @@ async def test_paused_twice_keeps_who_was_first(cluster, run):
     await run("pause", "sla", "--reason", "first")
     result = await run("pause", "sla", "--reason", "second")
     assert result.exit_code == 0
-    assert re.fullmatch(f"policy sla is paused already, by {BY}: first", told(result))
+    assert re.fullmatch(f"policy sla is paused already, by {BY}: first", message_of(result))
     assert paused_by(cluster).endswith(": first")
 
 
 async def test_resume_of_a_policy_that_is_not_paused_changes_nothing(cluster, run):
     before = stored(cluster)
     result = await run("resume", "sla")
-    assert (result.exit_code, told(result)) == (0, "policy sla is not paused: its mode is Enforce")
+    assert (result.exit_code, message_of(result)) == (0, "policy sla is not paused: its mode is Enforce")
     assert stored(cluster) == before
 
 
@@ -174,7 +174,7 @@ async def test_missing_right_is_one_line(cluster, run):
 
 
 @pytest.mark.parametrize(("times", "code"), [(3, 0), (9, 1)])
-async def test_somebody_elses_write_meanwhile_is_no_reason_to_fail_unless_it_never_ends(cluster, run, times, code):
+async def test_conflicting_writes_are_retried_unless_they_never_end(cluster, run, times, code):
     await run("pause", "sla")
     cluster.faults.answer(409, method="PATCH", path=WRITE, times=times)
     result = await run("resume", "sla")

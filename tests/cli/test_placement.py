@@ -128,13 +128,13 @@ async def test_a_key_that_no_node_carries_is_an_error(run):
     assert (result.exit_code, result.stderr) == (1, "taintwarden: no node carries labels of placement for other\n")
 
 
-async def test_nobody_to_ask_is_told_to_say_yes(run, cluster):
+async def test_removal_without_a_terminal_requires_yes(run, cluster):
     result = await run("placement", "remove", "sla")
     assert (result.exit_code, ours(cluster)["a"]) == (2, SLA)
     assert "use --yes to remove the labels" in result.stderr
 
 
-async def test_an_interrupted_removal_goes_on(cluster):
+async def test_interrupted_removal_continues(cluster):
     cluster.store.modify("nodes", "a", "", lambda node: node["metadata"].update(labels={"zone": "a"}))
     assert await removed(cluster, LabelSubject("sla")) == 2
     assert ours(cluster) == {"a": {}, "b": {}, "c": {}}

@@ -1,4 +1,4 @@
-"""Placement over its life, in any order: no pod that runs stops matching its node because of us, and none is stuck.
+"""Placement over its life, in any order: no pod that runs stops matching its node because of it, and none is stuck.
 
 Every pod that stays Pending has a sentence that says what to do, and doing it helps.
 """
@@ -14,7 +14,7 @@ ACTS = 25
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_pod_stops_matching_its_node_and_each_that_waits_is_told_why(seed):
+def test_no_pod_stops_matching_its_node_and_each_that_waits_has_a_reason(seed):
     life = Life(SimulatedTown(), seed)
     life.begin()
     for _ in range(ACTS):

@@ -1,4 +1,4 @@
-"""`plan` says what follows from changed taints: who goes and when, who is held by what, who has nowhere to go."""
+"""`plan` says what follows from changed taints: pods that leave and when, what holds them, and which fit no node."""
 
 import json
 from datetime import UTC, datetime
@@ -72,7 +72,7 @@ def replace_policy(cluster: LocalCluster, **spec: object) -> None:
     cluster.create(POLICIES, policy(**spec))
 
 
-async def test_who_leaves_when_and_what_made_them_wait(run):
+async def test_plan_lists_pods_with_their_times_and_limits(run):
     plan = await planned(run, "--node", "a1", *DROP)
     assert [one["name"] for one in plan["pods"]] == ["web-0", "web-1", "web-2"]
     assert [round(one["afterSeconds"]) for one in plan["pods"]] == [0, 10, 20]
@@ -99,7 +99,7 @@ async def test_pods_with_one_value_of_the_label_leave_one_after_the_other(databa
     assert [one["limit"] for one in plan["pods"]] == ["", "workload", "workload"]
 
 
-async def test_a_pod_that_waits_for_another_of_its_label_is_told_the_label(database, run):
+async def test_reason_of_a_pod_that_waits_for_another_with_its_label_names_the_label(database, run):
     plan = await planned(run, "--node", "a1", "--node", "b1", *DROP)
     reason = (
         "the workload cannot lose another Ready pod now: "
@@ -121,7 +121,7 @@ async def test_nodes_by_name_zone_and_labels(run, where):
     assert (plan["changedNodes"], plan["leaving"]) == (1, 3)
 
 
-async def test_a_taint_on_which_no_policy_acts_is_told_of(run):
+async def test_taint_on_which_no_policy_acts_is_noted(run):
     plan = await planned(run, "--node", "a1", "--taint", "slo=900:NoExecute", "--taint", "sla=980:NoExecute")
     assert plan["notes"] == ["no policy acts on slo=900:NoExecute on these nodes: it is left to Kubernetes"]
 
@@ -171,7 +171,7 @@ async def test_change_that_changes_nothing_or_everything_is_refused(run, argumen
     assert result.stderr.startswith(f"taintwarden: {told}")
 
 
-async def test_whoever_has_to_leave_anyway_is_told_and_spared_without_the_taint(cluster, run):
+async def test_pod_that_already_has_to_leave_is_marked_and_spared_without_the_taint(cluster, run):
     add_node(cluster, "c1", "900")
     add_pod(cluster, "old", "c1")
     assert [(one["name"], one["already"]) for one in (await planned(run))["pods"]] == [("old", True)]
@@ -179,7 +179,7 @@ async def test_whoever_has_to_leave_anyway_is_told_and_spared_without_the_taint(
     assert (plan["pods"], plan["cancelled"]) == ([], ["shop/old"])
 
 
-async def test_nobody_to_take_them_is_told(run):
+async def test_pods_that_fit_no_node_are_reported(run):
     plan = await planned(run, "--node", "a1", "--node", "b1", *DROP)
     assert {one["replacement"] for one in plan["pods"]} == {"Nowhere"}
     result = await run("plan", "--node", "a1", "--node", "b1", *DROP)
@@ -272,7 +272,7 @@ async def test_budget_lets_as_many_go_as_are_replaced(cluster, run):
     assert [round(one["afterSeconds"]) for one in plan["pods"]] == [0, 60, 120]
 
 
-async def test_guard_that_opens_is_told_with_its_cause(cluster, run):
+async def test_guard_that_trips_is_reported_with_its_cause(cluster, run):
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 2, "maxPercent": 20}})
     result = await run("plan", "--node", "a1", *DROP, "-o", "json")
     plan = json.loads(result.stdout)
@@ -280,7 +280,7 @@ async def test_guard_that_opens_is_told_with_its_cause(cluster, run):
     assert (guard["policy"], guard["pods"], guard["limit"], guard["halts"]) == ("sla", 3, 2, True)
     assert guard["cause"]
     assert (plan["held"], result.exit_code) == (3, 10)
-    assert plan["endedAfterSeconds"] <= 60  # until the guard would hold less; nobody need play an hour of nothing
+    assert plan["endedAfterSeconds"] <= 60  # until the guard would hold less: an hour without events is not simulated
 
 
 async def test_a_guard_that_paces_lets_pods_leave_in_each_window(cluster, run):
@@ -326,7 +326,7 @@ async def test_what_the_operator_remembers_and_a_plan_does_not_know_is_said(clus
     ]
 
 
-async def test_an_operator_that_sees_no_changes_is_told_once(cluster, run):
+async def test_operator_that_sees_no_changes_is_noted_once(cluster, run):
     cluster.create(POLICIES, policy("other", taints=[{"key": "other"}]))
     says = wording.blind(["poddisruptionbudgets"])
     for name in ("sla", "other"):
@@ -341,7 +341,7 @@ async def test_the_guard_of_a_dry_run_holds_nothing(cluster, run):
     assert [one["fate"] for one in plan["pods"]] == ["WouldLeave"] * 3
 
 
-async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run):
+async def test_evictions_that_a_guard_has_counted_already_are_shown(cluster, run):
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 5}})
     past = {"until": now, "namespaces": [{"namespace": "shop", "pods": 4}]}
@@ -360,7 +360,7 @@ async def test_evictions_that_a_guard_has_counted_already_are_told(cluster, run)
         ("sla=980:NoExecute", ""),
     ],
 )
-async def test_a_mistyped_value_is_told(cluster, run, taint, told):
+async def test_mistyped_value_is_reported(cluster, run, taint, told):
     replace_policy(cluster, taints=[{"key": "sla", "valueType": "Integer"}], limits=NO_LIMITS)
     result = await run("plan", "--node", "a1", "--taint", taint)
     shown = " ".join(result.stdout.split())
@@ -383,7 +383,7 @@ async def test_profile_that_tolerates_the_taint_keeps_them(cluster, run):
     assert (plan["pods"], plan["notes"]) == ([], [])
 
 
-async def test_dry_run_tells_who_would_leave(cluster, run):
+async def test_dry_run_lists_pods_that_would_leave(cluster, run):
     replace_policy(cluster, mode="DryRun", limits=NO_LIMITS)
     plan = await planned(run, "--node", "a1", *DROP)
     assert (plan["leaving"], plan["wouldLeave"]) == (0, 3)
@@ -500,7 +500,7 @@ async def test_invalid_policy_is_noted(cluster, run):
     assert "policy sla is not valid as stored" in plan["notes"][0]
 
 
-async def test_an_operator_that_rehearses_is_told_and_planned_without(cluster, run):
+async def test_operator_with_dry_run_is_noted_and_planned_without_it(cluster, run):
     cluster.delete(POLICIES, "sla")
     cluster.store.create(POLICIES, kept_from_enforcing(policy(limits=NO_LIMITS)))
     plan = await planned(run, "--node", "a1", *DROP)
@@ -522,7 +522,7 @@ def recipe(cluster: LocalCluster) -> LocalCluster:
     return cluster
 
 
-async def test_pods_that_may_come_back_are_told_of(recipe, run):
+async def test_pods_that_may_come_back_are_counted(recipe, run):
     plan = await planned(run, "--node", "a1", *DROP)
     assert (plan["leaving"], plan["returning"]) == (3, 3)
     assert [(one["replacedOn"], one["returnsTo"]) for one in plan["pods"]] == [("b1", "a1")] * 3
@@ -621,7 +621,7 @@ async def test_a_sweep_tells_where_the_guard_trips(cluster, run):
     ("names", "told"),
     [(["a"], ["a does not enforce", "the guard of a trips"]), (["a", "b"], ["do not enforce", "guards of a, b trip"])],
 )
-def test_a_sweep_speaks_of_one_policy_and_of_several(names, told):
+def test_a_sweep_names_one_policy_and_several(names, told):
     found = Sweep("", "sla", "NoExecute", 1, 1, names, names, [Step("1", 1, 1, {}, names)], [], [])
     shown = render(*sweep_parts(found))
     assert all(one in shown for one in told)
@@ -645,7 +645,7 @@ async def test_a_swept_value_that_cannot_be_compared(cluster, run, action, leavi
     ("entry", "spec"), [(toleration("Exists"), {"quarantine": True}), (toleration("Exists", tolerationSeconds=60), {})]
 )
 async def test_a_sweep_judges_as_the_operator(cluster, run, entry, spec):
-    """No toleration counts in a quarantine, and who may stay for a time has to leave."""
+    """No toleration counts in a quarantine, and a pod that may stay for a time has to leave."""
     replace_policy(cluster, limits=NO_LIMITS, **spec)
     cluster.store.create("pods", pod(entry, metadata={"name": "any", "uid": "any"}, spec={"nodeName": "b1"}))
     assert steps(await swept(run, "sla=990,980", "--node", "b1")) == [("990", 1, 1), ("980", 1, 0)]

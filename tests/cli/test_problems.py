@@ -18,7 +18,7 @@ LONG = at(NOON - 2_000)
 
 
 def problems(**status: Any) -> list[tuple[str, str, str]]:
-    """What the status says, as cause, effect and remedy."""
+    """Problems of a status, each as cause, effect and remedy."""
     found = status_problems("sla", msgspec.convert(status, PolicyStatus), NOON, enforces=True)
     return [(one.cause, one.effect, one.remedy) for one in found]
 
@@ -43,7 +43,7 @@ def test_devices_that_are_not_known():
     assert problems(conditions=[unknown]) == [("403", "no taint of a device evicts a pod", runbook)]
 
 
-def test_replacements_that_cannot_be_asked_for():
+def test_refused_replacements_have_a_remedy():
     effect = "pods get no replacement first"
     for why, remedy in (
         ('User "x" cannot patch resource "deployments"', "taintwarden doctor --only rights-missing"),
@@ -109,7 +109,7 @@ def test_the_worst_comes_first_and_each_once():
     assert [one.kind for one in by_severity(made)] == [ProblemKind.GUARD, ProblemKind.WEBHOOK]
 
 
-def test_of_one_cause_only_the_worst_problem_is_told():
+def test_of_one_cause_only_the_worst_problem_is_reported():
     made = [Problem(kind, "two budgets", "e", "r") for kind in (ProblemKind.BUDGET, ProblemKind.NEVER)]
     assert [one.kind for one in by_severity(made)] == [ProblemKind.NEVER]
 

@@ -1,4 +1,4 @@
-"""What is read of a cluster at once is all there in the end, whichever answer comes first."""
+"""A snapshot of a cluster is complete in the end, whichever answer comes first."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -37,7 +37,7 @@ def serving(command: str, *args: str, path: Path | None = None) -> Iterator[subp
 
 
 def end(process: subprocess.Popen[str]) -> int:
-    """What it ends with after SIGTERM, long before it would by itself."""
+    """End the process by SIGTERM, long before it would end by itself. Returns its exit code."""
     process.terminate()
     return process.wait(PATIENCE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""`status` tells how policies stand: in a table of 100 columns, in detail for those asked for, and by its exit code."""
+"""`status` shows policies in a table of 100 columns, in detail if they are named, and problems by its exit code."""
 
 import asyncio
 import json
@@ -117,7 +117,7 @@ async def test_named_policy_in_detail(run):
         assert told in shown
 
 
-async def test_nodes_with_a_place_are_listed_and_those_that_wait_call_for_nobody(cluster, run, now):
+async def test_nodes_with_a_place_are_listed_and_those_that_wait_are_no_problem(cluster, run, now):
     long_ago = at(now - 7_200)
     message = "node z9 waits for a place: a1 loses pods now; 14 nodes wait"
     limits = [{"limit": "place", "pods": 30, "since": long_ago, "message": message}]
@@ -156,7 +156,7 @@ async def test_what_the_api_server_says_is_shown_once(cluster, run):
     ("limit", "seconds", "told"),
     [("node", 90, " in 1m(?:30|2[89])s at the latest"), ("policy-rate", 90, " in 1m(?:30|2[89])s"), ("window", -9, "")],
 )
-async def test_the_end_of_a_wait_that_may_end_earlier_is_a_bound_and_one_that_is_past_is_not_told(
+async def test_the_end_of_a_wait_that_may_end_earlier_is_a_bound_and_one_that_is_past_is_not_shown(
     cluster, run, now, limit, seconds, told
 ):
     limits = [{"limit": limit, "pods": 9, "since": at(now - 150), "until": at(now + seconds)}]
@@ -166,7 +166,7 @@ async def test_the_end_of_a_wait_that_may_end_earlier_is_a_bound_and_one_that_is
     assert len(re.findall(f"the next may be evicted{told}(?! at)", shown)) == bool(told)
 
 
-async def test_old_numbers_are_told_as_old(cluster, run, looks, now):
+async def test_old_numbers_are_shown_as_old(cluster, run, between_reads, now):
     renewed(cluster, now - 78)
     limits = [{"limit": "window", "pods": 9, "since": at(now - 150), "until": at(now + 900)}]
     set_status(cluster, "sla", **BUSY | {"limits": limits}, observedAt=at(now - 78))
@@ -231,7 +231,7 @@ async def test_every_problem_is_three_lines_the_worst_first(cluster, run, now):
     assert re.findall("(Problem|Effect|Do this) ", shown) == ["Problem", "Effect", "Do this"] * 2
 
 
-async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_evicted(cluster, run):
+async def test_budget_that_can_never_allow_is_no_problem_where_nothing_is_evicted(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(mode="DryRun"))
     set_status(cluster, "sla", **BUSY)
     cluster.create("namespaces", namespace())
@@ -239,7 +239,7 @@ async def test_a_budget_that_can_never_allow_calls_for_nobody_where_nothing_is_e
     assert (await run("status", "sla")).exit_code == 0
 
 
-async def test_that_the_operator_lets_no_policy_enforce_is_said_and_calls_for_nobody(cluster, run):
+async def test_operator_with_dry_run_is_stated_and_is_no_problem(cluster, run):
     why = "the operator runs with --dry-run: nothing is evicted"
     kept = condition("Enforcing", "False", why, "DryRun") | {"observedGeneration": 1}
     set_status(cluster, "sla", **BUSY | {"conditions": [*BUSY["conditions"], kept]})
@@ -291,17 +291,17 @@ async def test_top_in_a_pipe_is_the_status_in_detail(run):
     assert told == (await run("status", "-o", "wide")).stdout
 
 
-async def test_top_shows_a_look_that_fails_above_the_last_one(monkeypatch):
+async def test_top_shows_a_read_that_fails_above_the_last_answer(monkeypatch):
     summary = StatusSummary("2026-01-31T12:00:00Z", [])
     looks: list[StatusSummary | Exception] = [summary, ClusterError("no"), asyncio.CancelledError()]
 
-    async def look(*_: object) -> StatusSummary:
+    async def read_status(*_: object) -> StatusSummary:
         found = looks.pop(0)
         if isinstance(found, BaseException):
             raise found
         return found
 
-    monkeypatch.setattr(showing, "read_status", look)
+    monkeypatch.setattr(showing, "read_status", read_status)
     shown = StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     with pytest.raises(asyncio.CancelledError):
@@ -350,7 +350,7 @@ async def test_all_policies_or_an_only_one_in_detail(cluster, run):
     assert "shop/web-0 on a1: Waiting" in (await run("status")).stdout
 
 
-async def test_open_guard_calls_for_a_person(cluster, run):
+async def test_tripped_guard_calls_for_a_person(cluster, run):
     opened = [condition("Accepted", "True"), condition("GuardTripped", "True", "120 pods would leave")]
     set_status(cluster, "spot", conditions=opened, guard=TRIPPED)
     result = await run("status", "spot")
@@ -366,8 +366,8 @@ async def test_a_guard_that_trips_since_pods_came_back_points_to_placement(clust
     assert "keep pods off such nodes: docs/placement.md; taintwarden plan" in (await run("status", "spot")).stdout
 
 
-async def test_a_guard_of_a_dry_run_calls_for_nobody(cluster, run):
-    """It holds nothing."""
+async def test_tripped_guard_of_a_dry_run_is_no_problem(cluster, run):
+    """The guard of a policy in DryRun holds nothing."""
     cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="DryRun"))
     opened = [condition("Accepted", "True"), condition("GuardTripped", "True", "120 pods would leave")]
     set_status(cluster, "spot", conditions=opened, guard=TRIPPED)
@@ -411,7 +411,7 @@ async def test_zones_that_are_all_full_call_for_a_person(cluster, run):
     assert "all nodes are unhealthy, so no pod is evicted\n" in (await run("status")).stdout
 
 
-async def test_policy_that_is_not_accepted_or_that_nobody_looked_at_calls_for_a_person(cluster, run):
+async def test_policy_that_is_not_accepted_or_not_observed_calls_for_a_person(cluster, run):
     set_status(cluster, "spot", conditions=[condition("Accepted", "False", "spec.taints: is empty")])
     result = await run("status", "spot")
     assert (result.exit_code, "it is not accepted: spec.taints: is empty" in result.stdout) == (10, True)
@@ -421,7 +421,7 @@ async def test_policy_that_is_not_accepted_or_that_nobody_looked_at_calls_for_a_
     assert "Nodes" not in result.stdout  # how many they are is not known
 
 
-async def test_newest_version_that_nobody_looked_at_calls_for_a_person(cluster, run):
+async def test_newest_version_that_no_operator_observed_calls_for_a_person(cluster, run):
     cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="DryRun"))
     result = await run("status", "spot", "-o", "json")
     (told,) = json.loads(result.stdout)["policies"]
@@ -443,8 +443,8 @@ def renew(cluster: LocalCluster, moment: float) -> None:
 
 
 @pytest.fixture
-def looks(cluster, monkeypatch) -> list[Callable[[], None]]:
-    """What happens between two looks at a Lease that seems late; then time passes."""
+def between_reads(cluster, monkeypatch) -> list[Callable[[], None]]:
+    """Actions between two reads of a Lease that seems late; after each, time passes."""
     happens: list[Callable[[], None]] = []
     clock = [1000.0]
 
@@ -458,28 +458,28 @@ def looks(cluster, monkeypatch) -> list[Callable[[], None]]:
     return happens
 
 
-async def test_a_lease_that_is_not_renewed_is_told_at_once(cluster, run, looks, now):
+async def test_lease_that_is_not_renewed_is_reported_at_once(cluster, run, between_reads, now):
     renewed(cluster, now - 9)
     result = await run("status")
     told = "Problem the operator has not renewed its Lease for 14s Effect nothing is evicted until it does"
     assert (result.exit_code, " ".join(result.stdout.split()).startswith(told)) == (10, True)
 
 
-async def test_a_clock_that_runs_ahead_is_no_operator_that_is_late(cluster, run, looks, now):
+async def test_operator_with_a_clock_that_runs_ahead_is_not_late(cluster, run, between_reads, now):
     renewed(cluster, now - 20)
-    looks += [lambda: None, lambda: renew(cluster, now - 18)]
+    between_reads += [lambda: None, lambda: renew(cluster, now - 18)]
     assert "Lease" not in (await run("status")).stdout
-    assert looks == []
+    assert between_reads == []
 
 
-async def test_a_lease_that_was_just_renewed_is_looked_at_once(cluster, run, looks, now):
+async def test_lease_that_was_just_renewed_is_read_once(cluster, run, between_reads, now):
     renewed(cluster, now - 4)
-    looks += [lambda: None]
+    between_reads += [lambda: None]
     assert "Lease" not in (await run("status")).stdout
-    assert len(looks) == 1
+    assert len(between_reads) == 1
 
 
-async def test_operator_that_does_not_report_is_told_first(cluster, run, looks, now):
+async def test_operator_that_does_not_report_is_reported_first(cluster, run, between_reads, now):
     renewed(cluster, now - 78)
     result = await run("status")
     first = result.stdout.splitlines()[0]
@@ -489,7 +489,7 @@ async def test_operator_that_does_not_report_is_told_first(cluster, run, looks, 
     assert told["problems"][0]["cause"] == "the operator has not reported for 1m18s"
 
 
-async def test_reports_tell_where_the_lease_may_not_be_read(cluster, run, looks, now):
+async def test_reports_decide_where_the_lease_may_not_be_read(cluster, run, between_reads, now):
     cluster.faults.answer(403, path="/leases/")
     for name, ago in (("sla", 78), ("spot", 90)):
         set_status(cluster, name, conditions=FINE, observedAt=exactly(now - ago))
@@ -513,7 +513,7 @@ def deploy_webhook(cluster: LocalCluster, ready: int) -> None:
     ("command", "ready", "answer", "code"),
     [("status", 0, 200, 10), ("top", 0, 200, 0), ("status", 1, 200, 0), ("status", 0, 403, 0)],
 )
-async def test_a_webhook_without_a_ready_replica_is_told_if_it_may_be_read(cluster, run, command, ready, answer, code):
+async def test_webhook_without_a_ready_replica_is_reported_if_readable(cluster, run, command, ready, answer, code):
     deploy_webhook(cluster, ready)
     if answer == 403:
         cluster.faults.answer(answer, path="/deployments")

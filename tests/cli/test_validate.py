@@ -100,7 +100,7 @@ def test_template_is_warned_of_too(check):
 
 
 @pytest.mark.parametrize("kind", ["TaintEvictionPolicies", "TolerationThing"])
-def test_unknown_kind_of_our_group_is_an_error(check, kind):
+def test_unknown_kind_of_taintwardens_group_is_an_error(check, kind):
     (found,) = check(policy() | {"kind": kind})
     assert found.startswith(f'error kind: Invalid value: "{kind}": must be a kind of taintwarden.io')
 
@@ -379,10 +379,10 @@ def test_every_value_that_is_suggested_is_taken(text):
             assert parse(meant) is not None, said
 
 
-# -- names that stand twice -------------------------------------------------------------------------------------------
+# -- duplicate names ---------------------------------------------------------------------------------------------------
 
 
-def test_two_policies_of_one_name(check):
+def test_two_policies_of_one_name_are_an_error(check):
     (found,) = check(policy(), policy(mode="DryRun"), policy("other"))
     assert found.startswith(
         'error metadata.name: Duplicate value: "sla": is the name of another TaintEvictionPolicy of'

@@ -1,4 +1,4 @@
-"""What the commands say of values that policies read from nodes."""
+"""Answers of the commands about values that policies read from nodes."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_explain_of_a_node_lists_what_is_derived():
 
 
 def test_doctor_finds_a_source_without_a_value_once():
-    """As the operator reports it."""
+    """The finding has the words of the operator."""
     none = reading(source={"condition": "GPUHealthy"})
     none["metadata"]["generation"] = 1
     missing = condition("SourcesFound", "False", "none of 1 node has condition GPUHealthy")

@@ -57,7 +57,7 @@ def policy(name: str = "sla", key: str = "sla", created: str = "2026-01-01T00:00
 
 
 def kept_from_enforcing(policy: Json, generation: int = 1) -> Json:
-    """The policy, at its first generation, as an operator with --dry-run tells of it at this one."""
+    """The policy, at its first generation, as an operator with --dry-run reports it at this one."""
     condition = {"type": "Enforcing", "status": "False", "reason": "DryRun", "observedGeneration": generation}
     condition |= {"message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     metadata = {**policy["metadata"], "generation": 1}

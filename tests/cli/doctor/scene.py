@@ -104,7 +104,7 @@ Ask = Callable[..., list[ReportedFinding]]
 
 
 def asking(check: str) -> Ask:
-    """What this check finds in a cluster with these objects."""
+    """A function that returns the findings of this check in a cluster with these objects."""
 
     def ask(*objects: Json | list[Json], gates: Gates | None = None, **more: Any) -> list[ReportedFinding]:
         return diagnose(snapshot(*objects, **more), select_checks([check]), gates or Gates()).findings

@@ -1,4 +1,4 @@
-"""Budgets that never let anybody go."""
+"""Budgets that never allow a disruption."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from cli.world import budget, policy
 never = several = asking("budget-never-allows")
 
 
-def test_several_budgets_on_pods():
+def test_several_budgets_on_one_pod_are_found():
     (found,) = several(replicas(3), budget("a"), budget("b"))
     assert (str(found.subject), found.pods, "a, b" in found.message) == ("Deployment shop/web", 3, True)
 
 
-def test_one_budget_is_left_in_peace():
+def test_one_budget_per_pod_is_no_finding():
     other = budget("b", selector={"matchLabels": {"app": "db"}})
     elsewhere = budget("c")
     elsewhere["metadata"]["namespace"] = "other"
@@ -32,7 +32,7 @@ def test_one_budget_is_left_in_peace():
         ({"minAvailable": 3}, 0, False),
     ],
 )
-def test_budget_that_can_never_allow_any(spec, expected, told):
+def test_budget_that_can_never_allow_a_disruption_is_found(spec, expected, told):
     made = budget("web", **spec)
     wanted = spec.get("minAvailable")
     made["status"] |= {"expectedPods": expected, "desiredHealthy": wanted if isinstance(wanted, int) else 1}
@@ -48,12 +48,12 @@ def test_budget_that_can_never_allow_any(spec, expected, told):
         {"nodeSelector": {"matchLabels": {"pool": "spot"}}},
     ],
 )
-def test_budget_on_pods_that_no_policy_asks_it_for_is_left_in_peace(rules):
+def test_strict_budget_that_no_policy_depends_on_is_no_finding(rules):
     strict = budget("web", maxUnavailable=0)
     assert never(named("n1"), replicas(3), strict, policy(**rules)) == never(named("n1"), replicas(3), strict) == []
 
 
-def test_a_budget_whose_controller_fails():
+def test_budget_whose_controller_fails_is_found():
     failed = budget("web")
     condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed"}
     failed["status"]["conditions"] = [condition | {"message": "found no controllers"}]

@@ -12,13 +12,13 @@ STRICT = toleration("Gt", "950")
 EXISTS = toleration("Exists")
 
 
-def test_pods_that_only_extended_tolerations_keep():
+def test_pods_with_only_extended_tolerations_are_found():
     (found,) = evicts(GOOD, replicas(3, extended=[STRICT]), policy())
     assert (str(found.subject), found.pods, found.severity) == ("Deployment shop/web", 3, "error")
     assert "if the built-in controller is on" in found.message
 
 
-def test_it_is_said_for_sure_where_its_flags_were_seen():
+def test_known_flags_of_the_controller_make_the_finding_certain():
     (found,) = evicts(GOOD, replicas(3, extended=[STRICT]), policy(), built_in=BuiltIn.RUNS)
     assert found.message.endswith("they are evicted")
 
@@ -37,9 +37,9 @@ def test_it_is_said_for_sure_where_its_flags_were_seen():
         ),
     ],
 )
-def test_pods_that_it_does_not_touch_are_left_in_peace(objects):
+def test_pods_that_the_controller_does_not_evict_are_no_finding(objects):
     assert evicts(*objects) == []
 
 
-def test_where_it_does_not_run_nothing_is_said():
+def test_absent_controller_is_no_finding():
     assert evicts(GOOD, replicas(3, extended=[STRICT]), policy(), built_in=BuiltIn.ABSENT) == []

@@ -29,26 +29,26 @@ def test_a_claim_that_does_not_tolerate_loses_its_pods():
     )
 
 
-def test_whether_it_runs_may_not_be_known():
+def test_unknown_presence_of_the_controller_is_stated():
     (found,) = acts(for_devices(), SICK, claim())
     assert "deletes, if it is on, its pods" in found.message
 
 
-def test_where_it_does_not_run_nobody_loses_pods():
+def test_absent_controller_evicts_no_pods():
     assert acts(for_devices(), SICK, claim(), built_in_for_devices=BuiltIn.ABSENT) == []
 
 
-def test_a_claim_that_tolerates_is_left_in_peace():
+def test_claim_that_tolerates_is_no_finding():
     assert acts(for_devices(), SICK, claim(tolerated(effect="NoExecute"))) == []
 
 
 @pytest.mark.parametrize("effect", ["", "NoSchedule"])
-def test_a_claim_that_tolerates_without_the_effect_is_not(effect):
-    """So it is in Kubernetes 1.37, whatever its API says of tolerations without an effect."""
+def test_claim_that_tolerates_without_an_effect_is_found(effect):
+    """Kubernetes 1.37 does so, although its API documents tolerations without an effect otherwise."""
     assert len(acts(for_devices(), SICK, claim(tolerated(effect=effect)))) == 1
 
 
-def test_a_claim_that_tolerates_for_a_time_is_not():
+def test_claim_that_tolerates_for_a_time_is_found():
     assert len(acts(for_devices(), SICK, claim(tolerated(effect="NoExecute", tolerationSeconds=60)))) == 1
 
 
@@ -62,7 +62,7 @@ def test_taints_that_no_policy_selects_are_left_to_kubernetes():
     assert acts(for_devices("NoSchedule"), SICK, claim()) == []
 
 
-def test_devices_without_taints_and_claims_without_pods_are_left_in_peace():
+def test_devices_without_taints_and_claims_without_pods_are_no_finding():
     assert acts(for_devices(), SICK, claim(device=GPU_1), claim(uids=(), name="free")) == []
 
 
@@ -76,7 +76,7 @@ def test_taints_of_rules_count():
 LACKING = MissingRights("tw/taintwarden", (Right("resource.k8s.io", "resourceslices", "list"),))
 
 
-def test_the_right_to_read_devices_is_missed_where_a_policy_selects_them():
+def test_missing_right_to_read_devices_is_found_if_a_policy_selects_them():
     assert asking("rights-missing")(policy(), rights=LACKING) == []
     (found,) = asking("rights-missing")(for_devices(), rights=LACKING)
     assert found.message == "may not list resourceslices.resource.k8s.io"

@@ -1,4 +1,4 @@
-"""Whatever objects hold: `doctor` answers, with each finding in form, and fits the page."""
+"""`doctor` answers for objects of any content, with each finding in form, and fits the page."""
 
 import json
 
@@ -146,7 +146,7 @@ CONTEXT = st.fixed_dictionaries(
     LABELS | st.just({"taintwarden.io/inject": "true"}),
     CONTEXT,
 )
-def test_answers_always(pods, workloads, taints, carried, policies, profiles, budgets, labels, context):
+def test_doctor_answers_for_any_objects(pods, workloads, taints, carried, policies, profiles, budgets, labels, context):
     objects = [*pods, *workloads, node(*taints, labels=carried), *policies, *profiles, *budgets, namespace(**labels)]
     found = diagnosed(*objects, **context)
     ids = [check.id for check in CATALOGUE]
@@ -159,7 +159,7 @@ def test_answers_always(pods, workloads, taints, carried, policies, profiles, bu
 
 
 @given(st.lists(JSON.map(lambda one: json.dumps(one).encode()) | st.binary(max_size=30), max_size=3))
-def test_census_takes_anything(raw):
+def test_inventory_accepts_any_objects(raw):
     inventory = Inventory(NOON)
     inventory.add_pods(raw)
     for listing in KINDS.values():

@@ -57,7 +57,7 @@ def test_templates_of_every_kind(kind):
     assert [(str(one.subject), one.pods, one.template) for one in found] == [(f"{kind} shop/web", 0, True)]
 
 
-def test_template_that_another_workload_makes_is_not_told_twice():
+def test_template_that_another_workload_makes_is_reported_once():
     owned = {"ownerReferences": controlled("Deployment", "web")}
     assert natively(workload("ReplicaSet", template=ANNOTATED, metadata=owned)) == []
 

@@ -16,7 +16,7 @@ def node(ready: str = "True", key: str = UNREACHABLE, seconds: float = 7_200, **
     return made | {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
 
 
-def test_a_ready_node_that_is_still_called_unreachable():
+def test_ready_node_with_an_unreachable_taint_is_found():
     (found,) = left(node())
     assert found.message == f"is Ready, and has the taint {UNREACHABLE}:NoExecute for 2h"
     assert found.remedy == f"kubectl taint node a1 {UNREACHABLE}:NoExecute-"
@@ -27,7 +27,7 @@ def test_a_taint_without_a_time_may_be_of_any_age():
 
 
 @pytest.mark.parametrize("one", [node("False"), node("Unknown"), node(seconds=60), node(key="sla"), named("a1")])
-def test_nodes_that_are_as_they_should_be(one):
+def test_consistent_nodes_are_no_finding(one):
     assert left(one) == []
 
 
@@ -36,7 +36,7 @@ def cancelled(name: str, count: int = 1, note: str = "Stays on n1: taint sla=980
     return Happening(**told, name=name, note=note, count=count)
 
 
-def test_evictions_that_are_cancelled_again_and_again():
+def test_repeatedly_cancelled_evictions_are_found():
     events = [cancelled("a", 2), cancelled("a", 3), cancelled("b", 4), cancelled("c", 2)]
     (found,) = restarted(named("n1"), cancelled=events)
     assert restarted(named("n2"), cancelled=events) == [], "that node is there no longer"
@@ -47,5 +47,5 @@ def test_evictions_that_are_cancelled_again_and_again():
 @pytest.mark.parametrize(
     "events", [[cancelled("a", 2)], [cancelled(name) for name in "abc"], [cancelled("a", 9, "Node n1 is gone, so")]]
 )
-def test_evictions_that_were_cancelled_for_good(events):
+def test_rarely_cancelled_evictions_and_those_of_a_removed_node_are_no_finding(events):
     assert restarted(named("n1"), cancelled=events) == []

@@ -20,18 +20,18 @@ def affinity(*expressions):
     }
 
 
-def test_nobody_else_takes_them():
+def test_pods_that_fit_no_other_node_are_found():
     (found,) = nowhere(BAD, replicas(3, STRICT), policy())
     assert (str(found.subject), found.severity, found.pods) == ("Deployment shop/web", "error", 3)
     assert "because of sla=900:NoExecute (policy sla), and fit no other node" in found.message
 
 
-def test_rehearsal_is_a_warning():
+def test_pods_of_a_dry_run_that_fit_no_node_are_a_warning():
     (found,) = nowhere(BAD, replicas(3, STRICT), policy(mode="DryRun"))
     assert found.severity == "warning"
 
 
-def test_another_node_takes_them():
+def test_pods_that_fit_another_node_are_no_finding():
     assert nowhere(BAD, GOOD, replicas(3, STRICT), policy()) == []
 
 
@@ -50,12 +50,12 @@ def test_labels_of_nodes_count(spec, label, told):
     assert bool(nowhere(bad, good, replicas(3, STRICT, spec=spec), policy())) is told
 
 
-def test_taint_that_the_scheduler_minds_counts():
+def test_no_schedule_taint_counts():
     cordoned = named("n2", taint("980"), taint("", "node.kubernetes.io/unschedulable", "NoSchedule"))
     assert len(nowhere(BAD, cordoned, replicas(3, STRICT), policy())) == 1
 
 
-def test_taint_that_is_only_preferred_does_not():
+def test_prefer_no_schedule_taint_does_not_count():
     preferred = named("n2", taint("980"), taint("", "busy", "PreferNoSchedule"))
     assert nowhere(BAD, preferred, replicas(3, STRICT), policy()) == []
 
@@ -67,14 +67,14 @@ def test_pods_that_nothing_replaces_need_no_node():
     assert nowhere(BAD, daemon, policy(exclude={"daemonSets": False})) == []
 
 
-def test_workload_that_no_node_would_take():
+def test_workload_that_fits_no_node_is_found():
     template = {"spec": {"tolerations": [toleration("Gt", "990")]}}
     (found,) = nowhere(BAD, GOOD, workload(template=template), policy())
     assert (found.severity, "none of the 2 nodes" in found.message) == ("warning", True)
     assert nowhere(BAD, GOOD, workload(template=template, spec={"replicas": 0}), policy()) == []
 
 
-def test_workload_that_fits_no_node_for_other_reasons_is_left_in_peace():
+def test_workload_that_fits_no_node_for_other_reasons_is_no_finding():
     other = named("n3", taint("", "gpu", "NoSchedule"))
     assert nowhere(other, workload(), policy()) == []
     assert nowhere(GOOD, workload(template={"spec": {"nodeSelector": {"pool": "none"}}}), policy()) == []

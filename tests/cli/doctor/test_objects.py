@@ -9,7 +9,7 @@ from taintwarden_cli.doctor.inventory import Inventory
 GOOD = json.dumps(pod(toleration("Exists"))).encode()
 
 
-def test_unreadable_object_is_told_by_its_name():
+def test_unreadable_object_is_reported_with_its_name():
     odd = json.dumps(pod(spec={"priority": "high"})).encode()
     inventory = Inventory(NOON)
     inventory.add_pods([odd, GOOD, b"{}", b"no JSON"])
@@ -18,7 +18,7 @@ def test_unreadable_object_is_told_by_its_name():
     assert [str(one.subject) for one in inventory.groups] == ["Pod shop/web"]
 
 
-def test_unreadable_template_is_told():
+def test_unreadable_template_is_reported():
     inventory = Inventory(NOON)
     odd = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"template": {"spec": {"tolerations": "all"}}}}
     inventory.add_workloads(KINDS["Deployment"], [json.dumps(odd).encode()])

@@ -20,7 +20,7 @@ def lease(age: float, holder: str = "taintwarden-0") -> LeaseObject:
 
 
 def reported(age: float) -> dict[str, Any]:
-    """A policy whose status was written so long ago."""
+    """A policy whose status was written `age` seconds ago."""
     return policy() | {"status": {"observedAt": rfc3339.at(NOON - age)}}
 
 
@@ -34,13 +34,13 @@ def reported(age: float) -> dict[str, Any]:
         (LeaseObject({}, LeaseSpec("a", 15, renew_time="soon")), "is not running"),
     ],
 )
-def test_policies_that_nobody_carries_out(held, words):
+def test_policies_without_a_running_operator_are_found(held, words):
     (found,) = idle(policy(), lease=held)
     assert (str(found.subject), found.severity) == ("Lease taintwarden-system/taintwarden", "error")
     assert words in found.message
 
 
-def test_operator_that_leads_and_says_nothing_is_found():
+def test_leader_that_does_not_report_is_found():
     (found,) = idle(reported(90), lease=lease(1))
     assert found.message.startswith(
         "the operator has not reported for 1m30s, though taintwarden-0 renews its Lease: nothing is"
@@ -53,20 +53,20 @@ def test_a_lease_that_is_not_renewed_is_found_before_it_has_ended():
 
 
 @pytest.mark.parametrize(("age", "problems"), [(50, 0), (78, 1)])
-def test_without_a_lease_the_statuses_tell(age, problems):
+def test_silent_operator_without_a_lease_is_found_by_the_statuses(age, problems):
     assert len(idle(reported(age), lease=None)) == problems
 
 
 @pytest.mark.parametrize("age", [-30, 0, 5, 40])
-def test_operator_that_leads_is_left_in_peace_even_if_clocks_differ(age):
+def test_leader_is_no_finding_even_if_clocks_differ(age):
     assert idle(policy(), lease=lease(age)) == []
 
 
-def test_without_policies_nobody_is_missed():
+def test_absent_operator_without_policies_is_no_finding():
     assert idle() == []
 
 
-def test_a_deployment_without_replicas():
+def test_deployment_without_replicas_is_found():
     (found,) = idle(policy(), operator=OperatorSettings("tw", replicas=0))
     assert str(found.subject) == "Deployment taintwarden-system/tw"
     assert found.remedy == "kubectl -n taintwarden-system scale deployment tw --replicas=2"
@@ -81,21 +81,21 @@ EVICT, DELETE = Right("", "pods/eviction", "create"), Right("", "pods", "delete"
 CONDITION = Right("", "nodes/status", "patch")
 
 
-def test_rights_that_are_missing():
+def test_missing_rights_are_found():
     told = rights(rights=MissingRights("tw/taintwarden", (EVICT,)))
     assert [(str(one.subject), one.message) for one in told] == [
         ("ServiceAccount tw/taintwarden", "may not create pods/eviction")
     ]
 
 
-def test_right_to_delete_is_missed_where_a_policy_deletes():
+def test_missing_right_to_delete_is_found_if_a_policy_deletes():
     lacking = MissingRights("tw/taintwarden", (DELETE,))
     assert rights(policy(), rights=lacking) == []
     (found,) = rights(policy(eviction={"method": "Delete"}), rights=lacking)
     assert "deploy/components/allow-delete" in found.remedy
 
 
-def test_right_to_write_a_condition_is_missed_where_the_operator_writes_it():
+def test_missing_right_to_write_a_condition_is_found_if_the_operator_writes_it():
     lacking = MissingRights("tw/taintwarden", (CONDITION,))
     assert rights(policy(), rights=lacking, operator=OperatorSettings("tw")) == []
     (found,) = rights(policy(), rights=lacking, operator=OperatorSettings("tw", drained_condition=True))

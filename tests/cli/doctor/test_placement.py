@@ -20,7 +20,7 @@ def affinity(*keys: str) -> Json:
     return {"affinity": {"nodeAffinity": required}}
 
 
-def test_a_comparison_that_only_we_read():
+def test_comparison_that_the_scheduler_ignores_is_found():
     (found,) = unplaced(*RECIPE, policy(), named("n1", taint("980")))
     assert (str(found.subject), found.severity) == ("Deployment shop/web", "warning")
     assert (found.pods, found.template) == (3, True)
@@ -29,7 +29,7 @@ def test_a_comparison_that_only_we_read():
 
 
 @pytest.mark.parametrize("key", ["sla", "other"])
-def test_a_replacement_is_missed_only_where_the_policy_of_the_taint_asks_for_one(key):
+def test_finding_names_a_missing_replacement_only_if_the_policy_of_the_taint_replaces_first(key):
     replacing = policy(name="first", key=key, eviction={"replaceFirst": {}})
     policies = [replacing] if key == "sla" else [replacing, policy()]
     (found,) = unplaced(*RECIPE, *policies, named("n1", taint("980")))
@@ -47,7 +47,7 @@ def test_a_replacement_is_missed_only_where_the_policy_of_the_taint_asks_for_one
         pytest.param(replicas(1, ANY, extended=[GT], spec=affinity("effect.taintwarden.io/sla")), id="affinity"),
     ],
 )
-def test_pods_that_do_not_come_back(pods):
+def test_pods_that_do_not_come_back_are_no_finding(pods):
     assert unplaced(*pods, policy(), named("n1", taint("980"))) == []
 
 
@@ -63,5 +63,5 @@ def test_placement_needs_the_policy_the_namespace_and_the_webhook():
     assert len(unplaced(*RECIPE, PLACING, INJECTED, named("n1"))) == 1
 
 
-def test_the_extender_keeps_them_off():
+def test_pods_that_the_extender_places_are_no_finding():
     assert unplaced(*RECIPE, policy(), named("n1"), has_extender=True) == []

@@ -27,17 +27,17 @@ def observed(*conditions, created="2026-01-01T00:00:00Z", name="sla", **spec):
         "problem", "never-acts", "too-wide",
     ],
 )  # fmt: skip
-def test_good_policy_is_left_in_peace(check):
+def test_good_policy_is_no_finding(check):
     ask = asking(f"policy-{check}")
     assert ask(observed(), observed(name="other", key="spot"), named("a1", taint("980"))) == []
 
 
-def test_policy_that_cannot_be_read():
+def test_policy_that_cannot_be_read_is_found():
     (found,) = problem(observed(mode="Sometimes"))
     assert (found.severity, "spec.mode" in found.message) == ("error", True)
 
 
-def test_policy_that_the_operator_refused():
+def test_policy_that_the_operator_refused_is_found():
     refused = observed()
     refused["status"]["conditions"] = [condition("Accepted", "False", "spec.taints: no")]
     (found,) = problem(refused)
@@ -96,13 +96,13 @@ def test_a_wait_for_budgets_that_are_not_known_is_reported():
 
 
 @pytest.mark.parametrize("status", [{}, {"observedGeneration": 0}])
-def test_policy_that_nobody_looked_at(status):
+def test_policy_that_no_operator_observed_is_found(status):
     fresh = observed()
     fresh["status"] = status
     assert len(problem(fresh)) == 1
 
 
-def test_open_guard():
+def test_tripped_guard_is_found():
     shut = observed()
     shut["status"] |= {"guard": GUARD, "conditions": [FINE[0], TRIPPED]}
     (found,) = problem(shut)
@@ -110,7 +110,7 @@ def test_open_guard():
     assert found.remedy.startswith("taintwarden pause sla; correct the cause; taintwarden plan --enforce sla; ")
 
 
-def test_open_guard_of_a_policy_whose_newest_version_was_not_looked_at():
+def test_tripped_guard_of_a_policy_version_not_yet_observed_is_found():
     shut = observed()
     shut["metadata"]["generation"] = 99
     shut["status"] |= {"guard": GUARD, "conditions": [FINE[0], TRIPPED]}
@@ -126,7 +126,7 @@ def test_a_missing_right_is_left_to_its_own_check_where_that_is_made(rights, fou
 
 
 @pytest.mark.parametrize(("advice", "is_released"), [(". Release: taintwarden guard reset sla", True), ("", False)])
-def test_zones_that_are_all_full(advice, is_released):
+def test_zones_that_are_all_full_are_found(advice, is_released):
     full = observed()
     waiting = condition("GuardTripped", "True", f"120 pods wait{advice}", "AllNodesUnhealthy")
     full["status"] |= {"guard": {}, "conditions": [FINE[0], waiting]}
@@ -173,16 +173,16 @@ def test_markers_of_clouds_and_autoscalers_are_known(marker):
         ("sla", ["NoSchedule"], False),
     ],
 )
-def test_a_pattern_that_selects_cordons(key, effects, told):
+def test_only_a_pattern_that_selects_cordons_is_found(key, effects, told):
     found = wide(observed(taints=[{"key": key, "effects": effects}]), named("a1"))
     assert bool(found) is told
 
 
-def test_star_without_such_a_node_is_left_in_peace():
+def test_star_without_a_matching_node_is_no_finding():
     assert wide(observed(taints=[{"key": "*"}]), named("a1")) == []
 
 
-def test_policy_that_selects_no_node():
+def test_policy_that_selects_no_node_is_found():
     pool = {"matchLabels": {"pool": "spot"}}
     assert len(idle(observed(nodeSelector=pool), named("a1"))) == 1
     assert idle(observed(nodeSelector=pool), named("a1", pool="spot")) == []
@@ -192,13 +192,13 @@ def test_policy_that_selects_no_node():
 # -- keys that are on no node -----------------------------------------------------------------------------------------
 
 
-def test_a_key_that_was_mistyped():
+def test_mistyped_key_is_found():
     (found,) = idle(observed(key="slo"), named("a1", taint("980")), named("a2", taint("970")))
     assert found.message == "no node has a taint slo; 2 nodes have sla, on which no policy acts"
     assert found.remedy == "kubectl edit taintevictionpolicy sla; or: taintwarden init --key sla"
 
 
-def test_a_key_that_only_nodes_of_others_have():
+def test_key_that_only_nodes_not_selected_have_is_found():
     mistyped = observed(nodeSelector={"matchLabels": {"pool": "a"}}, taints=[{"key": "sla", "valueType": "Integer"}])
     (found,) = idle(mistyped, named("a1", pool="a"), named("b1", taint("980"), pool="b"))
     assert found.message == "none of the nodes that it selects has a taint sla, which others have"
@@ -233,6 +233,6 @@ def test_a_key_whose_values_are_compared_is_on_no_node(world):
     ],
     ids=["present", "signal", "signal-with-a-text", "system-taint", "another-policy-has-it", "pattern"],
 )
-def test_a_key_that_may_come_is_left_in_peace(world):
+def test_key_that_may_be_added_later_is_no_finding(world):
     node = named("a1", taint("980"), taint("", "node.kubernetes.io/unschedulable", "NoSchedule"))
     assert idle(*world, node) == []

@@ -1,4 +1,4 @@
-"""What is asked beside lists: the operator's settings, the built-in controller, the webhooks and rights."""
+"""Data that are read besides lists: the operator's settings, the built-in controller, the webhooks and rights."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ async def test_operator_runs_with_what_its_deployment_says(args, env, wanted):
 
 
 @pytest.mark.parametrize("reads", [{}, {"deployments": {"items": []}}, deployed("sleep")])
-async def test_operator_that_is_not_there(reads):
+async def test_absent_operator_has_no_settings(reads):
     assert operator_in(await read_deployments(Answers(reads), "tw")) is None
 
 
@@ -112,7 +112,7 @@ async def test_rights_are_asked_for_the_operators_account():
     assert list(map(str, found.missing)) == ["create pods/eviction"]
 
 
-async def test_who_may_not_ask_asks_once():
+async def test_forbidden_access_review_is_requested_once():
     session = Answers(review=lambda _: ApiError(403, ApiStatus()))
     with pytest.raises(ClusterError):
         await read_missing_rights(session, "mine")

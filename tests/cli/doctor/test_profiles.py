@@ -10,17 +10,17 @@ idle = asking("profile-without-effect")
 everything = asking("profile-tolerates-everything")
 
 
-def test_profile_that_selects_nobody():
+def test_profile_that_selects_no_pod_is_found():
     assert len(idle(profile("p", STRICT, app="db"), pod())) == 1
     assert len(idle(profile("p", STRICT, space="other", app="web"), pod())) == 1
 
 
-def test_profile_that_selects_pods_or_a_template_is_left_in_peace():
+def test_profile_that_selects_pods_or_a_template_is_no_finding():
     assert idle(profile("p", STRICT, app="web"), pod()) == []
     assert idle(profile("p", STRICT, app="web"), workload()) == []
 
 
-def test_profile_that_is_not_valid():
+def test_invalid_profile_is_found():
     (found,) = idle(profile("p", toleration("Gt", "0950"), app="web"), pod())
     assert (found.severity, found.remedy) == ("error", "correct it: kubectl edit tolerationprofile p -n shop")
 
@@ -28,11 +28,11 @@ def test_profile_that_is_not_valid():
 @pytest.mark.parametrize(
     ("labels", "words"), [({"app": "web"}, "selects"), ({}, "selects, which are all of its namespace")]
 )
-def test_a_profile_that_tolerates_every_taint(labels, words):
+def test_profile_that_tolerates_every_taint_is_found(labels, words):
     (found,) = everything(profile("p", {"operator": "Exists"}, **labels), pod())
     assert (found.pods, found.severity) == (1, "warning")
     assert found.message == f"tolerates every taint, so no policy evicts the pods that it {words}"
 
 
-def test_a_profile_that_names_its_keys_is_left_in_peace():
+def test_profile_that_names_its_keys_is_no_finding():
     assert everything(profile("p", toleration("Exists"), app="web"), pod()) == []

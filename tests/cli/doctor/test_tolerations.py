@@ -22,7 +22,7 @@ INJECTS = {"kind": "MutatingWebhookConfiguration", "webhooks": [{"name": "pods.m
         ({"key": "sla"}, "must be a JSON list"),
     ],
 )
-def test_annotation_that_cannot_work(extended, words):
+def test_invalid_annotation_is_found(extended, words):
     (found,) = invalid(replicas(2, EXISTS, extended=extended))
     assert (str(found.subject), found.severity, found.pods, found.template) == ("Deployment shop/web", "error", 2, True)
     assert words in found.message
@@ -41,30 +41,30 @@ def test_annotation_on_the_workload_itself_has_no_effect():
 
 
 @pytest.mark.parametrize("context", [(), (namespace(**{"taintwarden.io/inject": "true"}), INJECTS)])
-def test_valid_annotation_beside_a_native_toleration_is_left_in_peace(context):
+def test_valid_annotation_with_a_native_toleration_is_no_finding(context):
     web = replicas(3, EXISTS, extended=[STRICT])
     assert (invalid(*context, web), native(*context, web)) == ([], [])
 
 
-def test_extended_without_native():
+def test_annotation_without_a_native_toleration_is_found():
     (found,) = native(replicas(2, extended=[STRICT]))
     assert (str(found.subject), found.pods, found.template) == ("Deployment shop/web", 2, True)
     assert "operator: Exists" in found.remedy
 
 
-def test_profile_without_native():
+def test_profile_without_a_native_toleration_is_found():
     (found,) = native(pod(), profile("strict", STRICT, app="web"))
     assert "TolerationProfile strict names this key" in found.message
 
 
-def test_template_that_a_webhook_completes_is_left_in_peace():
+def test_template_that_a_webhook_completes_is_no_finding():
     asks = namespace(**{"taintwarden.io/inject": "true"})
     lacking = workload(template={"metadata": {"annotations": {"taintwarden.io/tolerations": json.dumps([STRICT])}}})
     assert native(lacking, asks, INJECTS) == []
     assert len(native(lacking, asks)) == len(native(lacking, INJECTS)) == 1
 
 
-def test_pods_that_the_webhook_missed():
+def test_pods_that_the_webhook_missed_are_found():
     asks = namespace(**{"taintwarden.io/inject": "true"})
     (found,) = native(asks, INJECTS, replicas(3, extended=[STRICT]))
     assert (found.pods, found.template) == (3, False)

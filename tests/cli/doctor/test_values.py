@@ -1,4 +1,4 @@
-"""Values that nobody can compare."""
+"""Values of taints that cannot be compared."""
 
 import pytest
 
@@ -11,7 +11,7 @@ EXISTS = toleration("Exists")
 TYPED = {"taints": [{"key": "sla", "valueType": "Integer"}]}
 
 
-def test_value_that_is_not_of_the_policys_type():
+def test_value_that_is_not_of_the_policys_type_is_found():
     (found,) = unreadable(named("a1", taint("high")), policy(**TYPED))
     assert (str(found.subject), "policy sla expects Integer" in found.message) == ("Node a1", True)
 
@@ -24,7 +24,7 @@ def test_a_value_that_the_operator_reports_is_found_once():
     assert (len(unreadable(*objects)), asking("policy-problem")(*objects)) == (1, [])
 
 
-def test_value_that_tolerations_cannot_compare():
+def test_value_that_tolerations_cannot_compare_is_found():
     (found,) = unreadable(named("a1", taint("99.5")), replicas(3, STRICT), profile("p", STRICT, app="web"))
     assert found.message == "sla=99.5:NoExecute cannot be compared by the tolerations of Deployment shop/web"
 
@@ -52,7 +52,7 @@ def test_without_such_a_value_the_remedy_says_what_is_wrong(objects):
     assert found.remedy == f"{edit}, with another VALUE: 'O' at position 3 is not a digit"
 
 
-def test_many_who_ask_are_counted():
+def test_many_workloads_that_compare_are_counted():
     asking_too = [one for number in range(5) for one in replicas(1, STRICT, name=f"web-{number}")]
     (found,) = unreadable(named("a1", taint("high")), asking_too)
     assert "and 2 more" in found.message
@@ -70,7 +70,7 @@ def test_many_who_ask_are_counted():
         (named("a1", taint("high")), policy(podSelector={"matchLabels": {"app": "x"}}), replicas(1, STRICT)),
     ],
 )
-def test_value_that_nobody_compares_is_left_in_peace(objects):
+def test_value_that_no_toleration_compares_is_no_finding(objects):
     assert unreadable(*objects) == []
 
 

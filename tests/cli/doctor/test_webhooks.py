@@ -1,4 +1,4 @@
-"""Webhooks that are missing, cannot be trusted, do not answer, or stand in the way."""
+"""Webhooks that are missing, cannot be trusted, do not answer, or block."""
 
 import msgspec
 import pytest
@@ -18,13 +18,13 @@ def webhook(
     return {"kind": f"{kind}WebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
 
 
-def test_namespace_that_asks_in_vain():
+def test_namespace_that_asks_for_an_absent_webhook_is_found():
     assert len(away(ASKS)) == len(away(ASKS, webhook(name="taintwarden", hook="pods.example.com"))) == 1
     assert away(ASKS, webhook()) == away(namespace()) == away(namespace(**{"taintwarden.io/inject": "false"})) == []
 
 
 @pytest.mark.parametrize("kind", ["Mutating", "Validating"])
-def test_webhook_without_authority_or_failing_away(kind):
+def test_webhook_without_ca_bundle_or_with_policy_fail_is_found(kind):
     (untrusted,) = away(webhook(kind, bundle=""))
     (closed,) = away(webhook(kind, policy="Fail"))
     assert "has no caBundle" in untrusted.message
@@ -34,11 +34,11 @@ def test_webhook_without_authority_or_failing_away(kind):
 @pytest.mark.parametrize(
     "one", [webhook(), webhook("Validating"), webhook(hook="pods.example.com", bundle="", policy="Fail")]
 )
-def test_good_webhooks_and_those_of_others_are_left_in_peace(one):
+def test_good_and_foreign_webhooks_are_no_finding(one):
     assert away(one) == []
 
 
-def test_webhooks_without_a_ready_replica():
+def test_webhooks_without_a_ready_replica_are_found():
     (found,) = away(webhook(), webhook_problem="no replica is ready")
     assert (found.subject.name, found.message) == ("acme-taintwarden", "no replica is ready")
 
