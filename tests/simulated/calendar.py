@@ -10,7 +10,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def numbers(field: str, low: int, high: int) -> set[int]:
-    """What a field stands for."""
+    """Numbers that a field of a schedule stands for."""
     found: set[int] = set()
     for part in field.split(","):
         span, _, step = part.partition("/")
@@ -43,7 +43,7 @@ class Wall:
         self.zone = ZoneInfo(zone)
 
     def at(self, moment: int) -> datetime:
-        """What it shows; ``fold`` is 1 the second time that it does."""
+        """Wall-clock time at a moment; ``fold`` is 1 when a clock shows that time for the second time."""
         return datetime.fromtimestamp(moment, self.zone).replace(tzinfo=None)
 
     def openings(self, text: str, begin: int, end: int) -> list[int]:
@@ -58,7 +58,7 @@ class Wall:
 
 
 def _opens(schedule: Schedule, previous: datetime, now: datetime) -> bool:
-    """Whether the minute ``now`` on the wall opens, where ``previous`` is what it showed a minute before."""
+    """True if a window opens at minute ``now`` of the wall clock; ``previous`` is its time a minute before."""
     if not schedule.names_times:
         return schedule.matches(now)
     if now.fold:

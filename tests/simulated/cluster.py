@@ -20,7 +20,7 @@ from taintwarden.kube.wire.kinds import NodeObject, PodObject
 
 START = 1_700_000_000.25
 CALL_SECONDS = 0.05
-"""How long an API call takes."""
+"""Seconds that an API call takes."""
 
 Json = dict[str, Any]
 
@@ -41,11 +41,11 @@ class Simulation:
         """A fault or a budget: returns how a call on this pod ends, None for well."""
         self.node_lag = 0.0
         self.kubelet: Callable[[Json], tuple[float, float]] | None = None
-        """How many seconds a pod has to stop, and how many it takes. None: what was evicted stays, terminating."""
+        """Seconds that a pod has to stop, and seconds that it takes. None: an evicted pod stays, terminating."""
         self.observers: list[Callable[[str, Json], None]] = []
-        """Told ``changed``, ``terminating`` or ``gone``, and the pod, in the moment when it is true."""
+        """Called with ``changed``, ``terminating`` or ``gone``, and the pod, at the moment when it is true."""
         self.listers: list[Callable[[], Iterable[Event]]] = []
-        """What else is listed before an operator acts: workloads, budgets."""
+        """Other objects that are listed before an operator acts: workloads, budgets."""
         self.guard_records: dict[str, GuardRecord] = {}
         """Policy -> what is stored of its guard."""
         self.machine: Machine | None = None
@@ -183,7 +183,7 @@ class Simulation:
         self._node_changed(self.nodes[name])
 
     def delete_node(self, name: str) -> None:
-        """A node goes; its pods stay until somebody collects them."""
+        """Delete a node; its pods stay until the garbage collection deletes them."""
         del self.nodes[name]
         self.deliver(lambda: self.feed(events.NodeGone(name)), self.node_lag)
 
@@ -258,7 +258,7 @@ class Simulation:
             observer(what, pod)
 
     def timestamp(self, ahead: float = 0.0) -> str:
-        """Now, or so many seconds later, as the API server writes it: whole seconds, cut off."""
+        """Now, or ``ahead`` seconds later, as the API server writes it: whole seconds, truncated."""
         return datetime.fromtimestamp(int(START + self.at + ahead), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _dated(self, taint: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What happens in a town by chance, and what must hold."""
+"""Random events in a town, and the state that must follow."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ VALUES = (None, "700", "940", "980", "999", "0950")
 BOUNDS = ("800", "950", "990")
 TYPES = (None, "Integer", "Version", "String")
 MAX_STEPS = 12
-"""Of remedies for one pod: each removes one obstacle."""
+"""Maximum number of remedies for one pod: each removes one obstacle."""
 
 
 class Life:
@@ -65,7 +65,7 @@ class Life:
         chosen()
 
     def check(self) -> None:
-        """What holds when nothing happens any more: no pod runs where its node does not match, without a reason."""
+        """Check the state once nothing changes: no pod runs on a node that it does not match, without a reason."""
         assert self.town.mismatches() == [], self.log
         if self.policy is None or not self.town.has_operator:
             return  # labels have their last values
@@ -78,7 +78,7 @@ class Life:
 
     @property
     def is_in_force(self) -> bool:
-        """Whether the policy places."""
+        """True if the policy places pods."""
         policy = self.policy
         return policy is not None and policy.get("mode") != "DryRun" and bool(policy["taints"][0].get("placement"))
 
@@ -184,12 +184,12 @@ class Life:
 
 
 def matches(pod: Json, labels: Json) -> bool:
-    """Whether the required node affinity of a pod matches labels, as the scheduler and the kubelet read it."""
+    """Return True if the required node affinity of a pod matches labels, as the scheduler and the kubelet read it."""
     required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED)
     return required is None or any(term_holds(term, labels) for term in required["nodeSelectorTerms"])
 
 
 def true_labels(node: Json, key: str) -> Json:
-    """The labels that the taints of a node justify, beside its own."""
+    """Labels that the taints of a node justify, and its own ones."""
     taints = [Taint(one["key"], one.get("value", ""), one["effect"]) for one in node["spec"].get("taints") or ()]
     return node["metadata"]["labels"] | node_labels(taints, [TaintSelector(key, placement=True)]).labels

@@ -26,7 +26,7 @@ from taintwarden_placement.webhook_process import admission_webhooks
 NAMESPACE = "default"
 SETTLE_SECONDS = 40.0
 POOL = {"pool": "town"}
-"""What pods select: there is a node of others, too."""
+"""Labels that pods select: there are also nodes without them."""
 REPELLING = ("NoSchedule", "NoExecute")
 
 
@@ -50,7 +50,7 @@ class SimulatedTown:
         self._seen: dict[str, Json] = {}
         """The labels of each node before the last change."""
         self._labelled: dict[str, tuple[Any, ...]] = {}
-        """What each node had and the policies were when it needed no other labels."""
+        """Node -> its labels and taints, and the policies, when it last needed no other labels."""
         self.known = ClusterState()
         self.door = admission_webhooks(self.known, system_clock, ALL_GATES)
         foreign = [{"key": self.key, "value": "999", "effect": "NoExecute"}]
@@ -133,7 +133,7 @@ class SimulatedTown:
         self._create_pods()
 
     def remove_labels(self) -> bool:
-        """As the command does: it refuses while something names them."""
+        """Remove the labels unless something names them, as the command does."""
         kept = LabelSubject(self.key)
         named = any(kept in _named(pod) for pod in self.sim.pods.values())
         placing = self._policy is not None and self._policy["spec"]["taints"][0].get("placement")
@@ -160,7 +160,7 @@ class SimulatedTown:
             self._schedule()
 
     def _label(self) -> None:
-        """What the operator's labeller does, at once."""
+        """Set the labels at once, as the operator's labeller does."""
         for name, node in list(self.sim.nodes.items()) if self.has_operator else ():
             labels = node["metadata"]["labels"]
             state = (self.sim.policies, list(node["spec"]["taints"]), dict(labels))

@@ -1,4 +1,4 @@
-"""What a town can do, whether it is simulated or real. A pod of a workload is created again whenever it is gone."""
+"""Operations of a town, simulated or real. A pod of a workload is created again whenever it is gone."""
 
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ class Town(Protocol):
     """Nodes, workloads of one pod each, one policy, one profile, an operator and a webhook."""
 
     key: str
-    """Of the taint that all is about."""
+    """Key of the taint that policies and tolerations name."""
     namespace: str
     has_operator: bool
 
@@ -34,7 +34,7 @@ class Town(Protocol):
         """Run the command; whether it removed the labels of the key."""
 
     def settle(self) -> None:
-        """Let everybody do what there is to do."""
+        """Let all controllers finish their work."""
 
     def nodes(self) -> dict[str, Json]: ...
     def pods(self) -> dict[str, Json]:

@@ -4,7 +4,7 @@
 ``agenda``     true time, and chance by name
 ``objects``    what is stored, as plain values
 ``store``      the API server's etcd, and its past
-``server``     what becomes of a request
+``server``     answer to each request, and its effect
 ``wire``       every request as request, delay, effect and answer
 ``streams``    how an operator learns of what is stored
 ``lease``      who leads
@@ -15,7 +15,7 @@
 ``plan``       a history as data, drawn before it is played
 ``themes``     from what plans are drawn
 ``world``      plays a plan
-``when``       who has to leave and when, by the documents
+``when``       which pods have to leave, and when, by the documents
 ``law``        from due to gone, by the documents: the judge, also of audit logs (``tests/chaos/judge``)
 ``record``     what happens, as facts for the judge
 ============== ======================================================================================================

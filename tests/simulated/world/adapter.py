@@ -70,7 +70,7 @@ class Order:
     uid: str = ""
     """UID of the node or policy that is written."""
     version: int = -1
-    """Of the node on which a write is based; -1: any."""
+    """Version of the node on which a write is based; -1: any."""
 
 
 class Engine:
@@ -128,11 +128,11 @@ class Engine:
         return self.machine.wake_after(self.now)
 
     def may_send(self, order: Order, *, holds_lease: bool) -> bool:
-        """Whether the request of an order may go to its socket now."""
+        """True if the request of an order may go to its socket now."""
         return holds_lease and self.machine.is_still_valid(order.raw, self.now)
 
     def knows_pods(self, order: Order, pods: Iterable[world.Pod]) -> bool:
-        """Whether the pods that a read found on the node of an order are known as they are stored."""
+        """Return True if the operator knows the pods that a read found on the node of an order, as they are stored."""
         found = [StoredPod(one.uid, one.version, terminates=one.stopping_until is not None) for one in pods]
         return self.machine.knows_pods(order.raw, found)
 
@@ -216,7 +216,7 @@ class Engine:
         return self.step(events.NodesReached(version))
 
     def live(self, kind: str, *, live: bool) -> list[Order]:
-        """Whether a stream is up to date."""
+        """Report to the machine if a stream is up to date."""
         of_devices = device_events.StreamChanged(kind, live)
         return self.step(of_devices if kind in _DEVICES else events.ViewChanged(kind, live))
 
@@ -263,7 +263,7 @@ class Engine:
         return self.step(events.ProfileSeen(parsed))
 
     def lead(self, *, leading: bool, term: int) -> list[Order]:
-        """Leadership is gained, after the policies were read anew, or lost."""
+        """Leadership is gained, after the policies were read again, or lost."""
         out: list[Order] = []
         if leading:
             self._guards.restore_records()
@@ -354,7 +354,7 @@ def _ordered(command: commands.Command) -> Order | None:
 
 
 def is_watched(workload: world.Workload) -> bool:
-    """Whether operators are told of a controller: it exists, and is of a kind that is served."""
+    """Return True if operators watch a controller: it exists, and its kind is served."""
     return workload.exists and (workload.api_version, workload.kind) in SERVED
 
 

@@ -61,7 +61,7 @@ class Noise:
         return round(low + (high - low) * self.share(*question), 3)
 
     def happens(self, probability: float, *question: object) -> bool:
-        """Whether something of this probability happens."""
+        """Return True if something of this probability happens."""
         return probability > 0 and self.share(*question) < probability
 
     def pick(self, among: Sequence[T], *question: object) -> T:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from simulated.world.world import World
 
 LATE_SECONDS = 20.0
-"""How long a controller of budgets that is late takes to count."""
+"""Seconds until a late controller of budgets has counted."""
 
 
 class Cluster:
@@ -19,7 +19,7 @@ class Cluster:
 
     def __init__(self, world: "World") -> None:
         self.longest_stop = 3.0
-        """How many seconds most pods take to stop, at most."""
+        """Maximum number of seconds that most pods take to stop."""
         self.stuck: dict[str, None] = {}
         """Nodes whose kubelet does nothing: their pods never stop."""
         self._world = world
@@ -172,7 +172,7 @@ class Cluster:
         return all(self._stays(pod, taint, pod.native) for taint in node.taints if taint.effect != "PreferNoSchedule")
 
     def _stays(self, pod: Pod, taint: Taint, native: tuple[Toleration, ...]) -> bool:
-        """Whether a pod tolerates a taint as it is for ever."""
+        """Return True if a pod tolerates a taint without end, as it is."""
         profiles = [one for one in self._store.objects["profiles"].values() if one.namespace == pod.namespace]
         extended = [
             *(pod.extended or ()),

@@ -19,7 +19,7 @@ SEEN_SECONDS = 1.5
 
 
 class DrainedJudge:
-    """Asks another judge who has to leave.
+    """Asks another judge which pods have to leave.
 
     Args:
         law: knows all objects as they are stored.
@@ -29,7 +29,7 @@ class DrainedJudge:
     def __init__(self, law: Judge) -> None:
         self.breaches: list[Breach] = []
         self.trues = 0
-        """How often a node was said to be drained."""
+        """Number of times that a node was reported as drained."""
         self._law = law
         self._rules_changed = -NEVER
         self._read: dict[int, set[str]] = {}
@@ -59,7 +59,7 @@ class DrainedJudge:
         self._there = self._leaving(node)
 
     def written(self, node: str, content: tuple[str, str, str] | None, order: Any) -> None:
-        """It was."""
+        """Compare the written condition with the pods that have to leave."""
         if content is None or content[0] != "True":
             return
         self.trues += 1

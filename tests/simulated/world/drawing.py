@@ -101,7 +101,7 @@ class Draw:
     def steps(
         self, number: int, among: Sequence[Step], pauses: tuple[float, ...] = (0.0, 0.05, 0.5, 3.0, 12.0)
     ) -> None:
-        """So many steps, each by chance, with a pause after each."""
+        """Add ``number`` random steps, with a pause after each."""
         weights = [weight for weight, _ in among]
         for _ in range(number):
             self.chance.choices([step for _, step in among], weights)[0]()
@@ -110,16 +110,16 @@ class Draw:
 
     @property
     def given(self) -> int:
-        """How many names were given."""
+        """Number of names that were given."""
         return self._numbers
 
     def taken(self) -> tuple[Happening, ...]:
-        """What was drawn since this was asked last, in the order of its times."""
+        """Happenings added since the last call, in the order of their times."""
         self._added, taken = [], self._added
         return tuple(sorted(taken, key=lambda one: one.at))
 
     def plan(self) -> Plan:
-        """What was drawn. Inputs end a little after the last of it."""
+        """The plan that was drawn. Inputs end shortly after its last happening."""
         self.wait(0.5, 10.0)
         return Plan(self.seed, self.theme, self.taken(), self.at, self.skews, self.options, **self.settings)
 
@@ -207,7 +207,7 @@ class Draw:
         self.add("kill", name=self.pick(("leader", "leader", "a", "b")), down=self.between(0.1, 20.0))
 
     def take_over(self) -> None:
-        """The lease changes hands, or is lost for a while."""
+        """Let the lease change its holder, or be lost for a while."""
         how = self.pick(("release", "lose", "lose", "freeze"))
         if how == "release":
             self.add("release")

@@ -68,7 +68,7 @@ def taint(
 def process(
     world: "World", name: str, key: str, kind: str, every: float, begin: int, step: int, until: float, count: int = 0
 ) -> None:
-    """A program writes the value of a node again and again."""
+    """A program writes the value of a node repeatedly."""
     if world.is_frozen or world.agenda.now > until:
         return
     chance = world.noise.share("process", name, key, count)
@@ -133,7 +133,7 @@ def relabel(world: "World", name: str, labels: Mapping[str, str | None]) -> None
 
 
 def forge(world: "World", name: str, text: str) -> None:
-    """Somebody else writes the annotation with the history of a node."""
+    """Another client writes the annotation with the history of a node."""
     world.store.change("nodes", name, history=text)
 
 
@@ -190,7 +190,7 @@ def pod(
 
 
 def delete_pod(world: "World", uid: str) -> None:
-    """Somebody deletes a pod."""
+    """A client deletes a pod."""
     known = world.store.get("pods", uid)
     if known is not None and known.stopping_until is None:
         world.cluster.terminate(known)
@@ -207,7 +207,7 @@ def ready(world: "World", uid: str, is_ready: bool, seconds: float = 0.0) -> Non
 
 
 def touch(world: "World", uid: str, times: int, seconds: float) -> None:
-    """Something else of a pod changes, again and again."""
+    """Another field of a pod changes repeatedly."""
     known = world.store.get("pods", uid)
     if known is not None and times and not world.is_frozen:
         world.store.put("pods", uid, known)
@@ -251,10 +251,10 @@ def _put_slice(
     world.store.put("slices", f"{name}-{number}", DeviceSlice(f"{name}-{number}", name, own, generation, slices))
 
 
-def _stamped(world: "World", taints: tuple[Taint, ...], *, anew: bool = False) -> tuple[Taint, ...]:
-    """As the API server stores them: it sets ``timeAdded`` where the driver writes none (``anew``)."""
+def _stamped(world: "World", taints: tuple[Taint, ...], *, renews: bool = False) -> tuple[Taint, ...]:
+    """Taints as the API server stores them: ``timeAdded`` is set if there is none, or if the driver ``renews`` it."""
     at = float(int(world.api_wall()))
-    return tuple(replace(one, added=at) if anew or one.added is None else one for one in taints)
+    return tuple(replace(one, added=at) if renews or one.added is None else one for one in taints)
 
 
 def _devices_of(world: "World", name: str) -> dict[str, tuple[Taint, ...]]:
@@ -284,13 +284,13 @@ def device_taint(
             world.store.change("slices", one.name, devices=one.devices | {device: (*others, *put)})
 
 
-def republish(world: "World", name: str, slices: int, seconds: float, anew: bool = False) -> None:
+def republish(world: "World", name: str, slices: int, seconds: float, renews: bool = False) -> None:
     """A driver publishes a new generation, slice by slice: meanwhile the pool is incomplete.
 
-    ``anew``: it does not repeat ``timeAdded``.
+    If it ``renews`` them, it does not repeat ``timeAdded``.
     """
     found = _devices_of(world, name)
-    devices = {device: _stamped(world, taints, anew=anew) for device, taints in found.items()}
+    devices = {device: _stamped(world, taints, renews=renews) for device, taints in found.items()}
     known = [one for one in world.store.objects["slices"].values() if one.pool == name]
     generation = max((one.generation for one in known), default=0) + 1
     if not devices or world.is_frozen:
@@ -303,10 +303,10 @@ def republish(world: "World", name: str, slices: int, seconds: float, anew: bool
             world.agenda.after(seconds, lambda one=one: world.store.delete("slices", one.name))
 
 
-def unpublish(world: "World", name: str, seconds: float, keeps: bool = True, anew: bool = False) -> None:
+def unpublish(world: "World", name: str, seconds: float, keeps: bool = True, renews: bool = False) -> None:
     """A driver's slices are deleted and published again later, with their taints or without.
 
-    ``anew``: it does not repeat ``timeAdded``.
+    If it ``renews`` them, it does not repeat ``timeAdded``.
     """
     devices = _devices_of(world, name)
     for one in [one for one in world.store.objects["slices"].values() if one.pool == name]:
@@ -314,7 +314,7 @@ def unpublish(world: "World", name: str, seconds: float, keeps: bool = True, ane
     kept = devices if keeps else dict.fromkeys(devices, ())
 
     def again() -> None:
-        taints = {device: _stamped(world, one, anew=anew) for device, one in kept.items()}
+        taints = {device: _stamped(world, one, renews=renews) for device, one in kept.items()}
         _put_slices(world, name, taints, 1)
 
     if devices:
@@ -526,12 +526,12 @@ def old_definition(world: "World") -> None:
 
 
 def back_up(world: "World") -> None:
-    """Somebody copies etcd."""
+    """Copy etcd."""
     world.store.back_up()
 
 
 def restore(world: "World") -> None:
-    """Somebody puts the copy back."""
+    """Restore etcd from the copy."""
     world.store.restore()
 
 

@@ -35,10 +35,10 @@ from simulated.world.when import LAG, NEVER, Due, Json, Node, Pod, Rules, State
 
 TICK, MOMENT = 0.5, 0.2
 SLACK = 3.0  # how long a pod that nothing holds may wait
-UNTIDY = 45.0  # for how long a pod that left may be reserved in the stored record; none is written while nobody leads
+UNTIDY = 45.0  # seconds for which the stored record may reserve a pod that left; without a leader none is written
 SEEN = 1.5  # what happened longer ago is known to an operator that is well
 STALE = 10.0  # how old what an operator acts on may be: far below the shortest notice of a spot node (30 s)
-KEPT = 30.0  # what was seen for so long is kept for whoever leads next
+KEPT = 30.0  # what was seen for this time is kept for the next leader
 EARLY, LATE = 0.85, 1.3  # jitter of back-off
 POD_SECONDS = 5.0, 60.0  # how long a pod waits after an answer for it alone, at first and at most: it doubles
 READ_SECONDS, PAUSE_SECONDS = 6.5, 30.0
@@ -48,7 +48,7 @@ HAND_SECONDS, MOST_RESERVED = 600.0, 64  # how long a webhook keeps a pod; reser
 CALL_SECONDS, DOUBT_SECONDS = 30.0, 60.0  # how long a call may take; and one without an answer may count
 FEW_NODES = 3
 IDLE_SECONDS = 300.0
-"""How long a node has a place without a pod that leaves for good, while others wait."""
+"""Seconds for which a node keeps a place without a pod that leaves for good, while others wait."""
 ROUNDS, ROW_SECONDS = 3, 600.0
 OTHERS_PER_FAILING = 3
 OF_LANES = ("calls", "failing")  # rows that hold whole lanes, in whatever order their pods are
@@ -126,7 +126,7 @@ class Bucket:
         self.since = None if self.least < 1.0 else now if self.since is None else self.since
 
     def take(self, now: float, held: int) -> bool:
-        """Whether there was one to take, or calls that were ``held`` had taken theirs before."""
+        """Take a token. True if there was one, or if calls that were ``held`` had taken theirs before."""
         self.fill(now)
         self.most, self.least = self.most - 1.0, max(0.0, self.least - 1.0)
         self.since = self.since if self.least >= 1.0 else None
@@ -158,7 +158,7 @@ class Lane:
         self.fails, self.until = [0, 0 if is_sure else self.fails[1]], [0.0, 0.0 if is_sure else self.until[1]]
 
     def fails_at(self, now: float, *, surely: bool) -> bool:
-        """Whether its last call failed, or has no answer for a second."""
+        """Return True if the last call of the lane failed, or has no answer for a second."""
         return self.fails[not surely] > 0 or self.slow(now if surely else now + MOMENT) > 0
 
     def slow(self, now: float) -> int:
@@ -171,7 +171,7 @@ class Lane:
 
 
 def whose(code: int, body: str) -> str:
-    """Whose an answer is: ``done``, ``gone``, of a ``budget`` or a ``webhook`` that has the pod, the ``lane``'s, or a
+    """Party that an answer concerns: ``done``, ``gone``, a ``budget``, a ``webhook`` that has the pod, a ``lane``, or a
     ``pause`` of the server; ``silence``: none. No status says that the server fails, since tenants cause each.
     """
     text = body.lower()
@@ -206,7 +206,7 @@ def limits_of(rules: Rules) -> dict[str, Any]:
 
 
 def allows(budget: Json) -> int:
-    """How many disruptions a budget allows."""
+    """Number of disruptions that a budget allows."""
     return int(budget.get("status", {}).get("disruptionsAllowed", 0))
 
 
@@ -313,7 +313,7 @@ class Guard:
         minimum = min(50, max(5, people // 2)) if minimum is None else minimum
         return int(min(max(people * self.settings["maxPercent"] // 100, minimum), self.settings["maxPods"] or NEVER))
 
-    def came(self, owner: str, *, is_created: bool, is_bound: bool) -> None:
+    def add_replacement(self, owner: str, *, is_created: bool, is_bound: bool) -> None:
         """A pod of a workload replaces one that was evicted, at the earliest when it is created."""
         for missing, comes in zip(self.missing, (is_created, is_bound), strict=True):
             if comes and (uid := next((uid for uid, (of, _) in missing.items() if of == owner), None)):
@@ -381,8 +381,8 @@ class Guard:
         if not self.released.get(pod.uid):
             self.maybe.setdefault(pod.uid, (now, pod.namespace, now))
 
-    def look(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
-        """Count anew."""
+    def recount(self, wants: Iterable[Want], now: float, blocked: Collection[str], *, well: bool) -> None:
+        """Count again the pods that have to leave, and trip or arm the guard."""
         window, before = self.settings["windowSeconds"], self.allowed
         self.allowed = self.allowance(now, least=True)
         self.trips = now if (self.allowed < before or not well) and not self.held else self.trips
@@ -429,7 +429,7 @@ class Guard:
         self._look_who_is_alone(wants, now, well=well)
 
     def _look_who_is_alone(self, wants: Collection[str], now: float, *, well: bool) -> None:
-        """Whether it holds one namespace only: surely, or perhaps."""
+        """Note if the guard holds one namespace only: surely, or perhaps."""
         left = {self.held[uid] for uid in self.held if uid in wants}
         near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
         self.single = self.single if len(near) == 1 and self.held else now
@@ -459,7 +459,7 @@ class Guard:
         return max((at for other, at in self.grown[side].items() if other != name), default=-NEVER)
 
     def has_to_hold(self, pod: Pod, now: float) -> bool:
-        """Whether it holds the pod whatever the operator may have known: it is tripped, or others failed before."""
+        """True if the guard holds the pod whatever the operator may know: it is tripped, or others failed before."""
         if pod.uid in self.released or now - self.paused < 60.0 + SLACK:
             return False
         if self._has_reserved_half(pod, now, surely=True):
@@ -471,7 +471,7 @@ class Guard:
         )
 
     def may_hold(self, pod: Pod, now: float) -> bool:
-        """Whether it may be tripped, or have no allowance left."""
+        """True if the guard may be tripped, or have no allowance left."""
         used = len(self.used - {pod.uid})
         if self._has_reserved_half(pod, now, surely=False):
             return True
@@ -480,7 +480,7 @@ class Guard:
         return self.only in ("", pod.namespace) or used + 1 > self.allowed * 1.5
 
     def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
-        """Whether pods of its namespace whose calls failed have all that one namespace may reserve."""
+        """True if pods of the namespace whose calls failed have all that one namespace may reserve."""
         reserved = self.reserved(now, surely=surely)
         count = sum(
             one.namespace == pod.namespace and (one.failed_at <= now or not surely) for one in reserved.values()
@@ -494,7 +494,7 @@ class Judge:
 
     ``slots`` are for calls, ``overall`` is evictions per second over all policies. Clocks differ by ``skew`` seconds.
     What an operator acts on that is not well is at most ``stale`` seconds old. Calls that went out apart may arrive at
-    once, so many as ``held``, and each may be on its way from the order for ``transit`` seconds.
+    once, at most ``held`` of them, and each may take up to ``transit`` seconds from the order on.
     """
 
     def __init__(
@@ -525,7 +525,7 @@ class Judge:
         """Node -> since when a later leader does not know its taints, and when it learned them at the earliest."""
         self._objects: dict[str, dict[str, Any]] = defaultdict(dict)  # of other kinds, as they are now
         self._scaled: dict[str, tuple[float, int | None]] = {}  # when a workload was scaled last, and from how many
-        self._answers: dict[str, tuple[Any, float]] = {}  # what a budget answers, for which pods, and since when
+        self._answers: dict[str, tuple[Any, float]] = {}  # answer of a budget, its pods, and when that began
         self._allowed: dict[str, float] = {}  # until when a budget allowed a disruption last
         self._unseen: dict[str, float] = {}  # until when a budget may count a pod that left already
         self._ended: dict[tuple[str, str], tuple[float, Want]] = {}  # when a due pod was so no longer; 0: it was not
@@ -541,7 +541,7 @@ class Judge:
         self._buckets: dict[Any, Bucket] = {}
         self._overall = overall
         self._reads: dict[str, float] = {}  # node -> when its last read ended, NEVER: not yet; its pods have no turns
-        self._leader, self._term, self._well = "", 0, 0.0  # who leads, and since when all is well; NEVER: it is not
+        self._leader, self._term, self._well = "", 0, 0.0  # the leader, and when all became well; NEVER: it is not
         self._done: dict[str, int] = {}  # UID of a pod that an answer says to be gone, or to leave -> in which term
         self._accepted: dict[str, float] = {}  # UID -> when its eviction was accepted last
         self._hands: dict[str, tuple[float, int]] = {}  # UID -> when a webhook took it over, in which term
@@ -549,11 +549,11 @@ class Judge:
         self._pause, self._renews = [0.0, 0.0], (True, 0.0)  # pauses; is the Lease renewed, since when
         self._places: dict[str, tuple[float, float]] = {}  # of a policy: when its limits, and its stored places changed
         self._idle: dict[tuple[str, str, str], tuple[float, float]] = {}
-        """Policy, node and since when that has its place -> since when it is drained, and idle."""
+        """Policy, node and the time when it took its place -> the times when it was drained, and became idle."""
         self._placeless: dict[tuple[str, str], float] = {}  # policy and node -> when that lost its place
         self._extra = 0.0  # by how many calls lanes that fail had more than a quarter
         self.rows: Counter[str] = Counter()  # rows of the table that may have held a pod
-        self._changed: dict[str, None] = {}  # UIDs of pods that have to be judged anew
+        self._changed: dict[str, None] = {}  # UIDs of pods that have to be judged again
         self._is_recounted = self._is_zoned = False
         self._rules_changed = 0.0
         self._had_wants, self._ticked, self._began = False, 0.0, 0.0
@@ -633,7 +633,7 @@ class Judge:
             if leaves and before is not None:
                 guard.departs(before, self.now)
             elif pod is not None and pod.owner is not None:
-                guard.came(pod.owner["uid"], is_created=not states, is_bound=is_bound)
+                guard.add_replacement(pod.owner["uid"], is_created=not states, is_bound=is_bound)
         states.append((self.now, pod))
 
     def _policy(self, name: str, rules: Rules | None) -> None:
@@ -674,7 +674,7 @@ class Judge:
                 bucket.least, bucket.since = 0.0, None
 
     def _compare_places(self, before: Rules | None, rules: Rules) -> None:
-        """As many nodes have a place as may; more only where the limit is new, or has become lower."""
+        """Check the number of places: more than the limit only where that is new, or has become lower."""
         limited, placed = self._places.get(rules.uid, (-NEVER, self.now))
         if before is not None and before.uid == rules.uid and before.limits.get("place") != rules.limits.get("place"):
             limited = self.now
@@ -701,7 +701,7 @@ class Judge:
         if "release" not in rules.limits:
             return
         self._look_at_guards()
-        if not rules.acts:  # whoever is there may have to leave
+        if not rules.acts:  # every pod may have to leave
             self._let_go[rules.uid] = {uid: None for uid, states in self._pods.items() if states[-1][1] is not None}
             known.update({uid: False for uid in self._let_go[rules.uid] if uid not in known})
         may_be_full = zone == "Full" or self.now - since < SLACK
@@ -790,7 +790,7 @@ class Judge:
         call = Call(want, lane, self.now, self.now - self.transit, self._term)
         if fact.get("by", self._leader) != self._leader:
             self.calls[fact["id"]] = call
-            return  # it knows nothing of the leader's calls
+            return  # it does not know the leader's calls
         for row, sentence in self._rows(want, surely=True):
             if row == "budget" and fact.get("verb") != "POST":
                 continue  # in spite of them
@@ -872,7 +872,7 @@ class Judge:
 
     @staticmethod
     def _again(since: float, tries: int, read: float = 0.0, asked: float = 0.0) -> tuple[float, float]:
-        """Between when a pod is called again whose answers so often concerned it alone."""
+        """First and last moment of the next call for a pod after ``tries`` answers that concerned only this pod."""
         wait = min(POD_SECONDS[1], POD_SECONDS[0] * 2.0 ** (tries - 1)) if tries else 1.0
         return since + (POD_SECONDS[0] * 0.8 if tries else 0.0), since + read + max(wait * LATE, asked)
 
@@ -942,7 +942,7 @@ class Judge:
                 yield from when.demands(*given, states, bound, tolerations, paused=paused)
 
     def _settle(self) -> None:
-        """Judge anew whom something has changed."""
+        """Judge again all pods that a change concerns."""
         self._zone()
         changed, self._changed = list(self._changed), {}
         for uid in changed:
@@ -977,7 +977,7 @@ class Judge:
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
 
     def _rest(self, uid: str, pod: Pod | None) -> None:
-        """Who would have to leave by a policy that is paused does not recover by that: a release lasts."""
+        """A pod that a paused policy would evict does not recover by the pause: a release lasts."""
         is_paused = pod is not None and not all(rules.acts for rules in self.policies.values())
         by = {rules.name for rules, _ in self._demands(uid, pod, paused=True)} if is_paused and pod is not None else ()
         for key in [(name, uid) for name in self.policies]:
@@ -989,7 +989,7 @@ class Judge:
                 self._rested[key] = self.now
 
     def _end_release(self, name: str, uid: str) -> None:
-        """Who has to leave by a policy, and had not for a while, is not released by what was before."""
+        """A pod that has to leave by a policy, and had not for a while, is not released by an earlier reset."""
         policy, key = self.policies[name].uid, (name, uid)
         ended_at = max(self._ended.get(key, (0.0, None))[0], self._rested.get(key, 0.0))
         if ended_at < self.now - STALE and uid not in self._let_go.get(policy, ()):
@@ -1066,7 +1066,7 @@ class Judge:
         ]
 
     def _never_allowed(self, pod: Pod, since: float) -> bool:
-        """Whether the budgets of a pod allow nothing, and never did since then."""
+        """True if the budgets of a pod allow nothing, and never did since then."""
         states = self._pods[pod.uid]
         known = states[max(0, bisect_right(states, since - SEEN, key=lambda one: one[0]) - 1) :]
         is_same = all(one is None or (one.ready, one.phase) == (pod.ready, pod.phase) for _, one in known)
@@ -1087,7 +1087,7 @@ class Judge:
         return {one.pod.uid for one in wants if few & {*budgets[one.pod.uid]} or self._budgets_block(one.pod)}
 
     def _is_blocked(self, want: Want) -> bool:
-        """Whether budgets may hold a pod: for ever, or until it is deleted. A moment that one allows begins anew."""
+        """True if budgets may hold a pod, indefinitely or until it is deleted. An allowed moment starts that again."""
         if self.now - want.blocked[1] >= SLACK:
             return False
         allowed = [self._allowed.get(name, 0.0) for name in self._budgets_of(want.pod)]
@@ -1105,7 +1105,7 @@ class Judge:
         }
 
     def _stopping(self, node: str, *, surely: bool) -> int:
-        """How many pods with a deadline terminate on a node, or are called for."""
+        """Number of pods with a deadline that terminate on a node, or have a call."""
         count, margin, leaving = 0, SEEN if surely else -SEEN, self._leaving(surely=surely)
         for uid, states in self._pods.items():
             pod = self._pod(uid, self.now - margin) if surely else self._pod(uid)
@@ -1125,13 +1125,13 @@ class Judge:
         return count
 
     def _has_deadline(self, uid: str, pod: Pod) -> bool:
-        """Whether a policy would evict a pod that terminates."""
+        """True if a policy would evict a pod that terminates."""
         pod = copy(pod)
         pod.stops = None
         return any(True for _ in self._demands(uid, pod))
 
     def _lacks(self, want: Want, at: float, *, surely: bool) -> bool | None:
-        """Whether a workload could not spare a pod at a moment; None: not known."""
+        """True if a workload could not spare a pod at a moment; None: not known."""
         owner, share = want.pod.owner, want.rules.limits.get("workload")
         first = self.now - HAND_SECONDS + (SLACK if surely else -POD_SECONDS[1])
         hands = {
@@ -1158,7 +1158,7 @@ class Judge:
         return wanted - ready + 1 > spare
 
     def _is_uncounted(self, want: Want) -> bool:
-        """Of an owner of whom it is not known how many pods it wants: whether some may count as missing."""
+        """True if some pods may count as missing of an owner whose desired number of pods is not known."""
         owner = want.pod.owner
         assert owner is not None
         uids = [u for u in self._pods if (one := self._pod(u)).owner and one.owner["uid"] == owner["uid"]]
@@ -1236,7 +1236,7 @@ class Judge:
         if lane.slow(now if surely else now + MOMENT) >= 4:
             yield "calls", "with four slow calls in its lane"
         if surely and lane.failed_at[0] > begun:
-            return  # it was on its way
+            return  # the call was sent before
         if lane.until[perhaps] > now:
             yield "failing", f"{lane.until[0] - now:.1f} s before its lane may try again"
         if lane.fails[perhaps] and any(perhaps or one.at > lane.failed_at[0] for one in lane.air.values()):
@@ -1317,7 +1317,7 @@ class Judge:
     # -- not before ---------------------------------------------------------------------------------------------------
 
     def _call_is_right(self, call: Call, verb: str) -> None:
-        """Whether the pod had to leave, by anything that the operator may have known when the call went out."""
+        """Check that the pod had to leave, by any state that the operator may have known when it sent the call."""
         want = call.want
         key = (want.rules.name, want.pod.uid)
         if key[1] in self._done and (self._done[key[1]] == call.term or self._well < NEVER or self._runs(key[1])):
@@ -1340,12 +1340,12 @@ class Judge:
             self._breach("early", key[1], f"{key[0]} called for {key[1]}, which need not leave for {wait:.1f} s")
 
     def _runs(self, uid: str) -> bool:
-        """Whether a pod runs: calls for others harm nobody."""
+        """True if a pod runs: calls for others do no harm."""
         states = self._pods.get(uid)
         return not states or (states[-1][1] is not None and states[-1][1].stops is None)
 
     def _may_call(self, key: tuple[str, str]) -> bool:
-        """Whether a pod has to leave by a policy, or had to as long ago as an operator may know it."""
+        """True if a pod has to leave by a policy, or had to as long ago as an operator may know it."""
         want = self.wants.get(key)
         if want is not None and want.rules.enforces and want.due.early <= self.now + self.skew:
             return True
@@ -1378,12 +1378,12 @@ class Judge:
 
     @property
     def _stale(self) -> float:
-        """How old what the operator knows may be now."""
+        """Maximum age of the state that the operator knows now."""
         is_known = self._is_well(STALE) and self.now - self._rules_changed > STALE
         return SEEN if is_known else self.oldest
 
     def _turns(self, call: Call) -> None:
-        """Whether it was this lane's turn, and this pod's in it."""
+        """Check that it was the turn of this lane, and of this pod in it."""
         mine, lane, now, others = call.want, call.lane, self.now, False
         for want in self.wants.values():
             comes_first = want.rules.reclaim is not None and mine.rules.reclaim is None
@@ -1419,7 +1419,7 @@ class Judge:
             self._breach("calls", lane.key[1], f"{lane.key[1]} has {lane.fast(now)} slots, and others wait")
 
     def _try_before(self, call: Call) -> None:
-        """Whoever comes before this pod in its lane was tried before, if nothing but budgets held it."""
+        """Pods before this one in its lane were tried before, if nothing but budgets held them."""
         mine, minute = call.want, call.want.due.early // 60
         mine.tried = min(mine.tried, self.now)
         for want in self.wants.values():
@@ -1428,17 +1428,17 @@ class Judge:
                 want.tried = self.now
 
     def _is_tried(self, want: Want) -> bool:
-        """Whether nothing but budgets may keep a due pod from its turn, for the first time."""
+        """True if nothing but budgets may keep a due pod from its turn, for the first time."""
         is_new = want.tried == NEVER and want.rules.method == "EvictThenDelete"
         is_known = want.due.late <= self.now - self.skew - SLACK and self._is_read(want)
         return is_new and is_known and all(row == "budget" for row, _ in self._rows(want, surely=False))
 
     def _is_read(self, want: Want) -> bool:
-        """Whether the last read of its node is over, and what it showed is known."""
+        """True if the last read of its node is over, and its result is known."""
         return self.now - self._reads.get(want.pod.node, 0.0) >= SEEN
 
     def _is_first(self, mine: Want, want: Want) -> None:
-        """In a lane the first goes by failed calls, then by deadline, then by priority."""
+        """Check the order within a lane: by failed calls, then by deadline, then by priority."""
         a, b = want.due.late // 60, mine.due.early // 60
         same = a == b == want.due.early // 60 == mine.due.late // 60
         is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
@@ -1501,7 +1501,7 @@ class Judge:
                 guard.paused, guard.held, guard.most, guard.above = self.now, {}, Counter(), None
                 continue
             wants = [one for one in self.wants.values() if one.rules.uid == rules.uid]
-            guard.look(wants, self.now, self._may_wait(wants), well=self._is_well(SEEN))
+            guard.recount(wants, self.now, self._may_wait(wants), well=self._is_well(SEEN))
         self._is_recounted = True
 
     def _could(self, rules: Rules, pod: Pod) -> bool:

@@ -21,7 +21,7 @@ class Lease:
 
     def __init__(self, world: "World") -> None:
         self.holder: Replica | None = None
-        """As it is stored."""
+        """Replica that the stored Lease names."""
         self.term = 0
         self.lapses_at = float("inf")
         """Until when the holder may act; infinite while it can renew."""
@@ -33,12 +33,12 @@ class Lease:
         """Name -> until when a replica cannot renew."""
 
     def holds(self, replica: "Replica") -> bool:
-        """Whether a replica may act now, as it knows by itself."""
+        """True if a replica may act now, as far as it knows."""
         mine = self.holder is replica and self._life == replica.life
         return mine and self._world.agenda.now < self.lapses_at
 
     def is_ours_alone(self, replica: "Replica") -> bool:
-        """Whether nobody else has acquired the lease since this replica did."""
+        """True if no other replica has acquired the lease since this one."""
         return self.holder is replica and self._life == replica.life
 
     # -- what can happen ----------------------------------------------------------------------------------------------
@@ -87,11 +87,11 @@ class Lease:
         self._world.agenda.after(3.0, self._consider)
 
     def calm(self) -> None:
-        """Nothing hinders anybody any more."""
+        """End all trouble of replicas with renewing."""
         self._trouble = {}
         self._consider()
 
-    # -- how it changes hands -----------------------------------------------------------------------------------------
+    # -- changes of the holder -----------------------------------------------------------------------------------------
 
     def _expire(self, replica: "Replica") -> None:
         agenda = self._world.agenda
@@ -119,7 +119,7 @@ class Lease:
                 self.lapses_at = float("inf")  # it renews
                 holder.renewed(succeeded=True)
                 return
-            self._acquire(holder)  # it lapsed, and nobody else has acquired it
+            self._acquire(holder)  # it lapsed, and no other replica has acquired it
             return
         if now < self._free_at_or_never and holder is not None:
             return
@@ -130,7 +130,7 @@ class Lease:
             agenda.after(1.0, self._consider)
 
     def _acquire(self, replica: "Replica") -> None:
-        if replica.term:  # it was not told yet that it lost the lease
+        if replica.term:  # it does not know yet that it lost the lease
             replica.lead(term=0)
         self.holder, self._life, self.lapses_at = replica, replica.life, float("inf")
         replica.renewed(succeeded=True)
@@ -148,7 +148,7 @@ class Lease:
 
     def _note_change(self) -> None:
         self.changed_at = self._world.agenda.now
-        self._world.record.look()
+        self._world.record.note_operators()
 
     def _between(self, low: float, high: float, *question: object) -> float:
         return self._world.noise.between(low, high, "lease", self.term, *question)

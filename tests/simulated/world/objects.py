@@ -1,4 +1,4 @@
-"""The objects of a cluster, as plain frozen values. Times are seconds since 1970, as whoever wrote them saw them.
+"""The objects of a cluster, as plain frozen values. Times are seconds since 1970, by the clock of their writer.
 
 ``version`` is the resourceVersion: a restored etcd gives it a second time.
 """
@@ -71,7 +71,7 @@ class Pod:
     marks: Mapping[str, str] = field(default_factory=dict)
     """Annotations by which pods opt out."""
     claim: tuple[Toleration, ...] | None = None
-    """It claims a device, and its claim tolerates these taints."""
+    """Tolerations of the claim for a device; None: the pod has no claim."""
     owner: Owner | None = None
     priority: int = 0
     grace: int = 30
@@ -188,5 +188,5 @@ class TaintRule:
     version: int = 0
 
     def selects(self, pool: str, device: str) -> bool:
-        """Whether it adds its taint to a device."""
+        """True if the rule adds its taint to a device."""
         return self.pool in (None, pool) and self.device in (None, device)

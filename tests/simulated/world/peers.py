@@ -1,4 +1,4 @@
-"""Themes in which an answer of a peer is not what becomes of the pod, and in which records outlive processes."""
+"""Themes in which a peer's answer differs from the outcome for the pod, and records outlive processes."""
 
 from simulated.world.drawing import BAD, FLAG, NO_LIMITS, SLA, Draw, above
 from simulated.world.objects import Json, Toleration
@@ -64,7 +64,7 @@ def large(d: Draw) -> None:
 
 
 def stamps(d: Draw) -> None:
-    """Values and times that are written while nobody watches: older than a recorded one, newer, or in the future."""
+    """Values and times written while no operator watches: older than a recorded one, newer, or in the future."""
     d.cluster(d.chance.randint(1, 3))
     grace = d.pick((60, 120, 300))
     d.policy("p", timing={"violationGraceSeconds": grace})
@@ -100,7 +100,7 @@ def stamps(d: Draw) -> None:
 
 
 def counted(d: Draw) -> None:
-    """What a guard counts: growth after a trip, drips, replaced pods, and records whose writes are refused."""
+    """Counting by a guard: growth after a trip, drips, replaced pods, and records whose writes are refused."""
     how = d.turn(("grown", "drip", "refused", "replaced", "old"))
     d.settings["calm_seconds"] = 100.0
     d.cluster(6)
@@ -352,15 +352,15 @@ def drained(d: Draw) -> None:
     d.workload(d.chance.randint(1, 3), d.pick(("any", "good")), native=(above(),))
     d.operators(d.pick((1, 2)))
 
-    def come(node: str) -> None:
+    def add_pod(node: str) -> None:
         d.pod(node, native=(above(grace=d.pick((None, 600))),), grace=d.pick((2, 30)))
 
-    def come_late() -> None:
+    def add_pod_late() -> None:
         node = d.pick(d.nodes)
         d.bad(node)
         d.wait(8.0, 12.0)
         d.add("lag", name="leader", kind="pods", seconds=d.between(1.0, 3.0), duration=6.0)
-        come(node)
+        add_pod(node)
         d.wait(0.05, 1.0)
         d.bad(node)  # what is said names another value
 
@@ -370,14 +370,14 @@ def drained(d: Draw) -> None:
         d.storm(how, seconds=d.pick((0.5, 4.0)), probability=1.0, what=("condition",))
         d.bad(node)
         d.wait(0.05, 6.0)
-        come(node)
+        add_pod(node)
 
     d.steps(
         d.chance.randint(5, 10),
         [
-            (3, come_late),
+            (3, add_pod_late),
             (3, write_late),
-            (1, lambda: come(d.pick(d.nodes))),
+            (1, lambda: add_pod(d.pick(d.nodes))),
             (1, lambda: d.good(d.pick(d.nodes))),
             (1, lambda: d.add("untaint", name=d.pick(d.nodes), key=SLA)),
             (1, lambda: d.add("delete_pod", uid=d.known_pod())),

@@ -34,7 +34,7 @@ class Plan:
         skews: of the wall clock of each replica, in seconds; there are as many replicas.
         options: of the machine.
         api_skew: of the clock of the API server.
-        writer_skew: of the clock of whoever taints nodes.
+        writer_skew: of the clock of the client that taints nodes.
         event_seconds: of the processor, for one event.
         wake_seconds: of the processor, for one wake that the machine wants at once.
         replaced_within: the longest time until a controller replaces a pod.

@@ -31,7 +31,7 @@ EXPENSIVE = {
     "labels": 2,
     "records": 2,
 }
-"""Themes of which so many times fewer histories are played."""
+"""Theme -> divisor of the number of its histories that are played, since each takes longer."""
 LINES = 25
 
 
@@ -41,7 +41,7 @@ class BrokenRuleError(AssertionError):
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a history."""
+    """Outcome of a history."""
 
     theme: str
     seed: int
@@ -112,5 +112,5 @@ def _without(plan: Plan, begin: int, end: int) -> Plan:
 
 
 def fails_by(judge: str) -> Callable[[Plan], bool]:
-    """Whether a judge finds a breach in the history of a plan."""
+    """Predicate: True if a judge finds a breach in the history of a plan."""
     return lambda plan: any(one.judge == judge for one in World(plan).play().breaches)

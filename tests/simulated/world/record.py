@@ -1,4 +1,4 @@
-"""Writes down what happens in a world as facts, and hands them to the judge; counts requests and errors besides."""
+"""Records events of a world as facts for the judge; counts requests and errors besides."""
 
 import re
 from collections import Counter, deque
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Fact = dict[str, Any]
 LOOK_SECONDS = 0.5
 SETTLED_SECONDS = 5.0
-"""For so long after bad weather of other calls than evictions, what was delayed by it may still be under way."""
+"""Seconds after bad weather of other calls than evictions in which work that it delayed may be in progress."""
 WINDOW_SECONDS, FREE_REQUESTS = 60.0, 30
 WRITTEN = {
     "nodes": jsons.node,
@@ -59,7 +59,7 @@ class Record:
 
     @property
     def breaches(self) -> list[Breach]:
-        """What is wrong, in order."""
+        """All breaches, in the order of their times."""
         return sorted([*self.errors, *self.judge.breaches, *self.drained.breaches], key=lambda one: one.at)
 
     def _note(self, what: str, **more: Any) -> None:
@@ -126,11 +126,11 @@ class Record:
     # -- operators ----------------------------------------------------------------------------------------------------
 
     def _look_again(self) -> None:
-        self.look()
+        self.note_operators()
         self._world.agenda.after(LOOK_SECONDS, self._look_again)
 
-    def look(self) -> None:
-        """How operators are now, if that is different."""
+    def note_operators(self) -> None:
+        """Note the state of the operators, if it has changed."""
         world = self._world
         leader, now = world.leader, world.agenda.now
         for one in world.replicas:
@@ -172,7 +172,7 @@ class Record:
             self._calls[id(order)] = number = len(self._calls)
             self._orders.append(order)
             verb = "DELETE" if order.what == "delete" else "POST"
-            self.look()
+            self.note_operators()
             self._note("order", id=number, policy=order.policy, pod=order.key, verb=verb)
 
     def sent(self, request: "Request") -> None:
@@ -192,7 +192,7 @@ class Record:
                     order.key,
                 )
         elif request.verb != "PATCH":
-            self.look()
+            self.note_operators()
             verb, number = request.verb, self._calls[id(order)]
             self._note("call", id=number, policy=order.policy, pod=order.key, verb=verb, by=request.replica.name)
 
@@ -201,7 +201,7 @@ class Record:
         self.not_sent(request.order)
 
     def not_sent(self, order: Order) -> None:
-        """The same, before there is a request."""
+        """An order is dropped before there is a request."""
         if order.what in ("evict", "delete"):
             verb = "DELETE" if order.what == "delete" else "POST"
             self._note("call", id=self._calls[id(order)], policy=order.policy, pod=order.key, verb=verb, withheld=True)
@@ -218,7 +218,7 @@ class Record:
     _was_there = False
 
     def effect(self, request: "Request", found: Answer) -> None:
-        """It was carried out."""
+        """A request was carried out."""
         self._is_writing = False
         if request.order.what == "condition" and request.verb == "PATCH" and found[0] == 200:
             self.drained.written(request.order.key, request.order.content, request.order)

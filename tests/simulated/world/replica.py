@@ -24,7 +24,7 @@ class Replica:
 
     Args:
         world: everything else.
-        name: of this replica, for ever.
+        name: of this replica, permanent.
         skew: seconds that its wall clock is ahead.
         options: of the machine.
 
@@ -37,12 +37,12 @@ class Replica:
         self.life = 0
         self.engine: Engine | None = None
         self.term = 0
-        """Of the leadership that the machine knows of; 0: it does not lead."""
+        """Term of the leadership that the machine knows of; 0: it does not lead."""
         self.synced_at: float | None = None
         self.known: dict[str, dict[str, Any]] = {kind: {} for kind in ALL_KINDS}
         self.streams: dict[str, Stream] = {}
         self.renews = True
-        """True if the last renewal of the Lease succeeded, as far as it was told."""
+        """True if the last renewal of the Lease succeeded, as far as it knows."""
         self.frozen_until = 0.0
         self.behind = (0.0, 0.0)
         """When its view of nodes was behind last, from when until when."""
@@ -74,7 +74,7 @@ class Replica:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process exists and runs."""
+        """True if the process exists and runs."""
         return self.engine is not None and self.world.agenda.now >= self.frozen_until
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class Replica:
 
     @property
     def is_behind(self) -> bool:
-        """Whether work waits for its processor."""
+        """True if work waits for its processor."""
         return bool(self._inbox) and self.world.agenda.now - self._inbox[0][2] > BEHIND_SECONDS
 
     def kill(self) -> None:
@@ -124,7 +124,7 @@ class Replica:
         if self.engine is None:
             return
         self.engine, self.term, self.synced_at = None, 0, None
-        self.world.record.look()
+        self.world.record.note_operators()
         self.life += 1
         self._inbox.clear()
         self.world.lease.died(self)
@@ -136,7 +136,7 @@ class Replica:
         self.world.agenda.at(self.frozen_until, self._pump)
 
     def thaw(self) -> None:
-        """Whatever waits is done."""
+        """Process the events that wait."""
         if self.engine is not None:
             self._pump()
 
@@ -152,7 +152,7 @@ class Replica:
             stream.bookmark()
         self._after(BOOKMARK_SECONDS, self._bookmarks)
 
-    # -- what it is told ----------------------------------------------------------------------------------------------
+    # -- input ---------------------------------------------------------------------------------------------------------
 
     def receive(self, kind: str, key: str, obj: Any, *, listed: bool) -> None:
         """An object is like this, or gone."""
@@ -227,14 +227,14 @@ class Replica:
         """A renewal of the Lease was answered, or was not."""
         if self.engine is not None and succeeded != self.renews:
             self.renews = succeeded
-            self.world.record.look()
+            self.world.record.note_operators()
             self.post(lambda: self._engine.renewed(succeeded=succeeded))
 
     def _lead(self, term: int) -> list[Order]:
         if term == self.term:
             return []
         self.term = term
-        self.world.record.look()
+        self.world.record.note_operators()
         return self._engine.lead(leading=bool(term), term=term)
 
     # -- work ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the API server does with a request, and what a webhook or a budget makes of an eviction. (code, body) each."""
+"""Answers of the API server to requests, and of webhooks and budgets to evictions, as (code, body)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ class Server:
         ]
 
     def _spare(self, budget: Budget, pod: Pod) -> bool:
-        """Whether the budget allows it, as ``pkg/registry/core/pod/storage/eviction.go`` decides."""
+        """Return True if the budget allows the eviction, as ``pkg/registry/core/pod/storage/eviction.go`` decides."""
         if not pod.ready and (budget.always_allow or budget.healthy >= budget.desired > 0):
             return True
         if budget.observed < budget.generation or budget.allowed <= 0:

@@ -1,4 +1,4 @@
-"""What the API server has stored, and what it had stored at every moment before: the truth that judges ask."""
+"""The objects that the API server stores, now and at every moment before: the truth that judges ask."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -89,7 +89,7 @@ class Store:
         self._backup = (self.version, {kind: dict(objects) for kind, objects in self.objects.items()})
 
     def restore(self) -> bool:
-        """Everything is as in the copy, and versions go on from there. False: there is no copy."""
+        """Everything is as in the copy, and versions continue from there. False: there is no copy."""
         if self._backup is None:
             return False
         self.version, objects = self._backup

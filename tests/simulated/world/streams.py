@@ -20,7 +20,7 @@ SETTLED_SECONDS = 0.2
 
 
 class State(Enum):
-    """What a stream does."""
+    """State of a stream."""
 
     LIVE = auto()
     SILENT = auto()
@@ -51,7 +51,7 @@ class Stream:
 
     @property
     def is_well(self) -> bool:
-        """Whether what is stored arrives soon."""
+        """True if stored changes arrive soon."""
         return (
             self.state is State.LIVE
             and self._live
@@ -61,16 +61,16 @@ class Stream:
 
     @property
     def state(self) -> State:
-        """What it does."""
+        """The current state."""
         return self._state
 
     @state.setter
     def state(self, state: State) -> None:
         self._state = state
-        self._world.record.look()
+        self._world.record.note_operators()
 
     def slow_down(self, seconds: float) -> None:
-        """Everything comes so much later from now on."""
+        """Delay all further events by ``seconds``."""
         self._well_at, self.lag = self._world.agenda.now + self.lag, seconds
 
     def _after(self, seconds: float, action: Any) -> None:
@@ -111,7 +111,7 @@ class Stream:
     # -- what can happen to it ----------------------------------------------------------------------------------------
 
     def silence(self, seconds: float) -> None:
-        """Nothing comes any more and nobody notices, until the idle time is over or the connection breaks."""
+        """No event arrives, unnoticed, until the idle time is over or the connection breaks."""
         if self.state is not State.LIVE:
             return
         self.state = State.SILENT
@@ -140,7 +140,7 @@ class Stream:
             self._tell(live=False)
 
     def resume(self) -> None:
-        """It is open again where it was; what happened meanwhile comes bit by bit, in order."""
+        """Open the stream again at its last version; missed events arrive one by one, in order."""
         if self.state is not State.CUT:
             return
         if self._is_expired:

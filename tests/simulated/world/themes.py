@@ -1,4 +1,4 @@
-"""What plans are drawn from. Each theme has its own cluster and its own weights; a seed decides everything else."""
+"""Themes from which plans are drawn. Each has its own cluster and its own weights; a seed decides everything else."""
 
 from collections.abc import Callable
 
@@ -182,7 +182,7 @@ def histories(d: Draw) -> None:
         d.add("taint", name=d.pick(d.nodes), key="example.com/x", value="x", added="long ago")
 
     def spoil() -> None:
-        """Somebody writes the annotation, and the watch is away."""
+        """Another client writes the annotation while the watch is cut."""
         d.add("cut", name="leader", kind="nodes", seconds=3.0, lists=True)
         d.add("forge", name=d.pick(d.nodes), text=d.pick(("", "garbage", '{"sla:NoExecute": {"added": 9e18}}')))
         d.wait(3.0, 5.0)
@@ -316,7 +316,7 @@ def zones(d: Draw) -> None:
 
 
 def terms(d: Draw) -> None:
-    """Leaders that change while their writes are under way: evictions, deletions, records of guards, histories."""
+    """Leaders that change while their writes are in progress: evictions, deletions, records of guards, histories."""
     d.cluster(d.chance.randint(3, 6))
     guard = {"maxPercent": 20, "minPods": d.pick((6, 30)), "windowSeconds": d.pick((120, 600))}
     method = d.pick(("Evict", "Evict", "Delete", "EvictThenDelete"))
@@ -353,7 +353,7 @@ def terms(d: Draw) -> None:
     def pause() -> None:
         d.edit("p", mode=d.pick(("Paused", "Paused", "DryRun", "Enforce")))
 
-    # Calls wait for a connection until nobody has to leave any more.
+    # Calls wait for a connection until no pod has to leave any more.
     d.add("weather", behaviour="connect", duration=8.0, seconds=9.0, what=("evict", "delete"))
     d.bad(d.nodes[0])
     d.wait(8.0, 8.5)
@@ -379,7 +379,7 @@ def terms(d: Draw) -> None:
 
 
 def records(d: Draw) -> None:
-    """Records of guards whose writes are slow, lost or late while the lease changes hands, and crashes after that."""
+    """Records of guards whose writes are slow, lost or late while the lease changes its holder, and later crashes."""
     d.cluster(d.chance.randint(5, 8))
     guard = {"maxPercent": 1, "minPods": d.pick((12, 25)), "windowSeconds": d.pick((300, 600))}
     rate = {"evictionsPerSecond": d.pick((3, 10)), "burst": 5} if d.maybe() else {}
@@ -446,7 +446,7 @@ def webhooks(d: Draw) -> None:
 
 
 def lanes(d: Draw) -> None:
-    """More pods than a rate lets go, of lanes of which most are denied, one hangs, or one fails again and again."""
+    """More pods than a rate admits, in lanes of which most are denied, one hangs, or one fails repeatedly."""
     how = d.turn(("deny", "hang", "again", "stuck", "windows", "alone", "outage"))
     rate, burst = {"deny": (2, 2), "hang": (4, 4), "alone": (10, 20), "outage": (10, 10)}.get(
         how, (d.pick((1, 3)), d.pick((1, 3)))
@@ -486,7 +486,7 @@ def lanes(d: Draw) -> None:
         d.add("weather", behaviour="slow", duration=20.0, seconds=0.8, what=("evict",))
     elif how == "outage":
         d.add("weather", behaviour="error", duration=d.between(3.0, 6.0), what=("evict",))
-    elif how == "again":  # it is denied for long, goes on, and is denied once more
+    elif how == "again":  # it is denied for a long time, continues, and is denied once more
         fails("play", 10.0)
         fails("play", 1.5, after=d.between(16.5, 18.0))
         fails("bank", d.between(10.0, 60.0), d.pick(("hang", "deny")), after=2.0)
@@ -621,7 +621,7 @@ def trips(d: Draw) -> None:
 
 
 def tries(d: Draw) -> None:
-    """What begins again, and must not: rates that are edited, failures, pauses, doubts, and calls of another term."""
+    """Repetitions that must not happen: rates that are edited, failures, pauses, doubts, and calls of another term."""
     how = d.turn(("air", "edit", "lead", "doubt", "outage", "term"))
     d.options["max_in_flight"] = {"outage": 4}.get(how, 10)
     d.cluster(2)
@@ -635,7 +635,7 @@ def tries(d: Draw) -> None:
     d.operators(1 if how in ("lead", "term") else d.pick((1, 2)))
     d.wait(8.0, 10.0)
     evictions = ("evict",)
-    if how == "air":  # those that are under way at the first failure count no more
+    if how == "air":  # those in progress at the first failure count no more
         d.add("weather", behaviour="slow", duration=1.0, seconds=0.8, what=evictions)
         d.add("weather", behaviour="deny", duration=d.pick((1.0, 4.0)), namespace="shop")
     elif how == "lead":
@@ -959,7 +959,7 @@ def nodes(d: Draw) -> None:
     d.workload(d.chance.randint(3, 6), "any", native=(above(),))
     d.operators()
 
-    def goes() -> None:
+    def delete_or_add_node() -> None:
         name = d.pick(d.nodes)
         if d.maybe(0.7):
             d.bad(name)
@@ -971,7 +971,7 @@ def nodes(d: Draw) -> None:
         [
             (3, lambda: d.bad(*d.some(d.nodes))),
             (2, lambda: d.good(*d.some(d.nodes))),
-            (3, goes),
+            (3, delete_or_add_node),
             (1, lambda: d.add("node", name=d.pick(d.nodes), labels={})),
             (1, lambda: d.add("back_up")),
             (1, lambda: d.add("restore")),
@@ -1036,7 +1036,7 @@ def _timing(d: Draw) -> Json:
 
 
 def _anything(d: Draw) -> list[tuple[float, Callable[[], None]]]:
-    """What can happen in a mixed history."""
+    """Steps of a mixed history."""
 
     def taint() -> None:
         effect = d.pick(("NoExecute", "NoExecute", "NoSchedule"))
@@ -1143,9 +1143,9 @@ def devices(d: Draw) -> None:
         d.wait(0.05, 30.0)
         how = d.pick(("republish", "unpublish", "well"))
         if how == "republish":
-            d.add("republish", name=one["name"], slices=d.pick((1, 2)), seconds=d.between(0.05, 3.0), anew=d.maybe())
+            d.add("republish", name=one["name"], slices=d.pick((1, 2)), seconds=d.between(0.05, 3.0), renews=d.maybe())
         elif how == "unpublish":
-            d.add("unpublish", name=one["name"], seconds=d.between(0.1, 5.0), keeps=d.maybe(0.7), anew=d.maybe())
+            d.add("unpublish", name=one["name"], seconds=d.between(0.1, 5.0), keeps=d.maybe(0.7), renews=d.maybe())
         else:
             d.add("device_taint", **one, key=HEALTH, value=None)
         d.wait(0.05, 2.0)

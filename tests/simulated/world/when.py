@@ -1,4 +1,4 @@
-"""Who has to leave, and when: the rules of docs/concepts.md once more, for objects as the API server stores them.
+"""Pods that have to leave, and when: the rules of docs/concepts.md again, for objects as the API server stores them.
 
 Nothing of the engine is used. Times are seconds since 1970. What an operator cannot have known for certain gives a
 deadline two ends: it is due not before ``early``, and not later than ``late``.
@@ -18,9 +18,9 @@ NEVER = float("inf")
 COMPARISONS = ("In", "NotIn", "Gt", "Lt", "SemverGt", "SemverLt", "SemverEq")
 CONDITION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 LAG, CLOCKS = 1.0, 5.0  # how long a stream takes; and by how much clocks of writers and operators may differ
-STEPS = 16  # so many values of a taint are kept; beyond, deadlines may be later by a seventh of the span
-DERIVED = "from"  # of taints that nobody writes: policies read their values from the node
-DEVICE_SECONDS = 2.0  # for so long after its binding no device evicts a pod
+STEPS = 16  # maximum number of values kept of a taint; beyond, deadlines may be later by a seventh of the span
+DERIVED = "from"  # of derived taints: policies read their values from the node
+DEVICE_SECONDS = 2.0  # seconds after the binding of a pod in which no device evicts it
 
 
 class Taint(NamedTuple):
@@ -69,7 +69,7 @@ class Node:
         self.uid, self.labels = meta.get("uid", ""), meta.get("labels") or {}
         self.marks = meta.get("annotations") or {}
         self.is_absent = obj.get("isAbsent", False)
-        """Whether it is a device that is in no slice."""
+        """True if this is a device that is in no slice."""
         self.taints = [
             Taint(one["key"], one.get("value", ""), one["effect"], moment(one.get("timeAdded")), one.get("by", ""))
             for one in spec.get("taints") or ()
@@ -77,7 +77,7 @@ class Node:
         conditions = {one["type"]: one for one in status.get("conditions", ())}
         self.carries: Json = {"nodeInfo": status.get("nodeInfo", {}), "label": self.labels, "annotation": self.marks}
         self.carries |= {"condition": conditions}
-        """What policies may read, by source and name."""
+        """Values that policies may read, by source and name."""
         self.zone = tuple(self.labels.get(f"topology.kubernetes.io/{part}", "") for part in ("region", "zone"))
 
 
@@ -105,7 +105,7 @@ class Pod:
 
     @property
     def is_there(self) -> bool:
-        """Whether it can be evicted: it is on a node, runs, and does not stop."""
+        """True if the pod can be evicted: it is on a node, runs, and does not stop."""
         is_mirror = "kubernetes.io/config.mirror" in self.marks
         return bool(self.node) and self.stops is None and self.phase in ("Running", "Pending") and not is_mirror
 
@@ -147,7 +147,7 @@ class Rules:
         """UIDs of the evictions that the stored record of its guard has; None: there is none."""
         places = obj.get("status", {}).get("places")
         self.places = None if places is None else {one["node"]: one["since"] for one in places.get("nodes", ())}
-        """The nodes that have a place, and since when; None: not known."""
+        """Node with a place -> the time when it took that; None: not known."""
 
 
 def matches(selector: Json, labels: Json) -> bool:
@@ -173,7 +173,7 @@ def duration(text: str) -> float:
 
 
 def selects(rules: Rules, pod: Pod, node: Node, namespace: Json | None) -> bool:
-    """Whether a policy could evict a pod that is on this node."""
+    """Return True if a policy could evict a pod that is on this node."""
     exclude, marks = rules.exclude, pod.marks
     bound = exclude["priorityAtLeast"]
     if pod.namespace in exclude["namespaces"] or (bound is not None and pod.priority >= bound):
@@ -221,7 +221,7 @@ def version(text: str) -> tuple[Any, ...] | None:
 
 
 def is_valid(toleration: Toleration) -> bool:
-    """Whether an entry of an annotation or a profile counts."""
+    """Return True if an entry of an annotation or a profile counts."""
     if toleration.operator in ("In", "NotIn"):
         return bool(toleration.values)
     if toleration.operator in ("Gt", "Lt"):
@@ -230,7 +230,7 @@ def is_valid(toleration: Toleration) -> bool:
 
 
 def holds(toleration: Toleration, taint: Taint) -> bool | None:
-    """Whether a toleration tolerates a taint, which is on the left; None: a comparison that cannot be made."""
+    """Return True if a toleration tolerates a taint, which is on the left; None: a comparison that cannot be made."""
     operator, value = toleration.operator, taint.value
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
@@ -274,13 +274,13 @@ def judged(tolerations: tuple[Toleration, ...], taint: Taint) -> tuple[str, Tole
 
 @dataclass(slots=True)
 class Step:
-    """What one taint was like from a moment on; without a taint it was absent."""
+    """State of one taint from a moment on; without a taint it was absent."""
 
     at: float
     seen: float
     """When an operator has known it at the latest."""
     sure: bool
-    """Whether an operator has known it at all, and so does its successor."""
+    """True if an operator is known to have seen it, and to have stored it for its successor."""
     taint: Taint | None
 
 
@@ -468,7 +468,7 @@ def demands(
     *,
     paused: bool = False,
 ) -> Iterator[tuple[Rules, Due]]:
-    """What policies demand of a pod on ``node``, whose states these are; or the states of a device of its ``claim``.
+    """Demands of policies for a pod on ``node`` with these states; or the states of a device of its ``claim``.
 
     Of several policies that select a taint the one with the most specific key acts, then the oldest, then by name.
     ``paused``: what those that are paused would demand if they acted.

@@ -22,14 +22,14 @@ GUARD_TIMEOUT_SECONDS = 10.0
 RECORD_TRIES = 5
 TAKES_OVER = ("dry-run", "migrate", "take")
 SLOTS = {"check": 8, "check-pod": 8, "history": 2}
-"""How many such calls are in progress at once: see ``controller/effector.py``."""
+"""Maximum number of such calls in progress at once: see ``controller/effector.py``."""
 NO_ANSWER: Answer = (0, b"")
 Done = Callable[[Answer], None]
 
 
 @dataclass(frozen=True)
 class Weather:
-    """What happens to some requests for a while.
+    """Fault of some requests for a while.
 
     ``behaviour``: ``connect`` (waits before its socket), ``slow`` (before its effect), ``slow-answer``, ``hang`` (a
     webhook that times out), ``deny`` (one that denies), ``postpone`` (one that migrates), ``throttle`` (flow
@@ -75,7 +75,7 @@ class Wire:
         self._slots: dict[tuple[str, int, str], tuple[list[int], deque[Callable[[], None]]]] = {}
 
     def clear_up(self) -> None:
-        """All weather ends now; what is under way fares as it does."""
+        """All weather ends now; requests in progress keep their faults."""
         now = self._world.agenda.now
         self.weather = [replace(one, end=min(one.end, now)) for one in self.weather]
 
@@ -332,7 +332,7 @@ class Wire:
         answered: list[bool] = []
 
         def answer(found: Answer) -> None:
-            if not answered and request.replica.life == request.life:  # else nobody is there to receive it
+            if not answered and request.replica.life == request.life:  # else its process has ended
                 answered.append(True)
                 self._world.record.answered(request, found)
                 done(found)
@@ -372,7 +372,7 @@ class Wire:
             self._world.agenda.after(down, replica.start)
 
     def _taken_over(self, uid: str, seconds: float) -> None:
-        """A webhook evicts the pod itself, so long after the first call for it."""
+        """A webhook evicts the pod itself, ``seconds`` after the first call for it."""
         if not seconds or uid in self._taken:
             return
         self._taken[uid] = None
@@ -420,7 +420,7 @@ def _written(replica: "Replica", order: Order, outcome: str, version: int = -1) 
 
 
 def _outcome(found: Answer) -> str:
-    """What an answer to a write means, as the effector reads it."""
+    """Meaning of an answer to a write, as the effector reads it."""
     code = found[0]
     if 200 <= code < 300:
         return "done"

@@ -101,7 +101,7 @@ class World:
             HAPPENINGS[what](self, **given)
 
     def freeze(self) -> None:
-        """Inputs end, faults stop, and whoever is down comes back."""
+        """Inputs end, faults stop, and replicas and workloads that are down come back."""
         self.is_frozen = True
         self.wire.clear_up()
         for uid in list(self.store.objects["workloads"]):
@@ -119,7 +119,7 @@ class World:
 
     @property
     def breaches(self) -> list[Any]:
-        """What judges found, in order."""
+        """All breaches that judges found, in order."""
         return self.record.breaches
 
 
