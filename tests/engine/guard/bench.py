@@ -13,7 +13,7 @@ WALL = 1_700_000_000.0
 WINDOW, SLOT = 600, 30
 SETTINGS = GuardSettings(max_percent=10, min_pods=0, window_seconds=WINDOW, settle_seconds=0)
 BEGAN = 900.0
-"""What the monotonic clock reads at first."""
+"""First reading of the monotonic clock."""
 
 
 class Bench:
@@ -22,11 +22,11 @@ class Bench:
     def __init__(self, *, population: int = 100, wall: float = WALL, **settings: Any) -> None:
         self.population = population
         self.budgets: dict[BudgetKey, int] = {}
-        """How many pods each allows."""
+        """Budget -> number of pods that it allows."""
         self.wall, self.seconds = wall, 0.0
         self.freed: list[str] = []
         self.is_known = True
-        """Whether all pods are known that have to leave."""
+        """True if all pods that have to leave are known."""
         self.guard = Guard(msgspec.structs.replace(SETTINGS, **settings), self.freed.append)
         self.guard.population = lambda: self.population
         self.guard.wave.allowed = lambda key: self.budgets.get(key, 0)
@@ -36,7 +36,7 @@ class Bench:
         return Instant(WallTime(self.wall + self.seconds), MonotonicTime(BEGAN + self.seconds))
 
     def expect(self, *uids: str, namespace: str = "shop", after: float = 0.0, budget: str = "") -> None:
-        """Pods have to leave so many seconds from now."""
+        """Pods have to leave `after` seconds from now."""
         key = key_of(budget, namespace) if budget else None
         for uid in uids:
             self.guard.expect(Due(uid, WallTime(self.now.wall + after), namespace, "n1", key), self.now)
@@ -70,15 +70,15 @@ class Bench:
         self.call(*uids, namespace=namespace)
         for uid in uids:
             self.guard.settle(uid, stays=False)
-        self.go(*uids, of=of)
+        self.see_gone(*uids, of=of)
 
-    def go(self, *uids: str, of: str = "") -> None:
+    def see_gone(self, *uids: str, of: str = "") -> None:
         """Pods of a workload are seen to leave."""
         for uid in uids:
             self.guard.gone(uid, (of, of) if of else None, self.now)
             self.guard.forget(uid)
 
-    def look(self) -> GuardTransition | None:
+    def check_guard(self) -> GuardTransition | None:
         """Check the guard, store what counts, and check it again."""
         turn = self.guard.check_wave(self.now, may_arm=self.is_known)
         if self.guard.is_stored:
@@ -89,13 +89,13 @@ class Bench:
 
     def advance(self, seconds: float) -> GuardTransition | None:
         self.seconds += seconds
-        return self.look()
+        return self.check_guard()
 
     def trip(self, number: int = 11, **more: Any) -> list[str]:
-        """So many pods have to leave. Returns their UIDs."""
+        """`number` pods have to leave, and the guard trips. Returns their UIDs."""
         uids = pods(number)
         self.expect(*uids, **more)
-        assert self.look() is GuardTransition.TRIPPED
+        assert self.check_guard() is GuardTransition.TRIPPED
         return uids
 
     def release(self, **options: bool) -> list[str]:
@@ -135,7 +135,7 @@ class Bench:
         """All pods are known, with those that have to leave."""
         self.is_known = True
         self.guard.resolve(lambda _: existing, self.now)
-        return self.look()
+        return self.check_guard()
 
 
 def key_of(budget: str, namespace: str = "shop") -> BudgetKey:
@@ -149,5 +149,5 @@ def pods(number: int, prefix: str = "p") -> list[str]:
 def wave(bench: Bench, shop: int, bank: int) -> None:
     bench.expect(*pods(shop, "shop-"))
     bench.expect(*pods(bank, "bank-"), namespace="bank")
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.is_tripped

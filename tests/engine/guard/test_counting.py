@@ -43,7 +43,7 @@ def test_no_pod_replaces_one_without_a_controller(comes, missing):
 def test_a_pod_counts_when_the_window_reaches_it():
     bench = Bench()
     bench.expect("a", after=700)
-    bench.look()
+    bench.check_guard()
     assert bench.guard.next_check_in(bench.now) == 100
     bench.advance(99.5)
     assert bench.guard.next_check_in(bench.now) == 0.5
@@ -97,7 +97,7 @@ def test_evictions_leave_the_window_when_nothing_happens():
     bench = Bench()
     bench.advance(SLOT)
     bench.evict("a")
-    bench.look()
+    bench.check_guard()
     bench.advance(TIDY_SECONDS)
     bench.store()
     bench.freed.clear()
@@ -112,7 +112,7 @@ def test_evictions_leave_the_window_when_nothing_happens():
 
 @pytest.mark.parametrize("answers", [[], [False], [True, False], [False, True]], ids=str)
 def test_a_called_pod_counts_as_due_until_it_is_seen_to_leave_and_then_as_evicted(answers):
-    """Whatever the answers were, and whatever its budget allows: True is one by which the pod certainly stays."""
+    """Any answers and any allowance of its budget; True is an answer by which the pod is known to stay."""
     bench = Bench()
     bench.expect("a", budget="b")
     for stays in answers or [False]:
@@ -129,14 +129,14 @@ def test_a_called_pod_counts_as_due_until_it_is_seen_to_leave_and_then_as_evicte
     assert bench.guard.record(bench.now).evicted == ((WALL + 2 * SLOT, (("shop", 1),)),)
 
 
-def test_a_pod_that_certainly_stays_counts_as_its_budget_allows_and_is_not_evicted_when_it_leaves():
+def test_a_pod_known_to_stay_counts_as_its_budget_allows_and_is_not_evicted_when_it_leaves():
     bench = Bench()
     bench.expect("a", budget="b")
     bench.call("a")
     bench.guard.settle("a", stays=True)
     bench.expect("a", budget="b")
     assert bench.guard.expected() == 0
-    bench.go("a")
+    bench.see_gone("a")
     assert bench.guard.evicted() == 0
 
 
@@ -144,9 +144,9 @@ def test_a_pod_that_leaves_later_than_a_window_after_its_last_call_was_not_evict
     bench = Bench()
     bench.fail("a", "b")
     bench.advance(WINDOW - 1)
-    bench.go("a")
+    bench.see_gone("a")
     bench.advance(1)
-    bench.go("b")
+    bench.see_gone("b")
     assert bench.guard.evicted() == 1
 
 
@@ -154,7 +154,7 @@ def test_a_pod_that_leaves_later_than_a_window_after_its_last_call_was_not_evict
 
 
 @pytest.mark.parametrize(("population", "allowed"), [(0, 5), (5, 5), (25, 12), (80, 40), (200, 50), (1_000, 200)])
-def test_by_default_it_is_a_fifth_and_of_few_pods_a_half(population, allowed):
+def test_the_default_allowance_is_a_fifth_and_of_few_pods_a_half(population, allowed):
     bench = Bench(population=population, max_percent=20, min_pods=None)
     assert bench.guard.allowance() == allowed
 
@@ -170,13 +170,13 @@ def test_by_default_it_is_a_fifth_and_of_few_pods_a_half(population, allowed):
         ({"max_percent": 100}, 200),
     ],
 )
-def test_it_is_the_greater_of_percent_and_min_pods_and_at_most_max_pods(limits, allowed):
+def test_the_allowance_is_the_greater_of_percent_and_min_pods_and_at_most_max_pods(limits, allowed):
     assert Bench(population=200, **limits).guard.allowance() == allowed
 
 
 def test_pods_that_were_evicted_and_not_replaced_lower_no_allowance():
     bench = Bench()
-    bench.look()
+    bench.check_guard()
     bench.guard.allowance()
     bench.evict(*pods(10))
     bench.population = 90
@@ -221,7 +221,7 @@ def test_pods_that_were_evicted_and_not_replaced_count_for_the_window():
 
 @pytest.mark.parametrize(("population", "allowance"), [(90, 10), (100, 10), (60, 7), (130, 13)])
 def test_a_new_process_begins_with_the_stored_population(population, allowance):
-    """Of 100 pods 10 were evicted; they were replaced, or others went or came."""
+    """10 of 100 pods were evicted; they were replaced, or other pods were deleted or created."""
     bench = Bench()
     bench.evict(*pods(10), of="web")
     bench.population = 90
@@ -234,4 +234,4 @@ def test_all_pods_are_counted_only_when_many_are_due():
     bench = Bench(min_pods=3)
     bench.guard.population = lambda: pytest.fail("they are many")
     bench.expect(*pods(3))
-    assert bench.look() is None
+    assert bench.check_guard() is None

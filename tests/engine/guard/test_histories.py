@@ -1,4 +1,4 @@
-"""What holds whatever happens."""
+"""Invariants of a guard in random histories."""
 
 import itertools
 
@@ -51,7 +51,7 @@ class History:
         called: set[str] = set()
         while True:
             guard, now = self.bench.guard, self.bench.now
-            self.bench.look()
+            self.bench.check_guard()
             self._store()
             self.was_narrow |= guard.latch.scope != ALL
             waiting = {uid: where for uid, (where, at) in self.due.items() if at <= now.wall and uid not in called}
@@ -101,7 +101,7 @@ def test_unreleased_at_most_the_allowance_leaves_within_a_window(steps):
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("ebtfw"), st.integers(0, 700)), max_size=60))
-def test_it_counts_the_pods_that_are_due_as_they_are(steps):
+def test_the_guard_counts_the_pods_that_are_due(steps):
     """However they came to be due: expected again, called, or forgotten."""
     bench, due = Bench(max_percent=100), {}
     for number, step, seconds in steps:
@@ -115,5 +115,5 @@ def test_it_counts_the_pods_that_are_due_as_they_are(steps):
             {"t": bench.evict, "f": bench.forget}[step](uid)
             due.pop(uid, None)
     bench.allow("b", 100)
-    bench.look()
+    bench.check_guard()
     assert bench.guard.expected() == sum(at <= bench.seconds + WINDOW for at in due.values())

@@ -32,7 +32,7 @@ class Model(RuleBasedStateMachine):
         self.left: dict[str, float] = {}
         """UID -> when a pod left after its call."""
         self.left_before: dict[str, float] = {}
-        """The same when the record was stored."""
+        """Value of ``left`` when the record was stored."""
         self.was_narrow = False
         self.number = 0
 
@@ -93,7 +93,7 @@ class Model(RuleBasedStateMachine):
     @rule(index=st.integers(0, 50))
     def leave(self, index):
         uid = self.pick(self.called or self.there, index)
-        self.bench.go(uid)
+        self.bench.see_gone(uid)
         if uid in self.called and (self.now < self.called.pop(uid) + WINDOW or uid in self.in_flight):
             self.left[uid] = self.now
         self.in_flight.pop(uid, None)

@@ -8,7 +8,7 @@ from taintwarden.engine.guard.latch import NARROW_SECONDS, RECHECK_SECONDS
 
 
 @pytest.mark.parametrize(("bank", "held"), [(1, False), (5, False), (6, True)])
-def test_after_a_minute_it_holds_the_largest_namespace_if_the_others_are_half_of_the_allowance(bank, held):
+def test_after_a_minute_the_guard_holds_the_largest_namespace_if_the_others_are_half_of_the_allowance(bank, held):
     bench = Bench()
     wave(bench, 20, bank)
     bench.advance(NARROW_SECONDS - 1)
@@ -27,7 +27,7 @@ def test_settings_that_allow_the_others_narrow_it_at_once_but_not_within_a_minut
     wave(bench, 40, 8)
     bench.advance(seconds)
     bench.change(min_pods=16, max_percent=1)
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == scope
 
 
@@ -35,7 +35,7 @@ def test_others_count_together():
     bench = Bench()
     wave(bench, 20, 3)
     bench.expect(*pods(3, "play-"), namespace="play")
-    bench.look()
+    bench.check_guard()
     bench.advance(NARROW_SECONDS)
     assert bench.guard.latch.scope == ALL
 
@@ -46,7 +46,7 @@ def test_growth_of_the_largest_namespace_delays_nothing():
     for number in range(3):
         bench.advance(20)
         bench.expect(f"more-{number}")
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == "shop"
 
 
@@ -67,7 +67,7 @@ def test_blocked_pods_do_not_make_a_wave_grow():
     wave(bench, 20, 1)
     bench.advance(NARROW_SECONDS - 1)
     bench.expect(*pods(20, "blocked-"), namespace="play", budget="b")
-    bench.look()
+    bench.check_guard()
     bench.advance(1)
     assert bench.guard.latch.scope == "shop"
 
@@ -88,18 +88,18 @@ def test_one_held_namespace_becomes_all_when_the_others_grow_above_half_of_the_a
     bench.advance(NARROW_SECONDS)
     bench.freed.clear()
     bench.expect(*pods(more, "more-"), namespace="play")
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == scope
     assert ("shop" in bench.freed) == (scope == ALL)
 
 
-def test_evictions_of_the_window_make_it_hold_all_again():
+def test_evictions_of_the_window_make_the_guard_hold_all_again():
     bench = Bench()
     wave(bench, 20, 1)
     bench.advance(NARROW_SECONDS)
     bench.evict(*pods(4, "gone-"), namespace="bank")
     bench.expect("one-more", namespace="play")
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == ALL
 
 
@@ -114,7 +114,7 @@ def test_an_allowance_that_grows_narrows_it_soon():
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_it_holds_less_only_when_what_counts_is_stored(stored):
+def test_the_guard_narrows_only_when_its_counts_are_stored(stored):
     bench = Bench()
     wave(bench, 20, 1)
     bench.advance(NARROW_SECONDS - 1)
@@ -128,14 +128,14 @@ def test_it_holds_less_only_when_what_counts_is_stored(stored):
     assert bench.guard.next_check_in(bench.now) != 0.0
 
 
-def test_while_those_that_have_to_leave_are_of_one_namespace_it_holds_only_that():
+def test_the_guard_holds_one_namespace_while_only_pods_of_that_have_to_leave():
     bench = Bench()
     wave(bench, 10, 10)
     bench.forget(*pods(9, "bank-"))
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == ALL
     bench.forget("bank-9")
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == "shop"
 
 
@@ -144,7 +144,7 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
     """Its pods come one by one: those of the namespace that comes first may be too many already."""
     bench = Bench(settle_seconds=2)
     bench.expect(*pods(11))
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == ALL
     bench.expect(*late, namespace="bank")
     bench.advance(1)
@@ -153,7 +153,7 @@ def test_a_wave_that_is_not_complete_is_not_of_one_namespace(late, scope):
     assert bench.guard.latch.scope == scope
 
 
-def test_it_holds_the_only_namespace_and_passes_and_arms_only_when_what_counts_is_stored():
+def test_the_guard_holds_the_only_namespace_and_passes_and_arms_only_when_its_counts_are_stored():
     bench = Bench()
     bench.expect(*pods(11))
     bench.guard.check_wave(bench.now)
@@ -167,15 +167,15 @@ def test_it_holds_the_only_namespace_and_passes_and_arms_only_when_what_counts_i
     assert not bench.guard.latch.is_tripped
 
 
-def test_while_causes_are_not_known_it_holds_all():
+def test_while_causes_are_not_known_the_guard_holds_all():
     bench = Bench()
     wave(bench, 10, 10)
     bench.is_known = False
     bench.forget(*pods(10, "bank-"))
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == ALL
     bench.is_known = True
-    bench.look()
+    bench.check_guard()
     assert bench.guard.latch.scope == "shop"
 
 

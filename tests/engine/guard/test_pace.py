@@ -74,7 +74,7 @@ class History:
             self.bench.expect(self.due[-1])
 
     def most(self) -> int:
-        """How many left within a window at most."""
+        """Maximum number of pods that left within a window."""
         return max(sum(at - WINDOW < one <= at for one in self.left) for at in self.left)
 
 
@@ -98,7 +98,7 @@ def test_all_leave_when_values_stay_bad(kills):
     assert not history.bench.guard.latch.is_tripped
 
 
-def test_it_admits_pods_only_when_what_counts_is_stored():
+def test_a_pace_admits_pods_only_when_its_counts_are_stored():
     bench = paced()
     bench.expect(*pods(11))
     bench.guard.check_wave(bench.now)
@@ -117,7 +117,7 @@ def test_one_namespace_has_no_more_than_the_allowance():
     assert bench.want("bank-0", namespace="bank") == 0
 
 
-def test_it_is_armed_when_none_of_the_wave_has_to_leave():
+def test_a_pace_is_armed_when_none_of_the_wave_has_to_leave():
     """Not when those that are left would fit, also after a restart."""
     bench = paced()
     last, *others = bench.trip(20)
@@ -127,7 +127,7 @@ def test_it_is_armed_when_none_of_the_wave_has_to_leave():
         one.resolve(last)
         assert one.guard.latch.is_tripped
         one.forget(last)
-        assert one.look() is GuardTransition.ARMED
+        assert one.check_guard() is GuardTransition.ARMED
 
 
 def test_a_release_lets_all_leave_that_wait():

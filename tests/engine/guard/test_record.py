@@ -1,4 +1,4 @@
-"""What is stored of a guard, and what the next leader restores."""
+"""The stored record of a guard, and what the next leader restores from it."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from taintwarden.engine.limit_settings import GuardAction
 from taintwarden.engine.records import GuardRecord
 
 
-def test_what_changes_is_stored_and_nothing_else():
+def test_only_changes_are_stored():
     bench = Bench()
     assert not bench.guard.has_to_save
     bench.expect(*pods(11))
@@ -50,10 +50,10 @@ def test_guard_that_reports_stores_counts_only_when_it_begins_to_hold():
     assert bench.store().counted == (("bank", 1), ("shop", 11))
 
 
-def test_what_grows_after_the_trip_is_stored():
+def test_growth_after_the_trip_is_stored():
     bench = Bench(population=80)
     bench.expect(*pods(12, "big-"))
-    bench.look()
+    bench.check_guard()
     bench.expect(*pods(6, "other-"), namespace="other")
     bench.guard.check_wave(bench.now)
     record = bench.store()
@@ -153,7 +153,7 @@ def test_reserved_evictions_that_are_carried_out_late_count_for_a_minute_or_whil
     other.expect("a", "b", "c", "d")
     other.resolve("a", "b", "c", "d")
     assert (other.guard.evicted(), other.may_call("b")) == (0, True)
-    other.go("a")
+    other.see_gone("a")
     assert other.guard.evicted() == 1
     other.evict("b")
     assert other.guard.evicted() == 2, "counted once"
@@ -165,7 +165,7 @@ def test_reserved_evictions_that_are_carried_out_late_count_for_a_minute_or_whil
     assert (other.guard.ledger.rows, other.may_call("d")) == ({}, False)
 
 
-def test_reservations_of_before_leave_no_more_room_than_there_is():
+def test_restored_reservations_use_up_the_allowance():
     bench = Bench()
     bench.reserve(*pods(6))
     other = bench.restart()
@@ -194,7 +194,7 @@ def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
     bench.trip()
     bench.guard.latch.cause = "a taint"
     other = bench.restart()
-    other.look()
+    other.check_guard()
     assert other.guard.latch.is_tripped
     assert other.resolve() is GuardTransition.ARMED
 
@@ -202,7 +202,7 @@ def test_a_tripped_guard_is_armed_by_the_next_leader_if_the_cause_is_gone():
 def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
     bench = Bench(settle_seconds=2)
     bench.expect(*pods(11))
-    bench.look()
+    bench.check_guard()
     other = bench.restart()
     other.expect(*pods(11))
     assert other.resolve() is None
@@ -256,7 +256,7 @@ def test_namespaces_that_a_record_does_not_name_count_together():
 
 
 def seen(bench, uids):
-    """What a guard says of itself and of these pods."""
+    """State of a guard and of these pods, as other modules read it."""
     guard = bench.guard
     of_pods = [(uid in guard.wave.released, uid in guard.ledger.called, bench.may_call(uid)) for uid in uids]
     held = [guard.holds(namespace) for namespace in ("shop", "bank")]
@@ -282,7 +282,7 @@ def seen(bench, uids):
     ],
 )
 def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
-    """It restores what a new process does, whatever it counted, held, reserved, released and called before."""
+    """A leader again restores the state of a new process, whatever its former term counted, held and released."""
     former = Bench(wall=WALL)
     former.expect(*pods(3, "r"))
     former.release()
@@ -291,9 +291,9 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
     former.want("w0")
     former.expect(*pods(14, "q"))
     former.expect(*pods(2, "b"), namespace="bank")
-    former.look()
+    former.check_guard()
     former.forget("b0", "b1")
-    former.look()
+    former.check_guard()
     assert (former.guard.latch.is_tripped, former.guard.latch.scope) == (True, "shop")
     former.want("w1")
     new = Bench(wall=WALL)
@@ -310,7 +310,7 @@ def test_a_process_that_leads_again_keeps_nothing_of_its_former_term(record):
     assert seen(former, uids) == seen(new, uids)
 
 
-def test_what_the_leader_before_had_reserved_is_stored_as_evicted():
+def test_reservations_of_the_former_leader_are_stored_as_evicted():
     """Else the next leader would count it once more from its start."""
     bench = Bench()
     bench.reserve("a")

@@ -4,18 +4,18 @@ from engine.guard.bench import WINDOW, Bench, key_of, pods, wave
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 
 
-def test_a_release_in_slices_lets_exactly_the_pods_go_that_were_held_when_it_began():
+def test_a_release_in_slices_releases_exactly_the_pods_that_were_held_when_it_began():
     bench = Bench()
     held = bench.trip()
     assert bench.guard.release() == len(held)
     first = bench.guard.let_pass(4)
     bench.expect("later")
     bench.forget(held[0])
-    assert bench.look() is None
+    assert bench.check_guard() is None
     assert bench.guard.holds("shop")
     assert bench.guard.let_pass(100) == [uid for uid in held if uid not in first]
     assert list(bench.guard.wave.released) == [*first, *held[1:-4]]
-    assert bench.look() is None
+    assert bench.check_guard() is None
     assert (bench.guard.latch.is_tripped, bench.guard.expected()) == (False, 1)
 
 
@@ -29,11 +29,11 @@ def test_released_pods_count_no_more():
     bench = Bench()
     held = bench.trip()
     bench.release()
-    assert bench.look() is None
+    assert bench.check_guard() is None
     assert bench.guard.expected() == 0
     bench.evict(*held)
     assert bench.guard.evicted() == 0
-    assert bench.look() is None
+    assert bench.check_guard() is None
 
 
 def test_a_called_pod_that_is_released_is_not_reserved_any_more():
@@ -42,7 +42,7 @@ def test_a_called_pod_that_is_released_is_not_reserved_any_more():
     bench.trip()
     bench.release()
     assert bench.guard.ledger.used == 0
-    bench.go("p0")
+    bench.see_gone("p0")
     assert bench.guard.evicted() == 0
 
 
@@ -69,7 +69,7 @@ def test_of_pods_with_a_budget_as_many_are_released_as_count():
     assert bench.release() == ["b-0", "b-1", *held]
 
 
-def test_while_it_is_armed_all_pods_within_the_window_are_released():
+def test_an_armed_guard_releases_all_pods_within_the_window():
     """They wait because all nodes are unhealthy."""
     bench = Bench()
     bench.expect(*pods(3))
@@ -82,7 +82,7 @@ def test_while_all_are_unhealthy_pods_beside_the_held_namespace_are_released_too
     bench = Bench()
     held = bench.trip()
     bench.expect("other", namespace="bank")
-    bench.look()
+    bench.check_guard()
     bench.advance(NARROW_SECONDS + 1)
     assert not bench.guard.holds("bank")
     assert bench.release(all_are_unhealthy=True) == [*held, "other"]

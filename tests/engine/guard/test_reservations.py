@@ -28,7 +28,7 @@ def test_a_called_pod_is_stored_as_reserved_until_it_is_seen_to_leave():
     bench.guard.settle("a", stays=False)
     record = bench.guard.record(bench.now)
     assert (record.reserved, record.evicted) == ((("a", "shop"),), ())
-    bench.go("a")
+    bench.see_gone("a")
     record = bench.guard.record(bench.now)
     assert (record.reserved, [pods for _, pods in record.evicted]) == ((), [(("shop", 1),)])
 
@@ -39,8 +39,8 @@ def test_the_record_is_written_again_soon_after_a_reserved_pod_has_left(seconds,
     bench = Bench()
     bench.reserve("a")
     bench.call("a")
-    bench.go("a")
-    bench.look()
+    bench.see_gone("a")
+    bench.check_guard()
     assert bench.guard.next_check_in(bench.now) == TIDY_SECONDS
     bench.advance(seconds)
     assert bench.guard.has_to_save is has_to_save
@@ -58,7 +58,7 @@ def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_fo
     assert (bench.may_call("a"), bench.guard.ledger.used) == (False, 0)
     bench.reserve("a")
     assert bench.may_call("a")
-    bench.go("a")
+    bench.see_gone("a")
     assert bench.guard.evicted() == 1
 
 
@@ -90,7 +90,7 @@ def test_the_reservation_of_a_called_pod_that_may_stay_ends_a_minute_after_its_l
     assert bench.guard.ledger.used == 1
     bench.advance(1)
     assert bench.guard.ledger.used == 0
-    bench.go("a")
+    bench.see_gone("a")
     assert bench.guard.evicted() == 1, "though nobody expected it any more"
 
 
@@ -104,7 +104,7 @@ def test_after_calls_that_failed_one_namespace_reserves_half_of_the_allowance_or
     assert (bench.want("another"), bench.want("other", namespace="bank")) == (0, 1)
     assert bench.guard.used_up("shop")[0].endswith("pods of the namespace that were called and did not leave")
     assert bench.may_call("one-more")
-    bench.go("p0")
+    bench.see_gone("p0")
     assert bench.want("another") == 1
 
 
@@ -114,10 +114,10 @@ def test_pods_that_are_called_are_none_whose_calls_failed():
     assert bench.want("another") == 1
 
 
-def test_it_is_checked_at_once_when_a_reservation_may_end_earlier():
+def test_the_guard_is_checked_at_once_when_a_reservation_may_end_earlier():
     bench = Bench()
     bench.fail("a")
-    bench.look()
+    bench.check_guard()
     bench.forget("a")
     assert bench.guard.next_check_in(bench.now) == 0.0
 
@@ -155,7 +155,7 @@ def test_a_namespace_that_fails_keeps_the_reservation_of_the_pod_that_goes_next(
 
 
 @pytest.mark.parametrize(("due", "at_once"), [(0, 10), (100, 10), (119, 11), (250, 25)])
-def test_as_many_are_reserved_at_once_as_a_tenth_of_those_due(due, at_once):
+def test_a_tenth_of_the_due_pods_and_at_least_ten_are_reserved_at_once(due, at_once):
     bench = Bench(population=10_000)
     bench.expect(*pods(due))
     assert bench.want(*pods(300)) == at_once
@@ -181,7 +181,7 @@ def test_no_more_are_reserved_than_may_be_evicted_in_the_window():
     assert bench.want("one-more") == 0
 
 
-def test_where_it_holds_one_namespace_half_as_many_more_may_go():
+def test_a_guard_that_holds_one_namespace_reserves_half_as_many_more():
     bench = Bench()
     wave(bench, 20, 1)
     bench.advance(NARROW_SECONDS)
@@ -191,14 +191,14 @@ def test_where_it_holds_one_namespace_half_as_many_more_may_go():
     assert bench.want(*pods(30, "others-"), namespace="bank") == 1
 
 
-def test_one_that_only_reports_reserves_more_than_it_allows():
+def test_a_guard_that_only_reports_reserves_more_than_it_allows():
     bench = Bench(action=GuardAction.REPORT)
     bench.evict(*pods(10, "gone-"))
     assert bench.want(*pods(10)) == 10
     assert bench.guard.used_up("shop")[1] is None
 
 
-def test_when_all_that_may_go_are_gone_it_names_when_the_next_may():
+def test_a_guard_without_allowance_names_when_the_next_pod_may_leave():
     bench = Bench(population=91)
     bench.evict(*pods(9))
     bench.seconds += SLOT

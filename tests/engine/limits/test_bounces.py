@@ -1,4 +1,4 @@
-"""Who comes back is counted by rounds, and held ever longer."""
+"""Workloads that come back are counted by rounds, and held with an increasing back-off."""
 
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ def _after_two_evictions(monkeypatch):
 
 
 class Loop:
-    """A limit after two evictions in a row, and one node that everybody comes back to."""
+    """A limit after two evictions in a row, and one node that all pods come back to."""
 
     def __init__(self, *policies: Policy, **settings: int) -> None:
         given = {"max_backoff_seconds": 200} | settings
@@ -40,7 +40,7 @@ class Loop:
         self.bounces.configure(self.policies, AT_ONCE)
         self.now = 1_000.0
 
-    def come(self, name: str, of: Owner | None = None, node: str = "n1", namespace: str = "shop") -> Pod:
+    def add_pod(self, name: str, of: Owner | None = None, node: str = "n1", namespace: str = "shop") -> Pod:
         shared = INTERNER.pod_class(namespace, {}, Tolerations(), owner=of or owner())
         pod = Pod(name, name, node, shared, 0.0, 1)
         self.bounces.pod_added(pod)
@@ -71,14 +71,14 @@ class Loop:
 
     def bounce_by(self, policy: str, times: int) -> None:
         for number in range(times):
-            self.leave(self.come(f"pod-{policy}-{number}"), policy=policy)
+            self.leave(self.add_pod(f"pod-{policy}-{number}"), policy=policy)
             self.now += 1
 
     def bounce(self, times: int, **more: object) -> list[int]:
-        """So many pods come one after the other, each a second after the one before left."""
+        """`times` pods come one after the other, each a second after the one before left."""
         counted = []
         for number in range(times):
-            counted.append(self.leave(self.come(f"pod-{number}", **more)))
+            counted.append(self.leave(self.add_pod(f"pod-{number}", **more)))
             self.now += 1
         return counted
 
@@ -89,18 +89,18 @@ def test_a_place_is_remembered_for_the_policy_that_stays():
     for policy in "pq":
         loop.bounce_by(policy, 3)
     loop.bounces.configure([limited("q", bounce=settings)], AT_ONCE)
-    pod = loop.come("again")
+    pod = loop.add_pod("again")
     assert loop.ask(pod, policy="p") is None
     assert loop.held_for(pod, policy="q") > 0
     loop.bounces.configure([], AT_ONCE)
     assert kept(loop.bounces, owner().uid) == []
 
 
-def test_who_comes_back_too_often_is_held():
+def test_a_pod_that_comes_back_too_often_is_held():
     loop = Loop()
     loop.bounce(2)
     assert kept(loop.bounces, "pod-0", "pod-1") == []
-    refused = loop.ask(loop.come("next"))
+    refused = loop.ask(loop.add_pod("next"))
     assert refused == Refusal(
         BOUNCE,
         loop.now - 1 + 60,
@@ -115,8 +115,8 @@ def test_the_time_doubles_up_to_the_longest():
     loop.bounce(1)
     waits = []
     for number in range(4):
-        loop.leave(loop.come(f"again-{number}"))
-        waits.append(loop.held_for(loop.come(f"next-{number}")))
+        loop.leave(loop.add_pod(f"again-{number}"))
+        waits.append(loop.held_for(loop.add_pod(f"next-{number}")))
         loop.now += waits[-1]
     assert waits == [60, 120, 200, 200]
 
@@ -124,21 +124,21 @@ def test_the_time_doubles_up_to_the_longest():
 def test_the_wait_begins_with_the_last_eviction_of_the_round():
     loop = Loop()
     loop.bounce(1)
-    crowd = [loop.come(str(number)) for number in range(3)]
+    crowd = [loop.add_pod(str(number)) for number in range(3)]
     for pod in crowd:
         loop.leave(pod)
         loop.now += 20
-    assert loop.held_for(loop.come("next")) == 60 - 20
+    assert loop.held_for(loop.add_pod("next")) == 60 - 20
 
 
 # -- what is no bounce -------------------------------------------------------------------------------------------------
 
 
-def test_a_wave_that_takes_long_is_one_round():
+def test_a_slow_wave_is_one_round():
     loop = Loop()
-    crowd = [loop.come(str(number)) for number in range(50)]
+    crowd = [loop.add_pod(str(number)) for number in range(50)]
     loop.leave(crowd[0])
-    back = loop.come("back")
+    back = loop.add_pod("back")
     for pod in crowd[1:]:
         loop.now += 90
         assert loop.leave(pod) == 0
@@ -151,26 +151,26 @@ def test_the_first_round_after_the_start_of_the_machine_is_the_first():
     assert loop.bounce(2) == [0, 2]
 
 
-def test_whoever_is_there_when_a_round_begins_anew_is_of_that_round():
+def test_a_pod_that_is_there_when_a_new_round_begins_is_of_that_round():
     loop = Loop()
-    there = loop.come("there")
+    there = loop.add_pod("there")
     loop.bounce(1)
-    between = loop.come("between")
+    between = loop.add_pod("between")
     loop.now += bounces.BOUNCING_SECONDS + 1
     assert loop.leave(there) == 0
     assert loop.leave(between) == 0
-    assert loop.leave(loop.come("back")) == 2
+    assert loop.leave(loop.add_pod("back")) == 2
 
 
 def test_ten_pods_that_take_turns_bounce_too():
-    """Each left after another that stands there still, so "since the last eviction" would never see one."""
+    """Each left while another was still there, so "since the last eviction" would never count one."""
     loop = Loop()
-    crowd = [loop.come(f"0-{number}") for number in range(10)]
+    crowd = [loop.add_pod(f"0-{number}") for number in range(10)]
     counted = []
     for turn in range(1, 4):
         for number in range(10):
             counted.append(loop.leave(crowd[number]))
-            crowd[number] = loop.come(f"{turn}-{number}")
+            crowd[number] = loop.add_pod(f"{turn}-{number}")
     assert [one for one in counted if one] == [2, 3]
     assert loop.ask(crowd[0]) is not None
 
@@ -178,7 +178,7 @@ def test_ten_pods_that_take_turns_bounce_too():
 def test_a_call_that_is_made_again_is_no_bounce():
     loop = Loop()
     loop.bounce(1)
-    pod = loop.come("again")
+    pod = loop.add_pod("again")
     assert [loop.call(pod) for _ in range(5)] == [2, 0, 0, 0, 0]
     assert loop.ask(pod) is None
 
@@ -207,7 +207,7 @@ def test_pods_without_a_controller_bounce_as_one_workload():
 def test_others_are_not_held(other):
     loop = Loop()
     loop.bounce(5)
-    assert loop.ask(loop.come("other", **other)) is None
+    assert loop.ask(loop.add_pod("other", **other)) is None
     assert loop.bounce(1, **other) == [0]
 
 
@@ -215,29 +215,29 @@ def test_others_are_not_held(other):
 
 
 @pytest.mark.parametrize(("seconds", "counted"), [(100, 2), (101, 0)])
-def test_who_comes_back_late_has_not_bounced(seconds, counted):
+def test_a_pod_that_comes_back_late_has_not_bounced(seconds, counted):
     loop = Loop()
-    loop.leave(loop.come("first"))
+    loop.leave(loop.add_pod("first"))
     loop.now += seconds
-    assert loop.leave(loop.come("second")) == counted
+    assert loop.leave(loop.add_pod("second")) == counted
 
 
 @pytest.mark.parametrize(("seconds", "counted"), [(60 + 100, 3), (60 + 101, 0)])
-def test_who_was_held_may_come_later(seconds, counted):
+def test_a_row_of_bounces_ends_some_time_after_its_back_off(seconds, counted):
     loop = Loop()
     loop.bounce(2)
     loop.now += seconds - 1
-    assert loop.leave(loop.come("third")) == counted
+    assert loop.leave(loop.add_pod("third")) == counted
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("bound_at", "holds"), [(5.0, False), (11.0, False), (11.5, True)])
-def test_where_nodes_will_be_gone_it_holds_only_who_came_after_the_taint(bound_at, holds):
+def test_before_a_removal_only_pods_that_came_after_the_taint_are_held(bound_at, holds):
     loop = Loop(msgspec.structs.replace(limited(bounce=BounceSettings()), reclaim=Reclaim(120)))
     loop.bounce(5)
-    pod = msgspec.structs.replace(loop.come("next"), bound_at=bound_at)
+    pod = msgspec.structs.replace(loop.add_pod("next"), bound_at=bound_at)
     request = ask(pod, loop.policies[0], now=Instant(loop.now, loop.now), counts_from=10.0)
     assert (loop.bounces.admit(request) is not None) == holds
 
@@ -247,13 +247,13 @@ def test_where_nodes_will_be_gone_it_holds_only_who_came_after_the_taint(bound_a
     [[], [limited()], [msgspec.structs.replace(limited(bounce=BounceSettings()), uid="another")]],
     ids=["gone", "off", "namesake"],
 )
-def test_what_no_policy_asks_for_is_forgotten(changed):
+def test_bounces_that_no_policy_limits_are_forgotten(changed):
     loop = Loop()
     loop.bounce(5)
     loop.bounces.configure(changed, AT_ONCE)
     assert kept(loop.bounces, owner().uid) == []
     loop.bounces.configure(loop.policies, AT_ONCE)
-    assert loop.ask(loop.come("next")) is None
+    assert loop.ask(loop.add_pod("next")) is None
 
 
 # -- what is remembered ------------------------------------------------------------------------------------------------
@@ -265,17 +265,17 @@ def test_no_more_is_remembered_than_may_be(monkeypatch):
     for number in range(100):
         loop.bounce(2, node=f"n{number}")
     assert sum(bool(kept(loop.bounces, f"n{number}")) for number in range(100)) == 3
-    assert [bool(loop.held_for(loop.come("next", node=f"n{number}"))) for number in (96, 97, 99)] == [False, True, True]
+    assert [bool(loop.held_for(loop.add_pod("next", node=f"n{n}"))) for n in (96, 97, 99)] == [False, True, True]
 
 
-def test_who_bounces_is_remembered_longer_than_who_does_not(monkeypatch):
+def test_workloads_that_bounce_are_remembered_longer_than_others(monkeypatch):
     monkeypatch.setattr(bounces, "MAX_LOOPS", 3)
     loop = Loop()
     loop.bounce(2)
     counted = []
     for number in range(20):
         loop.bounce(1, node=f"other-{number}")
-        counted.append(loop.leave(loop.come(f"again-{number}")))
+        counted.append(loop.leave(loop.add_pod(f"again-{number}")))
     assert counted == list(range(3, 23))
 
 
@@ -287,7 +287,7 @@ def test_what_is_over_is_forgotten_when_another_workload_is_evicted():
     assert kept(loop.bounces, "before") == []
 
 
-def test_how_many_workloads_bounce_is_told():
+def test_workloads_that_bounce_are_counted_per_policy():
     loop = Loop()
     loop.bounce(2)
     loop.bounce(2, node="n2")
@@ -298,19 +298,19 @@ def test_how_many_workloads_bounce_is_told():
     assert loop.bounces.bouncing(loop.now + 1_000) == {}
 
 
-# -- whatever happens --------------------------------------------------------------------------------------------------
+# -- random histories --------------------------------------------------------------------------------------------------
 
 
 @given(
     longest=st.integers(1, 300),
     pauses=st.lists(st.floats(0, 500, allow_nan=False), min_size=1, max_size=40),
 )
-def test_whoever_follows_the_limit_leaves_no_faster_than_it_lets(longest, pauses):
+def test_pods_that_follow_the_limit_leave_no_faster_than_it_lets(longest, pauses):
     """A pod that comes back at once and goes as soon as it may: each gap within the row is at least its back-off."""
     loop = Loop(max_backoff_seconds=longest)
     left, counted = [], []
     for number, pause in enumerate(pauses):
-        pod = loop.come(str(number))
+        pod = loop.add_pod(str(number))
         loop.now += pause
         loop.now += loop.held_for(pod)
         assert loop.ask(pod) is None
@@ -322,16 +322,16 @@ def test_whoever_follows_the_limit_leaves_no_faster_than_it_lets(longest, pauses
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 50)), max_size=60))
-def test_who_was_there_before_the_first_eviction_is_never_held(moves):
+def test_a_pod_that_was_there_before_the_first_eviction_is_never_held(moves):
     loop = Loop()
-    there = [loop.come(f"there-{number}") for number in range(6)]
+    there = [loop.add_pod(f"there-{number}") for number in range(6)]
     for number, pause in moves:
         loop.now += pause
         assert loop.ask(there[number]) is None
         loop.leave(there[number])
 
 
-def test_a_pod_of_another_namespace_that_names_the_owner_delays_nobody():
+def test_a_pod_of_another_namespace_that_names_the_owner_delays_no_pod():
     loop = Loop()
     loop.bounce(3, namespace="tenant")
-    assert loop.ask(loop.come("web")) is None
+    assert loop.ask(loop.add_pod("web")) is None

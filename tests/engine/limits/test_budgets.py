@@ -1,4 +1,4 @@
-"""What PodDisruptionBudgets' status says before the API server is asked."""
+"""Answers from the status of PodDisruptionBudgets, before the API server is asked."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class Bench:
         self, name: str = "a", *, ready: bool = True, namespace: str = "shop", app: str = "web", running: bool = True
     ) -> Pod:
         shared = self.interner.pod_class(namespace, {"app": app}, Tolerations())
-        self.classes.append(shared)  # the interner forgets what nobody holds
+        self.classes.append(shared)  # the interner forgets classes without a reference
         return Pod(name, name, "n1", shared, 0.0, 1, ready, running)
 
     def admits(self, pod: Pod | None = None) -> bool:
@@ -108,7 +108,7 @@ def test_what_budgets_answer(budgets, of, detail):
         assert detail in refused.detail
 
 
-def test_several_budgets_are_asked_again_when_one_of_them_selects_other_pods():
+def test_pods_of_several_budgets_are_retried_when_one_of_them_selects_other_pods():
     bench = Bench()
     bench.see(0, "a")
     bench.see(0, "b")
@@ -124,7 +124,7 @@ def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
     assert bench.admits()
 
 
-# -- calls under way ---------------------------------------------------------------------------------------------------
+# -- calls in progress -------------------------------------------------------------------------------------------------
 
 
 CALLS = {
@@ -253,7 +253,7 @@ def test_a_deletion_violates_a_budget_that_allows_nothing(allowed, deletes, viol
 # -- budgets change ----------------------------------------------------------------------------------------------------
 
 
-def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():
+def test_pods_of_two_budgets_are_retried_when_one_is_deleted():
     bench = Bench(1)
     bench.see(1, "second")
     bench.freed.take()
@@ -262,7 +262,7 @@ def test_one_of_two_budgets_that_goes_lets_the_pods_be_asked_again():
     assert bench.admits()
 
 
-def test_a_status_that_changes_is_told():
+def test_a_status_that_changes_frees_the_pods_of_its_budget():
     bench = Bench(0)
     bench.freed.take()
     bench.see(1)

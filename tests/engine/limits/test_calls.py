@@ -119,7 +119,7 @@ def test_a_rehearsal_needs_no_slot():
 
 
 @pytest.mark.parametrize(("calls", "is_busy"), [(2, False), (3, True), (6, True)])
-def test_they_are_busy_when_half_of_the_slots_are_used(calls, is_busy):
+def test_calls_are_busy_when_half_of_the_slots_are_used(calls, is_busy):
     bench = Bench(slots=6)
     bench.begin(calls)
     assert bench.calls.is_busy == is_busy
@@ -413,7 +413,7 @@ def test_a_new_leader_knows_of_no_failures_of_a_lane_with_a_call_in_progress():
     assert bench.refuse("bank") is None
 
 
-# -- whatever happens --------------------------------------------------------------------------------------------------
+# -- random histories --------------------------------------------------------------------------------------------------
 
 
 @given(

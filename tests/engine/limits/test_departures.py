@@ -1,4 +1,4 @@
-"""How many pods of a node may be on their way out."""
+"""Maximum number of pods of a node that terminate at the same time."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def pod(name: str, node: str = "n1") -> Pod:
 
 
 class Bench(Departures):
-    """What happens on n1, by the names of pods."""
+    """Events of pods on n1, by the names of pods."""
 
     def __init__(self) -> None:
         super().__init__(FreedKeys())
@@ -57,7 +57,7 @@ COUNTED = {
 
 
 @pytest.mark.parametrize(("happens", "name", "most", "admits"), COUNTED.values(), ids=COUNTED)
-def test_pods_on_their_way_out_count(happens, name, most, admits):
+def test_pods_that_are_called_or_terminate_count(happens, name, most, admits):
     bench = Bench()
     play(bench, happens)
     assert (bench.refuse(pod(name), most, NOW) is None) == admits
@@ -95,7 +95,7 @@ def test_a_pod_that_goes_without_having_terminated_changes_nothing():
     assert departures.uids() == [("foreign", "n1")]
 
 
-def test_a_terminating_pod_told_of_twice_counts_once_with_its_newest_time():
+def test_a_terminating_pod_reported_twice_counts_once_with_its_newest_time():
     departures = Departures(FreedKeys())
     departures.begin(pod("foreign"), NOW.wall + 300, NOW, ["p"])
     departures.begin(pod("foreign"), NOW.wall + 1, NOW, ["p"])
@@ -115,7 +115,7 @@ def test_a_step_of_the_wall_clock_makes_no_terminating_pod_overdue(step):
     assert departures.refuse(pod("a"), 1, overdue) is None
 
 
-def test_who_is_refused_is_asked_again_when_a_pod_stays_or_is_gone():
+def test_refused_pods_are_retried_when_a_pod_stays_or_is_gone():
     freed = FreedKeys()
     departures = Departures(freed)
     departures.configure([limited(per_node=PerNode(1))], AT_ONCE)

@@ -147,7 +147,7 @@ def test_a_record_that_cannot_be_stored_says_why():
     assert bench.refuse_record() is None
 
 
-def test_a_pod_for_which_there_was_no_place_is_asked_again_when_there_is_one():
+def test_a_pod_without_a_reservation_is_retried_when_one_ends():
     bench = Bench()
     for number in range(10):
         bench.refuse_record(f"p{number}")
@@ -161,7 +161,7 @@ def test_a_pod_for_which_there_was_no_place_is_asked_again_when_there_is_one():
 
 
 def test_a_pod_without_a_place_waits_apart_from_those_with_one():
-    """Those may stand behind it in its lane."""
+    """Reserved pods may be behind it in its lane."""
     bench = Bench()
     for number in range(10):
         assert bench.refuse_record(f"p{number}").key == "record/p"
@@ -213,7 +213,7 @@ def test_a_released_pod_needs_no_place_in_the_record():
 # -- what they free ----------------------------------------------------------------------------------------------------
 
 
-def test_the_policy_is_asked_again_when_its_guard_is_armed():
+def test_the_policy_is_retried_when_its_guard_is_armed():
     bench = Bench()
     bench.expect(8)
     bench.expect(8, "bank")
@@ -223,7 +223,7 @@ def test_the_policy_is_asked_again_when_its_guard_is_armed():
     assert bench.freed.take() == ["policy/p", "record/p", "unreserved/p"]
 
 
-def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
+def test_the_lane_is_retried_when_its_namespace_is_held_no_more():
     bench = Bench()
     bench.expect(11)
     bench.freed.take()
@@ -233,7 +233,7 @@ def test_the_lane_is_asked_again_when_its_namespace_is_held_no_more():
     assert bench.freed.take() == ["lane/p/shop", "record/p", "unreserved/p"]
 
 
-def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
+def test_the_lane_is_retried_when_its_guard_is_switched_off():
     bench = Bench()
     bench.expect(11)
     bench.freed.take()
@@ -245,7 +245,7 @@ def test_the_lane_is_asked_again_when_its_guard_is_switched_off():
 
 
 @pytest.mark.parametrize(("settlement", "is_reserved"), [(Settlement.OPEN, True), (Settlement.STAYS, False)])
-def test_a_pod_is_reserved_after_its_call_unless_it_certainly_stays(settlement, is_reserved):
+def test_a_pod_is_reserved_after_its_call_unless_it_is_known_to_stay(settlement, is_reserved):
     bench = Bench()
     bench.call(settlement=settlement)
     record = bench.guard.record(bench.now)
@@ -281,7 +281,7 @@ def test_a_policy_with_a_guard_is_concerned():
 
 
 @pytest.mark.parametrize("off", [limited(), policy(reclaim=Reclaim(120))], ids=["no guard", "reclaim"])
-def test_a_guard_that_was_switched_off_goes_on_from_its_record(off):
+def test_a_guard_that_was_switched_off_continues_from_its_record(off):
     bench = Bench()
     bench.evict()
     bench.configure(off)
@@ -357,7 +357,7 @@ def test_a_record_of_a_policy_that_is_gone_is_forgotten(meanwhile):
     assert kept(bench.guards, "p") == []
 
 
-def test_a_pod_whose_reservation_ends_before_it_is_stored_is_asked_again():
+def test_a_pod_whose_reservation_ends_before_it_is_stored_is_retried():
     """Its lane failed, so that others may be reserved; no record will have it."""
     bench = Bench()
     bench.refuse_record("first")

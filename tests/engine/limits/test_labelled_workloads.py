@@ -106,7 +106,7 @@ MISSING = {
     "more than wanted can be spared": ("want a, pod a1, leave a", True),
     "pods of other controllers do not replace it": ("pod e, pod f, forget e, forget f, leave a, gone a", False),
 }
-"""What happens to the pods a, b and c before b is asked for."""
+"""Events of the pods a, b and c before the limit checks b."""
 
 
 @pytest.mark.parametrize(("happens", "admits"), MISSING.values(), ids=MISSING)

@@ -106,7 +106,7 @@ def test_a_released_pod_passes_the_guard_and_full_zones():
 # -- together ----------------------------------------------------------------------------------------------------------
 
 
-def test_who_is_refused_takes_from_no_bucket():
+def test_a_refused_pod_takes_from_no_bucket():
     bench = Bench(
         limited(evictions_per_second=1.0, burst=1, per_zone=RateLimit(1.0), per_namespace=RateLimit(1.0)),
         overall_rate=1.0,
@@ -125,14 +125,14 @@ def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays(
     assert bench.ask(bench.pod("b")) == "", "none is on its way out of the node"
 
 
-def test_what_holds_the_whole_policy_is_told_before_what_holds_some():
+def test_a_limit_that_holds_the_whole_policy_is_named_before_others():
     closed = msgspec.structs.replace(limited(evictions_per_second=0.001, burst=1), windows=NEVER)
     bench = Bench(closed)
     bench.limiter.budgets.set_budget(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod()) == refusal.WINDOW
 
 
-def test_a_pod_that_is_deleted_asks_no_budget_but_everybody_else():
+def test_a_deletion_is_checked_against_all_limits_but_budgets():
     bench = Bench(limited(per_workload=PerWorkload(1)))
     bench.limiter.budgets.set_budget(budget(), AT_ONCE.monotonic)
     assert bench.ask(bench.pod(), deletes=True) == ""

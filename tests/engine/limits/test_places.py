@@ -1,4 +1,4 @@
-"""Who takes a place, and who is asked again."""
+"""Nodes that take places, and pods that are retried when a place ends."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_no_pod_is_called_while_a_place_ends(nodes):
     assert nodes.admit("a", AT_ONCE) is not None
 
 
-def test_the_end_of_a_place_asks_again(nodes):
+def test_the_end_of_a_place_frees_the_pods_that_wait_for_it(nodes):
     nodes.restart([Place("a", 0.0)])
     nodes._freed.take()
     nodes.end("a")

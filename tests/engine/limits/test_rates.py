@@ -63,8 +63,8 @@ class Bench:
             self.rates.reserve(request)
         return "" if refused is None else refused.limit
 
-    def go(self, most: int = 100, *args: Any, **more: Any) -> int:
-        """How many pods go at once."""
+    def count_admitted(self, most: int = 100, *args: Any, **more: Any) -> int:
+        """Number of pods that are admitted at once, at most `most`."""
         return next((number for number in range(most) if self.ask(*args, **more)), most)
 
     def refuse(self, *args: Any, **more: Any) -> Refusal | None:
@@ -84,30 +84,30 @@ keyed = pytest.mark.parametrize(("given", "other"), KEYED.values(), ids=KEYED)
 
 def test_a_rate_of_10000_is_off():
     bench = Bench(policy(limits={"evictionsPerSecond": 10_000, "burst": 1}))
-    assert bench.go(500) == 500
+    assert bench.count_admitted(500) == 500
 
 
 def test_a_policy_whose_rate_is_off_leaves_others_theirs():
     limits = limited("q", evictions_per_second=2.0, burst=2)
-    assert Bench(limited(), limits).go(policy=limits) == 2
+    assert Bench(limited(), limits).count_admitted(policy=limits) == 2
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (1.0, 1), (2.5, 2), (7.0, 7)])
 def test_the_overall_rate_has_a_burst_of_one_second(rate, burst):
-    assert Bench(overall=rate).go() == burst
+    assert Bench(overall=rate).count_admitted() == burst
 
 
 @keyed
 def test_each_namespace_and_each_zone_has_a_bucket(given, other):
     bench = Bench(given)
-    assert [bench.go(), bench.go(**other)] == [2, 2]
+    assert [bench.count_admitted(), bench.count_admitted(**other)] == [2, 2]
     bench.seconds += 0.5
-    assert [bench.go(), bench.go(**other)] == [1, 1]
+    assert [bench.count_admitted(), bench.count_admitted(**other)] == [1, 1]
 
 
 def test_a_refused_pod_takes_no_token():
     bench = Bench(limited(evictions_per_second=1.0, burst=5, per_namespace=RateLimit(1.0)))
-    assert bench.go() == 1
+    assert bench.count_admitted() == 1
     for _ in range(10):
         assert bench.ask() == refusal.NAMESPACE_RATE
     assert [bench.ask(namespace) for namespace in "abcde"] == ["", "", "", "", refusal.POLICY_RATE]
@@ -117,7 +117,7 @@ def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before()
     bench = Bench(limited(per_namespace=RateLimit(1.0)))
     bench.rates.admit(bench.request("bank"))
     bench.rates.reserve(bench.request("shop"))
-    assert [bench.go(namespace="shop"), bench.go(namespace="bank")] == [0, 1]
+    assert [bench.count_admitted(namespace="shop"), bench.count_admitted(namespace="bank")] == [0, 1]
 
 
 # -- whom a rate refuses, and until when -------------------------------------------------------------------------------
@@ -140,12 +140,12 @@ def test_tokens_are_those_of_the_pod_that_is_evicted_whatever_was_asked_before()
 )
 def test_a_rate_refuses_until_its_next_token(given, refused):
     bench = Bench(given)
-    assert bench.go() == 1
+    assert bench.count_admitted() == 1
     assert bench.refuse() == refused
     bench.seconds += 1.75
     assert bench.refuse() == refused
     bench.seconds += 0.25
-    assert bench.go() == 1
+    assert bench.count_admitted() == 1
 
 
 # -- after a start -----------------------------------------------------------------------------------------------------
@@ -165,14 +165,14 @@ each = pytest.mark.parametrize(("given", "overall"), EACH, ids=["policy", "names
 def test_buckets_are_empty_after_a_start(given, overall):
     """Also those that this process used when it led before, and that are full again."""
     bench = Bench(given, overall=overall)
-    bench.go()
+    bench.count_admitted()
     bench.seconds += 60
     bench.restart()
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
     bench.seconds += 0.5
-    assert bench.go() == 1
+    assert bench.count_admitted() == 1
     bench.seconds += 60
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
 
 
 @each
@@ -180,7 +180,7 @@ def test_a_bucket_that_is_used_for_the_first_time_has_filled_since_the_start(giv
     bench = Bench(given, overall=overall)
     bench.restart()
     bench.seconds += 0.5
-    assert bench.go() == 1
+    assert bench.count_admitted() == 1
 
 
 # -- edits -------------------------------------------------------------------------------------------------------------
@@ -191,29 +191,29 @@ NAMES = ["evictions_per_second", "per_namespace", "per_zone"]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_greater_rate_adds_no_tokens(name):
     bench = Bench(limited(**rate(name, 2.0), burst=2))
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
     bench.configure(limited(**rate(name, 4.0), burst=4))
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
     bench.seconds += 0.5
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_smaller_rate_applies_at_once(name):
     bench = Bench(limited(**rate(name, 4.0), burst=4))
-    assert bench.go(1) == 1
+    assert bench.count_admitted(1) == 1
     bench.configure(limited(**rate(name, 1.0), burst=1))
-    assert bench.go() == 1, "of three that it had"
+    assert bench.count_admitted() == 1, "of three that it had"
     bench.seconds += 0.5
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
 
 
 @each
 def test_other_edits_of_a_policy_add_no_tokens(given, overall):
     bench = Bench(given, overall=overall)
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
     bench.configure(msgspec.structs.replace(given, generation=2))
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
 
 
 @pytest.mark.parametrize("meanwhile", [[limited()], [limited("q")]], ids=["switched off", "deleted"])
@@ -221,9 +221,9 @@ def test_a_rate_that_was_switched_off_begins_with_an_empty_bucket(meanwhile):
     given = limited(evictions_per_second=2.0, burst=2)
     bench = Bench(given)
     bench.configure(*meanwhile)
-    assert bench.go() == 100
+    assert bench.count_admitted() == 100
     bench.configure(given)
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
 
 
 # -- how many buckets there are ----------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_many_buckets_that_are_not_full_are_not_looked_through_for_each_other_on
     assert work(2_000) < 3 * work(1_000)
 
 
-# -- whatever happens --------------------------------------------------------------------------------------------------
+# -- random histories --------------------------------------------------------------------------------------------------
 
 RATE, BURST, OVERALL, ZONES, NAMESPACES = 2.5, 6, 8.0, 1.5, 0.5
 
@@ -260,7 +260,7 @@ RATE, BURST, OVERALL, ZONES, NAMESPACES = 2.5, 6, 8.0, 1.5, 0.5
     )
 )
 def test_in_any_time_at_most_the_burst_and_what_the_rate_adds_go(pods):
-    """Of all pods, those of each policy, each zone and each namespace; also where full buckets are forgotten."""
+    """Also those of each policy, each zone and each namespace, even where full buckets are forgotten."""
     limits = {"per_zone": RateLimit(ZONES), "per_namespace": RateLimit(NAMESPACES)}
     policies = [limited(name, evictions_per_second=RATE, burst=BURST, **limits) for name in "pq"]
     bench, gone = Bench(*policies, overall=OVERALL), {}
@@ -287,6 +287,6 @@ def test_edits_let_no_more_go_than_the_greatest_rate(edits):
         bench.seconds += pause
         if changed is not None:
             bench.configure(limited(per_namespace=RateLimit(changed)))
-        gone += [bench.seconds] * bench.go()
+        gone += [bench.seconds] * bench.count_admitted()
     for first, last in itertools.combinations_with_replacement(range(len(gone)), 2):
         assert last - first + 1 <= 9 + 9 * (gone[last] - gone[first]) + 1e-6

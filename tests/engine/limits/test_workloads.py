@@ -1,4 +1,4 @@
-"""How many pods of a workload may be missing, whoever took them."""
+"""Maximum number of missing pods of a workload, whatever removed them."""
 
 import msgspec
 import pytest
@@ -97,7 +97,7 @@ MISSING = {
     "one whose call may have been carried out is called for again": ("leave a", "a", 1, True),
     "called for twice, one counts once": ("leave a, leave a, stay a", "b", 1, True),
 }
-"""What happens to the pods a, b, c and d, of which the workload wants four; of whom then, with how many missing."""
+"""Events of the pods a to d of a workload that wants four; the pod to check, ``most``, and if it is admitted."""
 
 
 @pytest.mark.parametrize(("happens", "name", "most", "admits"), MISSING.values(), ids=MISSING)
@@ -108,7 +108,7 @@ def test_pods_are_missing(happens, name, most, admits):
     assert bench.admits(name, PerWorkload(most)) == admits
 
 
-def test_a_pod_of_nobody_is_not_limited():
+def test_a_pod_without_a_controller_is_not_limited():
     bench = Bench()
     shared = bench.interner.pod_class("shop", {}, Tolerations())
     alone = Pod("alone", "alone", "n1", shared, 0.0, 1, True)
@@ -219,7 +219,7 @@ def indebted() -> Bench:
     return foreign("leave a, gone a")
 
 
-def test_a_pod_that_nobody_replaces_is_forgiven_after_a_while():
+def test_a_pod_without_a_replacement_counts_as_missing_for_a_limited_time():
     bench = indebted()
     refused = bench.workloads.refuse(bench.pods["b"], ONE, 0.0)
     assert refused.until == MISSING_SECONDS
@@ -248,7 +248,7 @@ def test_a_reservation_counts_until_the_pod_stays():
     assert bench.admits("b")
 
 
-# -- who is told -------------------------------------------------------------------------------------------------------
+# -- retries -----------------------------------------------------------------------------------------------------------
 
 
 def key(bench: Bench) -> str:
@@ -267,7 +267,7 @@ def key(bench: Bench) -> str:
     ],
     ids=["ready", "new", "gone", "scaled", "deleted", "stays"],
 )
-def test_what_may_spare_a_pod_is_told(happens):
+def test_an_event_that_may_spare_a_pod_frees_the_workload(happens):
     bench = Bench()
     bench.run(*"abcd")
     bench.turn("d", ready=False)

@@ -49,7 +49,7 @@ class Bench:
         self.zones.count_node(node, {ZONE: zone}, dict.fromkeys(policies, bad))
 
     def fill(self, zone: str = "z1", *, nodes: int, bad: int, policies: str = "p") -> "Bench":
-        """A zone has so many nodes, named ``z1-0`` and so on; the first ones are unhealthy."""
+        """Add `nodes` nodes to a zone, named ``z1-0`` and so on; the first `bad` of them are unhealthy."""
         for number in range(nodes):
             self.count(f"{zone}-{number}", zone, bad=number < bad, policies=policies)
         self.freed.take()
@@ -65,8 +65,8 @@ class Bench:
     def refuse(self, **more: Any) -> Refusal | None:
         return self.zones.admit(self.request(**more))
 
-    def go(self, zone: str = "z1") -> int:
-        """How many pods of a zone go at once."""
+    def count_admitted(self, zone: str = "z1") -> int:
+        """Number of pods of a zone that are admitted at once."""
         for number in range(100):
             request = self.request(zone)
             if self.rates.admit(request) is not None:
@@ -179,16 +179,16 @@ def test_the_zones_of_another_policy_hold_no_pod():
 def test_degraded_and_full_zones_have_a_rate(bad, pods):
     bench = Bench().fill("z1", nodes=3, bad=bad).fill("z2", nodes=3, bad=0)
     assert bench.zones.is_slowed("p", "z1") == (pods < 100)
-    assert bench.go() == pods
-    assert bench.go("z2") == 100
-    assert bench.go("of no node") == 100
+    assert bench.count_admitted() == pods
+    assert bench.count_admitted("z2") == 100
+    assert bench.count_admitted("of no node") == 100
     bench.seconds += 0.5
-    assert bench.go() == (1 if pods < 100 else 100)
+    assert bench.count_admitted() == (1 if pods < 100 else 100)
 
 
 def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
     bench = Bench().fill(nodes=3, bad=2)
-    bench.go()
+    bench.count_admitted()
     refused = bench.rates.admit(bench.request())
     detail = "zone z1 is Degraded: 2 of 3 nodes are unhealthy"
     assert refused == Refusal(ZONE_LIMIT, MonotonicTime(bench.seconds + 0.5), RefusalScope.PODS, "zone/p/z1", detail)
@@ -196,31 +196,31 @@ def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
 
 def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():
     bench = Bench().fill(nodes=3, bad=2)
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
     bench.fill(nodes=3, bad=0).fill(nodes=3, bad=2)
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
 
 
 def test_a_degraded_zone_has_no_tokens_when_the_replica_begins_to_lead():
     bench = Bench().fill(nodes=3, bad=2)
     bench.rates.restart(bench.now.monotonic)
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
     assert bench.refuse() is None
     bench.seconds += 60
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
     bench.seconds += 60
     bench.rates.restart(bench.now.monotonic)
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
 
 
 def test_another_rate_of_a_degraded_zone_applies_at_once_and_adds_no_tokens():
     bench = Bench().fill(nodes=3, bad=2)
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
     bench.policies = (limited(zone_health=ZoneHealth((), evictions_per_second=4.0)),)
     bench.configure(*bench.policies)
-    assert bench.go() == 0
+    assert bench.count_admitted() == 0
     bench.seconds += 0.5
-    assert bench.go() == 2
+    assert bench.count_admitted() == 2
 
 
 # -- what is freed -----------------------------------------------------------------------------------------------------
@@ -230,19 +230,19 @@ def test_another_rate_of_a_degraded_zone_applies_at_once_and_adds_no_tokens():
     ("before", "after", "freed"),
     [(2, 1, ["zone/p/z1"]), (1, 2, ["zone/p/z1"]), (0, 1, []), (3, 2, ["zone/p/z1", "policy/p"])],
 )
-def test_pods_of_a_zone_are_asked_again_when_its_state_changes(before, after, freed):
+def test_pods_of_a_zone_are_retried_when_its_state_changes(before, after, freed):
     bench = Bench().fill(nodes=3, bad=before)
     bench.count(f"z1-{min(before, after)}", bad=after > before)
     assert bench.freed.take() == freed
 
 
-def test_a_policy_is_asked_again_when_a_healthy_node_comes():
+def test_a_policy_is_retried_when_a_healthy_node_comes():
     bench = Bench().fill(nodes=3, bad=3)
     bench.count("new", "z2")
     assert bench.freed.take() == [policy_key("p")]
 
 
-def test_a_policy_is_asked_again_when_so_few_nodes_are_left_that_they_say_nothing():
+def test_a_policy_is_retried_when_too_few_nodes_are_left_to_judge():
     bench = Bench().fill(nodes=3, bad=3)
     bench.freed.take()
     bench.zones.forget_node("z1-0")
@@ -257,7 +257,7 @@ def test_without_zone_health_there_are_no_zones():
     assert bench.zones.table("p") == []
     assert not bench.zones.concerns(bench.policies[0])
     assert bench.refuse() is None
-    assert bench.go() == 100
+    assert bench.count_admitted() == 100
 
 
 @pytest.mark.parametrize("policies", [[], [limited()]], ids=["deleted", "switched off"])
@@ -281,7 +281,7 @@ def test_another_threshold_applies_at_once(threshold, state):
     assert bench.freed.take() == [key_of("p", "z1" if state is DEGRADED else "z2")]
 
 
-# -- whatever happens --------------------------------------------------------------------------------------------------
+# -- random histories --------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from(["z1", "z2", ""]), st.booleans()), max_size=60))
