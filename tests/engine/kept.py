@@ -1,4 +1,4 @@
-"""What an object holds on to: for tests that nothing is kept of what is gone, wherever it may be kept."""
+"""Objects that an object holds on to: for tests that nothing is kept of what is gone, wherever it may be kept."""
 
 import gc
 from collections import deque
@@ -34,7 +34,7 @@ def kept(root: object, *names: str, without: object = None) -> list[str]:
 
 
 def held(*roots: object, without: object = None) -> int:
-    """How many objects these hold on to, each counted once; not what is held by `without` alone, or only weakly."""
+    """Number of objects that these hold on to, each counted once; without those held by `without` alone, or weakly."""
     seen = {id(one) for one in (*roots, without)}
     waiting = list(roots)
     while waiting:
@@ -48,7 +48,7 @@ def held(*roots: object, without: object = None) -> int:
 def _parts(one: Any) -> Collection[object]:
     if isinstance(one, MethodType):
         return [one.__self__]
-    if isinstance(one, dict):  # of keys that are texts the collector knows nothing
+    if isinstance(one, dict):  # the collector does not return keys that are texts
         return [*one, *one.values()]
     if isinstance(one, msgspec.Struct):  # the collector does not know the parts of all of them
         return [getattr(one, name) for name in one.__struct_fields__]

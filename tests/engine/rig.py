@@ -29,7 +29,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Rig:
-    """A machine that is synced and leads unless told otherwise, with a policy on every NoExecute taint."""
+    """A machine that is synced and leads by default, with a policy on every NoExecute taint."""
 
     def __init__(
         self, *policies: Policy, synced: bool = True, leading: bool = True, reached: int = REACHED, **options: Any
@@ -97,7 +97,7 @@ class Rig:
         self.newest_version += 1
         return self.newest_version
 
-    # -- what is told ----------------------------------------------------------------------------------------------
+    # -- input ---------------------------------------------------------------------------------------------------------
 
     def node(self, name: str = "n1", *taints: str | Taint, **more: Any) -> Node:
         """A node is seen; a taint is ``key=value`` or ``key=value:effect``."""
@@ -134,7 +134,7 @@ class Rig:
         return Pod(uid, name, node, shared, bound_at, version, ready)
 
     def wants(self, owner: Owner, replicas: int | None) -> None:
-        """A controller wants so many pods; None: it is gone."""
+        """A controller wants `replicas` pods; None: it is gone."""
         gone = replicas is None
         key = ("shop", owner.uid)
         self.process(events.WorkloadSeen(key) if gone else events.WorkloadSeen(key, replicas))
@@ -162,14 +162,14 @@ class Rig:
         self.process(events.Written(order, outcome, self.version() if is_new else -1))
 
     def answer(self, kind: type[commands.Write], outcome: WriteOutcome = WriteOutcome.DONE) -> commands.Write:
-        """The oldest write of a kind that is under way ended."""
+        """End the oldest write of a kind that is in progress."""
         order = next(one for one in self.ordered if isinstance(one, kind))
         self.ordered.remove(order)
         self.written(order, outcome)
         return order
 
     def save(self, name: str = "p", *, succeeded: bool = True) -> bool:
-        """The record that a guard wanted to be written is written, or not. Returns whether one was under way."""
+        """End the write of the record of a guard. Returns True if one was in progress."""
         orders = [one for one in self.ordered if isinstance(one, commands.SaveGuard) and one.policy.name == name]
         for order in orders:
             self.ordered.remove(order)
@@ -223,7 +223,7 @@ class Rig:
         return next(iter(self.view.claims(f"uid-{name}")), None)
 
     def phase(self, name: str) -> Phase | None:
-        """How far that has come."""
+        """Phase of the claim on a pod."""
         claim = self.claim(name)
         return None if claim is None else claim.phase
 

@@ -1,4 +1,4 @@
-"""What happens to a bench of a test, on one line of a table."""
+"""Events of a bench of a test, on one line of a table."""
 
 
 def play(bench: object, happens: str) -> None:

@@ -1,4 +1,4 @@
-"""Claims: the moves between phases that there are, when a call is tried again, and what is known of a pod's claims."""
+"""Claims: the moves between phases that there are, when a call is tried again, and the claims known of a pod."""
 
 from typing import Any
 
@@ -120,7 +120,7 @@ MOVES = {
 
 
 def is_legal(phase: Phase, move: str) -> bool:
-    """Only what is blocked is asked again; every other move is in the table."""
+    """Only blocked claims are retried; every other move is in the table."""
     return MOVES[move] in TRANSITIONS[phase] and (move != "ask again" or phase is Phase.BLOCKED)
 
 

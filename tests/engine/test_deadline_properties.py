@@ -122,7 +122,7 @@ SEGMENTS = st.lists(
 
 
 def written(segments: list[tuple[Process, int, float]]) -> Values:
-    """What these write, one after the other: each so often, and every so many seconds."""
+    """Values that these processes write one after the other: `number` each, one every `seconds` seconds."""
     at, found = 0.0, []
     for process, number, seconds in segments:
         for index in range(number):
@@ -147,7 +147,7 @@ ASKED = st.one_of(
 
 
 def answers(asked: Any, value: str) -> bool | None:
-    """Whether a toleration holds; None: it cannot compare. (All values that are written have a place as versions.)"""
+    """True if a toleration holds; None: it cannot compare. (All values that are written have a place as versions.)"""
     if not asked:
         return False
     operator, wanted = asked
@@ -196,7 +196,7 @@ def test_whatever_writes_a_value_no_eviction_is_early_and_none_later_than_a_seve
 
 
 def newest(values: Values) -> Values:
-    """So many that equality may tell all of them."""
+    """The last values, at most as many as equality can tell apart."""
     found: dict[str, None] = {}
     for number, (_, value) in enumerate(reversed(values)):
         found[value] = None
@@ -264,7 +264,7 @@ def test_joined_values_of_which_one_is_held_count_from_their_end(on_invalid, sin
 
 @pytest.mark.parametrize("days", [0, 1, 30, 365])
 def test_the_age_of_a_taint_makes_nothing_later(days):
-    """It had 99 values, and then one that a pod tolerates: what violates that counts like on a new taint."""
+    """The taint had 99 values, and then one that a pod tolerates: a violation of it counts as on a new taint."""
     at, values = days * 86_400.0, [(0.0, "980")]
     for value in [str(990 - at % 30) for at in range(99)] + [str(949 - at) for at in range(200)]:
         at += 30

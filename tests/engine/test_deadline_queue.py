@@ -26,7 +26,7 @@ SMALL = 2**17
 
 
 class Naive:
-    """The same, slowly."""
+    """A slow implementation of the queue."""
 
     def __init__(self) -> None:
         self.entries: dict[str, tuple[float, tuple[float, ...], str]] = {}

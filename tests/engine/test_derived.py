@@ -1,4 +1,4 @@
-"""Taints that policies derive from what a node carries: which there are, whom they concern, and since when."""
+"""Taints that policies derive from what a node carries: their keys, pods and times."""
 
 import msgspec
 import pytest
@@ -84,7 +84,7 @@ def test_a_younger_policy_with_another_source_is_a_rival():
 
 
 def test_a_rival_takes_no_key_itself():
-    """What is not followed must not stop a third policy."""
+    """A policy that is not followed must not stop a third one."""
     both = (TaintSelector("kubelet", source=KERNEL), TaintSelector("kernel", source=KUBELET))
     rival = acting(*both, name="b", created_at=2.0)
     third = reading("kernel", KERNEL, name="c", created_at=3.0)

@@ -1,7 +1,7 @@
 """Random histories of the machine, in which four things hold after every step, and of which nothing is left at the end.
 
 What limits and spread count of pods is what a recount of the cluster finds, and so is the number of pods that a policy
-may evict. Who waits for something that is over is asked again: at rest, what refused a pod last still does. And what
+may evict. Pods that wait for something that is over are retried: at rest, what refused a pod last still does. And what
 was decided change by change is what is decided at once: to judge everything again changes nothing.
 """
 
@@ -237,7 +237,7 @@ class History:
             self.writes(WriteOutcome.DONE)
 
     def left(self) -> list[str]:
-        """What is still counted of evictions, by whom."""
+        """Evictions that are still counted, by what counts them."""
         world = self.rig.world
         limiter = world.limiter
         found = {
@@ -346,7 +346,7 @@ def _refused(rig: Rig, claim: Claim) -> Refusal | None:
 
 
 def decided(rig: Rig) -> dict[str, object]:
-    """What follows from the state of the cluster."""
+    """Decisions that follow from the state of the cluster."""
     world = rig.world
     zones, guards = world.limiter.zones, world.limiter.guards.by_policy
     not_by_it = (Phase.IN_FLIGHT, Phase.ACCEPTED)

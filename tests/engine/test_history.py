@@ -1,4 +1,4 @@
-"""What is known of a taint over time: when it counts from, read back exactly, refused when it is not ours."""
+"""History of a taint: when it counts from, read back exactly, refused unless Taintwarden wrote it."""
 
 import contextlib
 import json
@@ -251,7 +251,7 @@ def test_a_text_that_is_too_long_counts_as_absent():
         '{"k:NoExecute": {"x": ' + "[" * 20_000 + "]" * 20_000 + "}}",
     ],
 )
-def test_what_we_did_not_write_is_refused(text):
+def test_text_of_another_writer_is_refused(text):
     with pytest.raises(ValueError, match=r"\w"):
         decode_histories(text)
 
@@ -290,7 +290,7 @@ def test_what_is_written_can_always_be_read(taints, values):
     assert len(found) == taints or taints == 700
 
 
-def test_values_that_do_not_fit_are_told_apart_less():
+def test_values_beyond_the_capacity_are_merged():
     found = decode_histories(encode_histories(many(20, MAX_SPANS)))
     assert all(1 < len(one.spans) < MAX_SPANS for one in found.values())
     assert {one.added_at for one in found.values()} == {0.0}

@@ -35,7 +35,7 @@ def test_whether_a_value_is_invalid_is_the_tolerations_or_the_policys_to_say(val
     assert judge([gt()], Taint("sla", value), AFTER, value_type).invalid is invalid
 
 
-def test_a_type_makes_a_value_invalid_even_if_nobody_compares():
+def test_a_type_makes_a_value_invalid_even_without_a_comparison():
     assert judge([], Taint("sla", "high"), AFTER, ValueType.INTEGER).invalid
     assert not judge([], Taint("sla", "high"), AFTER).invalid
 

@@ -11,7 +11,7 @@ from taintwarden.engine.rfc3339 import at
 
 
 def leaving(rig: Rig, policy: str = "p") -> tuple[int, list[str]]:
-    """How many pods terminate, and the names of those that should have ended."""
+    """Number of pods that terminate, and the names of those that should have ended."""
     [status] = [one.status for one in rig.report() if one.policy.name == policy]
     return status.leaving, [pod.name for pod in status.stuck]
 

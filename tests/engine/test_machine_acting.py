@@ -1,4 +1,4 @@
-"""How the machine acts: in which order, how many at once, what each answer means, and when it asks again."""
+"""Evictions by the machine: their order, their number at once, the meaning of each answer, and the next try."""
 
 import msgspec
 import pytest
@@ -29,7 +29,7 @@ def violated(*pods: str, **options: object) -> Rig:
 # -- how many at once -------------------------------------------------------------------------------------------------
 
 
-def test_no_more_than_the_slots_are_under_way():
+def test_at_most_the_slots_are_in_progress():
     rig = violated(*"abcdefgh", max_in_flight=6)
     assert len(rig.evictions()) == 6
     rig.settle("a")
@@ -38,7 +38,7 @@ def test_no_more_than_the_slots_are_under_way():
     assert len(rig.world.limiter.calls._calls) == 6
 
 
-def test_a_pod_is_not_asked_twice_while_a_call_is_under_way():
+def test_a_pod_has_one_call_in_progress():
     rig = violated("a")
     rig.take(commands.Evict)
     for value in ("930", "920"):
@@ -64,7 +64,7 @@ def test_a_wave_is_taken_in_slices():
     assert len(rig.world.limiter.calls._calls) == 100
 
 
-def test_policies_that_change_are_followed_in_slices_and_nobody_goes_meanwhile():
+def test_policies_that_change_are_followed_in_slices_without_evictions_meanwhile():
     rig = Rig(policy(paused=True), slice_size=10)
     for number in range(10):
         rig.node(f"n{number}", "sla=940")
@@ -89,7 +89,7 @@ def evicted(rig: Rig) -> int:
     return report.status.evicted
 
 
-def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
+def test_an_answer_without_a_call_is_illegal_and_changes_nothing():
     rig = violated("a")
     for uid in ("uid-a", "uid-b"):
         if uid == "uid-a":
@@ -100,7 +100,7 @@ def test_an_answer_nobody_waits_for_is_illegal_and_changes_nothing():
         assert (len(rig.world.limiter.calls._calls), rig.claimed(), evicted(rig)) == before
 
 
-def test_an_evicted_pod_is_told_with_its_lateness():
+def test_an_evicted_pod_is_reported_with_its_lateness():
     rig = violated("a")
     rig.wall += 0.5
     rig.settle("a")
@@ -141,7 +141,7 @@ def accepted(rig: Rig | None = None) -> Rig:
 
 
 def check(rig: Rig, *, runs: bool | None, seconds: float = 5.0) -> None:
-    """The pod is read after so many seconds, and not before."""
+    """Read the pod after `seconds` seconds, and not before."""
     rig.advance(seconds - 0.25)
     assert rig.take(commands.CheckPod) == []
     rig.advance(0.25)
@@ -251,7 +251,7 @@ def test_a_pod_that_leaves_after_a_call_that_no_budget_refused_is_evicted_once(o
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.stays])
-def test_a_pod_that_leaves_after_a_call_that_certainly_did_nothing_is_not_evicted(outcome):
+def test_a_pod_that_leaves_after_a_call_known_to_have_failed_is_not_evicted(outcome):
     rig = violated("a")
     rig.settle("a", outcome)
     rig.gone("a", until=START + 30)
@@ -305,7 +305,7 @@ def test_the_watch_may_be_faster_than_the_answer(seen_first):
     assert [type(one).__name__ for one in rig.out].count("Evicted") == 1
 
 
-def test_a_pod_that_was_gone_already_is_told_as_that():
+def test_a_pod_that_was_gone_already_is_reported_as_gone():
     rig = violated("a")
     rig.settle("a", Outcome.GONE)
     assert [told.pod.name for told in rig.take(commands.PodAlreadyGone)] == ["a"]
@@ -314,7 +314,7 @@ def test_a_pod_that_was_gone_already_is_told_as_that():
 @pytest.mark.parametrize(
     "outcome", [Outcome.BLOCKED, Outcome.THROTTLED, Outcome.MISCONFIGURED, Outcome.REFUSED, Outcome.FAILED]
 )
-def test_a_call_that_did_not_help_is_told_and_tried_again(outcome):
+def test_a_call_without_effect_is_reported_and_retried(outcome):
     rig = violated("a")
     rig.settle("a", outcome, message="why")
     [told] = rig.take(commands.EvictionFailed)
@@ -401,7 +401,7 @@ def test_a_new_leader_counts_deletions_in_spite_of_budgets_from_zero():
     assert rig.report()[0].status.past_budgets == 0
 
 
-def test_the_time_of_being_blocked_begins_anew_for_another_violation():
+def test_the_time_of_being_blocked_starts_again_for_another_violation():
     rig = then_delete(10)
     assert block_until_deleted(rig, until=8) == float("inf")
     rig.node("n1", "sla=980")
@@ -413,7 +413,7 @@ def test_the_time_of_being_blocked_begins_anew_for_another_violation():
 # -- leadership -------------------------------------------------------------------------------------------------------
 
 
-def test_whoever_does_not_lead_commands_nothing():
+def test_a_replica_that_does_not_lead_commands_nothing():
     rig = Rig(leading=False)
     rig.node("n1", "sla=high", "x=1")
     rig.pod("a", gt(), exists("sla"))
@@ -422,7 +422,7 @@ def test_whoever_does_not_lead_commands_nothing():
     assert rig.deadline("a") == 0.0
 
 
-def test_whoever_loses_the_lead_commands_nothing_more():
+def test_a_replica_that_loses_the_lead_commands_nothing_more():
     rig = violated(*"abcdef", max_in_flight=4)
     rig.feed(events.LeadershipChanged(leading=False))
     rig.out = []
@@ -433,7 +433,7 @@ def test_whoever_loses_the_lead_commands_nothing_more():
 
 
 def test_a_call_that_was_not_made_is_made_again_without_a_storm():
-    """The lease may run out some seconds before the machine is told."""
+    """The lease may run out some seconds before the machine knows it."""
     rig = violated("a")
     rig.take(commands.Evict)
     rig.settle("a", Outcome.NOT_SENT)
@@ -450,7 +450,7 @@ def test_a_call_that_was_not_made_is_made_again_without_a_storm():
 
 
 @pytest.mark.parametrize("stream", ["pods", "nodes", "namespaces"])
-def test_nobody_goes_while_a_stream_is_cut_off(stream):
+def test_no_pod_is_evicted_while_a_stream_is_cut_off(stream):
     rig = Rig()
     rig.feed(events.ViewChanged(stream, live=False))
     rig.node("n1", "sla=940")
@@ -465,7 +465,7 @@ def test_nobody_goes_while_a_stream_is_cut_off(stream):
 # -- before all is known ----------------------------------------------------------------------------------------------
 
 
-def test_before_all_is_known_nobody_goes():
+def test_no_pod_is_evicted_before_all_is_known():
     rig = Rig(synced=False).with_pod("sla=940", gt())
     rig.feed(events.Tick())
     assert rig.evictions() == []
@@ -477,7 +477,7 @@ def test_before_all_is_known_nobody_goes():
 # -- rehearsals -------------------------------------------------------------------------------------------------------
 
 
-def test_a_rehearsal_is_told_once_and_nobody_goes():
+def test_a_dry_run_is_reported_once_and_evicts_no_pod():
     rig = Rig(policy(mode="DryRun")).with_pod("sla=940", gt())
     assert "Rehearsed a" in rig.notices()
     rig.advance(300)

@@ -1,4 +1,4 @@
-"""How the machine acts on workloads that come back: when it tells, holds and lets go."""
+"""The machine on workloads that come back: when it reports, holds and releases them."""
 
 import pytest
 
@@ -20,7 +20,7 @@ WEB = {"owner": owner(), "ready": True}
 
 
 def bounce(rig: Rig, times: int, node: str = "n1", prefix: str = "p") -> None:
-    """So many pods come to a bad node one after the other, and are evicted."""
+    """`times` pods come to a bad node one after the other, and are evicted."""
     for number in range(times):
         name = f"{prefix}{number}"
         rig.pod(name, node=node, **WEB)
@@ -37,7 +37,7 @@ def bouncing(given=TWICE, times: int = 2, **options) -> Rig:
     return rig
 
 
-def test_a_pod_that_the_watch_tells_of_before_the_answer_has_come_back():
+def test_a_pod_that_the_watch_shows_before_the_answer_has_come_back():
     """A replacement is bound within milliseconds: before the call returns whose victim it replaces."""
     rig = Rig(TWICE).with_pod("sla=900", **WEB)
     rig.pod("b", **WEB)
@@ -67,7 +67,7 @@ def test_the_cause_of_a_wave_says_that_the_evicted_pods_came_back(is_replaced):
     assert tripped.guard.record.cause.startswith(cause) is is_replaced
 
 
-def test_it_is_held_by_the_policy_that_delays_also_beside_one_that_does_not():
+def test_a_pod_is_held_by_the_policy_that_delays_even_with_one_that_does_not():
     rig = Rig(TWICE, limited("q", spec={"mode": "DryRun"}))
     rig.node("n1", "sla=900")
     bounce(rig, 2)
@@ -76,10 +76,10 @@ def test_it_is_held_by_the_policy_that_delays_also_beside_one_that_does_not():
     assert rig.evictions() == []
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
-def test_who_is_held_is_told_once():
+def test_a_held_pod_is_reported_once():
     rig = bouncing()
     rig.pod("next", **WEB)
     [told] = rig.take(commands.Held)
@@ -91,10 +91,10 @@ def test_who_is_held_is_told_once():
     assert rig.take(commands.Held) == []
 
 
-# -- what lets them go, or not -----------------------------------------------------------------------------------------
+# -- releases, and no releases -----------------------------------------------------------------------------------------
 
 
-def test_who_comes_back_to_several_taints_bounces():
+def test_pods_that_come_back_to_several_taints_bounce():
     rig = Rig(TWICE)
     rig.node("n1", "sla=900", "cni=1")
     bounce(rig, 2)
@@ -105,7 +105,7 @@ def test_who_comes_back_to_several_taints_bounces():
 
 
 @pytest.mark.parametrize("seconds", [0.0, -2.0, 86_400.0])
-def test_who_comes_back_too_often_waits_for_a_minute_however_the_wall_clock_is_set(seconds):
+def test_a_pod_that_comes_back_too_often_waits_for_a_minute_however_the_wall_clock_is_set(seconds):
     rig = bouncing()
     rig.wall += seconds
     rig.pod("next", bound_at=rig.wall, **WEB)
@@ -129,7 +129,7 @@ def test_a_pod_that_changes_has_not_come_back():
 
 
 def test_a_budget_comes_first():
-    """A pod that a budget blocks is not told that it bounces: it goes nowhere."""
+    """A pod that a budget blocks is not reported as bouncing: it goes nowhere."""
     rig = bouncing()
     rig.budget(allowed=0)
     rig.pod("next", **WEB)

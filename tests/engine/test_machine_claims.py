@@ -65,7 +65,7 @@ def test_a_claim_that_is_withdrawn_is_no_cancellation_while_another_stands():
     assert "Cancelled a" not in rig.notices()
 
 
-def test_a_rehearsal_goes_on_beside_an_eviction():
+def test_a_dry_run_continues_during_an_eviction():
     rig = Rig(keyed("real", "sla"), limited("dry", spec={"taints": [{"key": "cni"}], "mode": "DryRun"}))
     rig.pod("a")
     rig.node("n1", "sla=1", "cni=1")
@@ -73,7 +73,7 @@ def test_a_rehearsal_goes_on_beside_an_eviction():
 
 
 def test_a_pod_whose_eviction_had_no_effect_is_evaluated_as_it_is_now():
-    """It was accepted, and the pod opted out meanwhile."""
+    """The eviction was accepted, and the pod opted out meanwhile."""
     rig = Rig().with_pod("sla=940", gt())
     rig.settle("a")
     rig.pod("a", gt(), do_not_evict=True)

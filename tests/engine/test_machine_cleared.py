@@ -1,4 +1,4 @@
-"""What is cleared on a path that is seldom taken: a pause, a reset, another leader, an answer that comes too late."""
+"""State that is cleared on rare paths: a pause, a reset, another leader, an answer that comes too late."""
 
 import msgspec
 import pytest
@@ -154,7 +154,7 @@ def test_zones_that_are_full_hold_only_pods_that_are_due():
 # -- a policy that changes, or is created again ------------------------------------------------------------------------
 
 
-def test_how_many_pods_a_policy_may_evict_is_counted_anew_when_it_changes():
+def test_pods_that_a_policy_may_evict_are_counted_again_when_it_changes():
     def selecting(**more: object) -> Policy:
         spec = {"nodeSelector": {"matchLabels": {"pool": "a"}}} | more
         return limited(guard=GuardSettings(max_percent=50, min_pods=1), spec=spec)
@@ -262,7 +262,7 @@ def test_a_pod_whose_call_got_no_answer_is_not_missing_once_the_watch_would_have
     assert rig.evictions() == ["p1"]
 
 
-def test_it_counts_as_leaving_while_the_next_call_is_under_way():
+def test_a_pod_counts_as_leaving_while_its_next_call_is_in_progress():
     rig = one_at_a_time_and_the_first_call_failed()
     rig.advance(90)
     assert rig.evictions() == ["a"]

@@ -71,7 +71,7 @@ def test_a_time_in_the_future_counts_from_now_and_is_reported_once():
     assert len(rig.take(commands.UnreadableHistory)) == 1
 
 
-def test_a_recovery_is_saved_while_a_wave_is_under_way():
+def test_a_recovery_is_saved_during_a_wave():
     rig = Rig(max_in_flight=2)
     rig.node("bad", "sla=900")
     rig.pod("a", gt(violation_grace_seconds=100))
@@ -117,7 +117,7 @@ def test_a_tool_that_renews_the_time_with_each_value_moves_nothing_at_a_restart(
 
 
 def test_the_two_taints_of_a_node_that_does_not_work_are_one_condition():
-    """Kubernetes replaces one by the other, each with a time of its own: the first timer goes on."""
+    """Kubernetes replaces one by the other, each with a time of its own: the first timer continues."""
     rig = Rig(policy(taints=[{"key": "node.kubernetes.io/*"}]))
     keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     rig.pod("a", *(exists(key, toleration_seconds=60) for key in keys))
@@ -132,7 +132,7 @@ def test_the_two_taints_of_a_node_that_does_not_work_are_one_condition():
 
 
 @pytest.mark.parametrize("restarts", [True, False])
-def test_a_node_that_does_not_work_again_after_a_gap_begins_anew(restarts):
+def test_a_node_that_fails_again_after_a_gap_counts_from_then(restarts):
     """The first taint went and the second came, and the node may have worked for days in between."""
     keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     given = policy(taints=[{"key": "node.kubernetes.io/*"}])
@@ -166,13 +166,13 @@ def took_over_blind(text: str, *, listed: bool = True) -> Rig:
     return rig
 
 
-def test_who_leads_after_a_gap_takes_over_what_the_leader_before_has_written():
+def test_a_leader_after_a_gap_uses_the_history_that_its_predecessor_wrote():
     rig = took_over_blind(history(("940", START), ("980", START + 20), ("940", START + 40)))
     assert rig.deadline("a") == 140.0
     assert rig.take(commands.SaveHistory)[1:] == []
 
 
-def test_who_leads_after_a_gap_believes_nothing_that_would_make_a_deadline_earlier():
+def test_a_leader_after_a_gap_ignores_a_history_that_would_make_a_deadline_earlier():
     assert took_over_blind(history(("940", START - 60))).deadline("a") == 100.0
 
 

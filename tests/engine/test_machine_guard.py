@@ -1,4 +1,4 @@
-"""The guard in the machine: it opens before the first eviction, is written down, told, reset and handed on."""
+"""The guard in the machine: it trips before the first eviction, is stored, reported, reset and restored."""
 
 import msgspec
 import pytest
@@ -50,13 +50,13 @@ def tripped() -> Rig:
     return rig
 
 
-def told(rig: Rig, *kinds: type) -> list:
+def commands_of(rig: Rig, *kinds: type) -> list:
     """The commands of these kinds so far, none forgotten."""
     return [one for one in rig.out if isinstance(one, kinds)]
 
 
 def calls(rig: Rig) -> list[str]:
-    return [one.pod.name for one in told(rig, commands.Evict)]
+    return [one.pod.name for one in commands_of(rig, commands.Evict)]
 
 
 def open_guard(rig: Rig, name: str = "p") -> bool:
@@ -122,7 +122,7 @@ def test_a_few_that_are_deleted_in_spite_of_their_budgets_do_not():
 def test_the_moment_of_its_record_is_not_named_if_something_else_made_a_pod_wait():
     rig = spoiled(limited(guard=SETTINGS, evictions_per_second=0.02, burst=1), 2)
     rig.store(120.0)
-    assert [one.limit for one in told(rig, commands.Decided)] == ["guard", "policy-rate"]
+    assert [one.limit for one in commands_of(rig, commands.Decided)] == ["guard", "policy-rate"]
 
 
 REHEARSED_AGAIN = {
@@ -143,7 +143,7 @@ def test_a_pod_counts_once_in_a_dry_run_however_often_it_would_be_evicted(again)
     assert len(rig.take(commands.Rehearsed)) == 8
     again(rig)
     rig.advance(1)
-    assert told(rig, commands.GuardTripped) == []
+    assert commands_of(rig, commands.GuardTripped) == []
     guard = rig.world.limiter.guards.by_policy["p"]
     assert (guard.evicted(), guard.expected()) == (0, 8)
 
@@ -175,13 +175,13 @@ def test_a_record_that_is_read_before_the_pods_are_listed_does_not_hide_them():
         rig.pod(f"p{number}", gt(), node="n1" if number < 3 else "n2")
     rig.feed(events.Synced(), events.LeadershipChanged(leading=True))
     rig.store()
-    assert told(rig, commands.GuardTripped) == []
+    assert commands_of(rig, commands.GuardTripped) == []
     assert len(calls(rig)) == 3
 
 
-def test_the_cause_is_told():
+def test_the_cause_is_reported():
     rig = spoiled(GUARDED, 8)
-    [opened] = told(rig, commands.GuardTripped)
+    [opened] = commands_of(rig, commands.GuardTripped)
     assert opened.guard.record.cause == "taint sla:NoExecute on 1 node: sla=940:NoExecute on n1, 980 before"
     assert (opened.guard.due, opened.guard.evicted, opened.guard.allowance, opened.guard.halts) == (8, 0, 3, True)
 
@@ -195,7 +195,7 @@ def test_a_pod_that_leaves_for_a_removed_taint_is_not_the_cause():
     rig.store()
     rig.settle("a", Outcome.ACCEPTED)
     rig.node("n1", "x=1:NoExecute")
-    [opened] = told(rig, commands.GuardTripped)
+    [opened] = commands_of(rig, commands.GuardTripped)
     assert opened.guard.record.cause == "taint x:NoExecute on 1 node: x=1:NoExecute on n1"
     assert opened.guard.bad.named == (BadNode("n1", Taint("x", "1", "NoExecute")),)
 
@@ -205,14 +205,14 @@ WRITTEN = commands.FindWriter("p", "taint sla:NoExecute on 1 node: sla=940:NoExe
 
 def test_the_writer_of_the_taint_is_asked_for_once_and_stored_with_the_cause():
     rig = tripped()
-    assert told(rig, commands.FindWriter) == [WRITTEN]
+    assert commands_of(rig, commands.FindWriter) == [WRITTEN]
     rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
-    [*_, last] = told(rig, commands.SaveGuard)
+    [*_, last] = commands_of(rig, commands.SaveGuard)
     assert last.record.cause == f"{WRITTEN.cause}, last written by kubectl"
     rig.store()
     rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
     assert rig.world.limiter.guards.by_policy["p"].latch.cause == last.record.cause
-    assert told(rig, commands.FindWriter) == [WRITTEN]
+    assert commands_of(rig, commands.FindWriter) == [WRITTEN]
 
 
 def test_writer_that_is_found_after_the_guard_is_armed_is_ignored():
@@ -234,8 +234,8 @@ def test_writer_of_a_taint_is_not_asked_for_where_a_policy_is_the_cause():
     rig = spoiled(guarded({"paused": True}), 8)
     rig.advance(60)
     rig.change(msgspec.structs.replace(GUARDED, generation=2))
-    assert len(told(rig, commands.GuardTripped)) == 1
-    assert told(rig, commands.FindWriter) == []
+    assert len(commands_of(rig, commands.GuardTripped)) == 1
+    assert commands_of(rig, commands.FindWriter) == []
 
 
 def test_writer_of_a_taint_that_a_policy_derives_is_not_asked_for():
@@ -245,29 +245,29 @@ def test_writer_of_a_taint_that_a_policy_derives_is_not_asked_for():
     values = {source: SourceValue("False", None)}
     rig.process(events.NodeSeen(Node("n1", "uid-n1", {}, (), rig.version(), "", values=values), False))
     rig.advance(5)
-    assert len(told(rig, commands.GuardTripped)) == 1
-    assert told(rig, commands.FindWriter) == []
+    assert len(commands_of(rig, commands.GuardTripped)) == 1
+    assert commands_of(rig, commands.FindWriter) == []
 
 
 @pytest.mark.parametrize(
     ("before", "how"),
     [({"paused": True}, "was resumed"), ({"nodeSelector": {"matchLabels": {"pool": "b"}}}, "changed to generation 2")],
 )
-def test_a_policy_that_changed_is_told_as_the_cause(before, how):
+def test_a_policy_that_changed_is_reported_as_the_cause(before, how):
     rig = spoiled(guarded(before), 8)
     rig.advance(60)
     rig.change(msgspec.structs.replace(GUARDED, generation=2))
-    [opened] = told(rig, commands.GuardTripped)
+    [opened] = commands_of(rig, commands.GuardTripped)
     assert opened.guard.record.cause.startswith(f"the policy {how}; taint sla:NoExecute on 1 node")
 
 
 def test_a_value_of_before_that_pods_did_not_tolerate_either_is_not_named():
-    """As if that change had made them leave: it may have been their tolerations."""
+    """The change of the policy did not make them leave: that may have been their tolerations."""
     rig = spoiled(guarded(settle_seconds=2), 8)
     rig.advance(1)
     rig.node("n1", "sla=930")
     rig.advance(3)
-    [opened] = told(rig, commands.GuardTripped)
+    [opened] = commands_of(rig, commands.GuardTripped)
     assert opened.guard.bad.named == (BadNode("n1", Taint("sla", "930"), None),)
 
 
@@ -277,25 +277,25 @@ def test_a_policy_that_changed_is_not_the_cause(before):
     rig.change(msgspec.structs.replace(GUARDED, generation=2))
     rig.advance(before)
     spoil(rig)
-    [opened] = told(rig, commands.GuardTripped)
+    [opened] = commands_of(rig, commands.GuardTripped)
     assert "policy" not in opened.guard.record.cause
 
 
-def test_a_replica_that_follows_opens_nothing():
+def test_the_guard_of_a_replica_that_does_not_lead_does_not_trip():
     rig = spoiled(GUARDED, 8, leading=False)
     rig.advance(5)
-    assert told(rig, commands.GuardTripped, commands.SaveGuard) == []
+    assert commands_of(rig, commands.GuardTripped, commands.SaveGuard) == []
     rig.process(events.LeadershipChanged(leading=True))
-    assert len(told(rig, commands.GuardTripped)) == 1
+    assert len(commands_of(rig, commands.GuardTripped)) == 1
 
 
-def test_a_blind_machine_opens_nothing():
+def test_the_guard_of_a_blind_machine_does_not_trip():
     rig = crowd(GUARDED, 8)
     rig.feed(events.ViewChanged("pods", live=False))
     spoil(rig)
-    assert told(rig, commands.GuardTripped) == []
+    assert commands_of(rig, commands.GuardTripped) == []
     rig.process(events.ViewChanged("pods", live=True))
-    assert len(told(rig, commands.GuardTripped)) == 1
+    assert len(commands_of(rig, commands.GuardTripped)) == 1
 
 
 # -- the record --------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_a_record_that_could_not_be_stored_is_tried_again():
     rig.save(succeeded=False)
     assert calls(rig) == []
     rig.advance(2)
-    assert len(told(rig, commands.SaveGuard)) == 2
+    assert len(commands_of(rig, commands.SaveGuard)) == 2
     rig.save()
     assert calls(rig) == ["p0"]
 
@@ -347,11 +347,11 @@ def eight_bad_nodes() -> Rig:
     return rig
 
 
-def test_the_nodes_that_are_bad_now_are_told_and_no_repaired_one():
+def test_the_nodes_that_are_bad_now_are_reported_and_no_repaired_one():
     rig = eight_bad_nodes()
     for number in range(1, 6):
         rig.node(f"n{number}", "sla=980")
-    [tripped], [report] = told(rig, commands.GuardTripped), rig.report()
+    [tripped], [report] = commands_of(rig, commands.GuardTripped), rig.report()
     assert (tripped.guard.bad.number, [one.name for one in tripped.guard.bad.named]) == (4, ["n0", "n1", "n2"])
     expected = BadNodes(3, tuple(BadNode(name, Taint("sla", "0"), "980") for name in ("n0", "n6", "n7")))
     assert report.guard.bad == expected
@@ -372,7 +372,7 @@ def test_a_reset_releases_once_the_request_is_removed():
     rig = tripped()
     rig.process(events.GuardReset("p"))
     rig.advance(5)
-    assert (calls(rig), told(rig, commands.GuardArmed)) == ([], [])
+    assert (calls(rig), commands_of(rig, commands.GuardArmed)) == ([], [])
     rig.store()
     assert len(calls(rig)) == 8
 
@@ -389,7 +389,7 @@ def test_a_request_that_was_not_removed_releases_nothing(outcome):
 def test_a_reset_may_be_asked_for_again():
     rig = crowd(GUARDED, 8)
     reset(rig)
-    assert told(rig, commands.GuardArmed) == [], "it was armed"
+    assert commands_of(rig, commands.GuardArmed) == [], "it was armed"
     spoil(rig)
     rig.store()
     assert open_guard(rig)
@@ -408,7 +408,7 @@ def test_a_reset_releases_more_pods_than_one_step_looks_at():
 
 @pytest.mark.parametrize("outcome", [WriteOutcome.DONE, WriteOutcome.GONE])
 def test_a_request_that_comes_while_one_is_removed_is_removed_too(outcome):
-    """It would stay, and the next leader would grant it for another wave."""
+    """A request that stays would be granted for another wave by the next leader."""
     rig = tripped()
     rig.process(events.GuardReset("p"), events.GuardReset("p"))
     rig.answer(commands.ClearGuardReset, outcome)
@@ -434,7 +434,7 @@ def test_a_reset_without_a_guard_releases_nothing_of_a_later_one(is_live):
     rig.feed(events.ViewChanged("pods", live=True))
     rig.change(given)
     rig.store()
-    assert (calls(rig), told(rig, commands.GuardArmed)) == ([], [])
+    assert (calls(rig), commands_of(rig, commands.GuardArmed)) == ([], [])
 
 
 def test_a_guard_that_was_switched_off_counts_and_stores_what_was_evicted_before():
@@ -455,7 +455,7 @@ def test_a_guard_that_was_switched_off_counts_and_stores_what_was_evicted_before
 def test_a_reset_of_a_policy_without_a_guard_only_removes_the_request():
     rig = crowd(limited(), 2)
     reset(rig)
-    assert told(rig, commands.GuardArmed) == []
+    assert commands_of(rig, commands.GuardArmed) == []
 
 
 def test_a_release_does_not_survive_its_leader():
@@ -486,7 +486,7 @@ def test_a_release_ends_with_a_good_value_and_not_with_a_pause(recovers):
     assert (len(calls(rig)) == made) is recovers
 
 
-def test_a_reset_waits_until_all_is_known_that_it_lets_go():
+def test_a_reset_waits_until_all_pods_are_known_that_it_releases():
     rig = Rig(GUARDED, synced=False, leading=False)
     rig.feed(events.GuardRestored("p", GuardRecord(START - 60, "taint", (("shop", 8),))))
     rig.feed(events.LeadershipChanged(leading=True))
@@ -496,13 +496,13 @@ def test_a_reset_waits_until_all_is_known_that_it_lets_go():
     rig.feed(events.GuardReset("p"))
     rig.answer(commands.ClearGuardReset)
     rig.process(events.Synced())
-    [closed] = told(rig, commands.GuardArmed)
+    [closed] = commands_of(rig, commands.GuardArmed)
     assert closed.released == 8
     rig.store()
     assert len(calls(rig)) == 8
 
 
-def test_a_reset_is_for_who_led_then():
+def test_a_reset_is_for_the_leader_of_its_time():
     rig = crowd(GUARDED, 8)
     rig.feed(events.ViewChanged("pods", live=False))
     rig.feed(events.GuardReset("p"))
@@ -526,11 +526,11 @@ def successor(record: GuardRecord, pods: int, value: str = "940") -> Rig:
     return rig
 
 
-def test_an_open_guard_stays_open_under_the_next_leader():
+def test_a_tripped_guard_stays_tripped_under_the_next_leader():
     rig = successor(GuardRecord(START - 60, "taint sla", (("shop", 8),)), 8)
     rig.store()
     assert calls(rig) == []
-    assert told(rig, commands.GuardTripped) == [], "it was told by whoever led"
+    assert commands_of(rig, commands.GuardTripped) == [], "the former leader reported it"
     record = GuardRecord(START - 60, "taint sla", (("shop", 8),), population=8)
     assert rig.report()[0].guard.record == record
 
@@ -551,7 +551,7 @@ def test_pods_of_a_wave_that_another_client_relabels_still_count_for_all():
     assert calls(rig) == []
 
 
-def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_record():
+def test_a_guard_whose_policy_was_not_in_force_for_a_while_continues_from_its_record():
     other = guarded({"taints": [{"key": "other"}]})
     rig = tripped()
     record = rig.view.guard("p").record
@@ -571,7 +571,7 @@ def test_a_guard_whose_policy_was_not_in_force_for_a_while_goes_on_from_its_reco
 def test_a_pod_that_came_while_its_lane_fails_has_the_next_call_but_one():
     rig = Rig(guarded(min_pods=50, settle_seconds=0))
     rig.node("n1", "sla=940")
-    for name in ("x", "y", "new"):  # calls for x and y are denied again and again
+    for name in ("x", "y", "new"):  # calls for x and y are denied repeatedly
         rig.pod(name)
         for _ in range(80):
             rig.store(1.0)
@@ -581,7 +581,7 @@ def test_a_pod_that_came_while_its_lane_fails_has_the_next_call_but_one():
 
 
 def test_a_lane_that_fails_keeps_half_of_the_reservations():
-    """Its pods may wait for ever, and the guard allows only so many."""
+    """Its pods may wait indefinitely, and the guard allows only a limited number."""
     rig = spoiled(guarded(min_pods=22, max_percent=99), 22)
     rig.advance(1)
     rig.save()
@@ -719,7 +719,7 @@ def test_a_pod_that_a_read_finds_gone_counts_as_evicted_before_the_stream_shows_
     assert guard.evicted() == 1
 
 
-def test_a_released_pod_is_told_as_such_when_it_is_due():
+def test_a_released_pod_is_reported_as_released_when_it_is_due():
     rig = Rig(GUARDED)
     for number in range(8):
         rig.pod(f"p{number}", gt(violation_grace_seconds=60))

@@ -35,7 +35,7 @@ def spoil(rig: Rig, name: str = "n1") -> list[str]:
 
 
 def short_of_one() -> Rig:
-    """Of four pods that have to leave one may be missing: ``a`` is called for."""
+    """One of four pods that have to leave may be missing: ``a`` is called for."""
     rig = crowd(limited(per_workload=ONE), *"abcd", wanted=4)
     spoil(rig)
     return rig
@@ -171,7 +171,7 @@ def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_cha
     assert "b" not in rig.evictions()
 
 
-def test_new_labels_of_a_foreign_controllers_pod_replace_nobody():
+def test_new_labels_of_a_foreign_controllers_pod_replace_no_pod():
     rig = crowd(limited(per_workload=ONE), *"abcd", of=FOREIGN)
     spoil(rig)
     evicted(rig, "a")
@@ -201,7 +201,7 @@ def test_pods_that_terminate_and_need_not_leave_do_not_count():
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_is_not_ready_any_more_is_asked_again():
+def test_a_pod_that_is_not_ready_any_more_is_retried():
     rig = crowd(limited(), "a")
     rig.budget(allowed=0, healthy_enough=True)
     assert spoil(rig) == []
@@ -209,7 +209,7 @@ def test_a_pod_that_is_not_ready_any_more_is_asked_again():
     assert rig.evictions() == ["a"]
 
 
-def test_a_budget_that_holds_is_told_once():
+def test_a_budget_that_holds_is_reported_once():
     rig = crowd(limited(), "a")
     rig.budget(allowed=0)
     rig.out = []
@@ -258,7 +258,7 @@ def assert_deleted_in(rig: Rig, seconds: float) -> None:
     assert deletions(rig) == [("a", True)]
 
 
-def test_the_time_starts_again_also_if_nothing_asks_meanwhile():
+def test_the_time_starts_again_even_if_no_call_was_tried_meanwhile():
     rig = slowly_pressing(healthy_enough=True)
     rig.advance(40)
     rig.pod("a", owner=owner(), ready=False)
@@ -277,7 +277,7 @@ def test_the_time_starts_again_when_no_budget_selects_the_pod_meanwhile():
     assert_deleted_in(rig, 60)
 
 
-def test_a_pod_whose_deadline_moves_is_asked_about_afresh():
+def test_a_pod_whose_deadline_moves_starts_its_blocked_time_again():
     rig = Rig(limited(spec=THEN_DELETE))
     rig.budget(allowed=0)
     rig.node("n1", "sla=940", added=START)
@@ -310,7 +310,7 @@ def keyed(name: str, key: str, **limits) -> Policy:
     return limited(name, spec={"taints": [{"key": key}]}, **limits)
 
 
-def test_a_hard_deadline_does_not_stand_behind_softer_ones_that_a_budget_holds():
+def test_a_hard_deadline_does_not_wait_behind_softer_ones_that_a_budget_holds():
     rig = Rig(keyed("soft", "s"), hard(keyed("hard", "h")))
     rig.budget(allowed=0)
     rig.node("n1", "s=1", added=START - 500)
@@ -338,7 +338,7 @@ def test_a_policy_that_may_not_evict_holds_back_no_others_of_a_budget():
 # -- changes while held -----------------------------------------------------------------------------------------------
 
 
-def test_a_policy_that_changes_lets_those_it_held_be_asked_again():
+def test_pods_held_by_a_policy_are_retried_when_it_changes():
     rig = short_of_one()
     rig.change(limited(per_workload=PerWorkload(3)))
     assert rig.evictions() == ["b", "c"]
@@ -375,7 +375,7 @@ def test_an_eviction_that_its_budget_never_counts_holds_the_next_one_for_some_se
     assert rig.evictions() == ["b"]
 
 
-# -- what answers say of other calls -----------------------------------------------------------------------------------
+# -- effects of answers on other calls ---------------------------------------------------------------------------------
 
 
 def test_no_call_is_made_while_the_api_server_requests_a_pause():

@@ -18,7 +18,7 @@ from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.records import Place
 
 IDLE_SECONDS = 30.0
-"""How long a node keeps its place without a pod that leaves for good."""
+"""Seconds for which a node keeps its place without a pod that leaves for good."""
 BLOCKED = {"app": "blocked"}
 
 
@@ -444,7 +444,7 @@ def test_a_node_that_has_begun_and_whose_namespace_fails_delays_no_other():
 # -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_lower_limit_lets_nobody_else_begin():
+def test_a_lower_limit_lets_no_other_node_begin():
     bench = Bench(2)
     bench.store()
     bench.called()
@@ -566,7 +566,7 @@ def test_a_leader_follows_no_places_but_its_own():
     assert bench.places() == ["n0"]
 
 
-# -- what is told -----------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_pod_tells_which_nodes_lose_pods_and_how_many_wait():

@@ -79,7 +79,7 @@ def test_each_taint_has_its_own_policy_and_the_first_deadline_wins():
 def test_only_selected_namespaces_count():
     rig = Rig(policy(namespaceSelector={"matchLabels": {"team": "a"}}))
     rig.node("n1", "sla=1")
-    assert fate(rig) == ""  # a namespace nobody knows yet is selected by no selector
+    assert fate(rig) == ""  # a namespace that is not known yet is selected by no selector
     rig.process(events.NamespaceSeen("shop", {"team": "a"}))
     assert rig.deadline("a") == 0.0
 
@@ -125,13 +125,13 @@ def test_a_namespace_that_is_no_longer_selected_spares_its_pods(change):
     ],
     ids=lambda given: json.dumps(given, default=str),
 )
-def test_who_is_left_alone(exclude, pod, leaves):
+def test_excluded_pods_are_not_evicted(exclude, pod, leaves):
     rig = Rig(policy(exclude=exclude))
     rig.node("n1", "sla=1")
     assert bool(fate(rig, **pod)) is leaves
 
 
-def test_who_is_protected_for_a_time_leaves_after_it():
+def test_a_pod_protected_for_a_time_leaves_after_it():
     rig = Rig()
     rig.with_pod("sla=940", gt(), bound_at=START, protected_seconds=3_600.0)
     rig.pod("b", gt(violation_grace_seconds=7_200), bound_at=START, protected_seconds=3_600.0)
@@ -144,13 +144,13 @@ def test_who_is_protected_for_a_time_leaves_after_it():
     assert rig.evictions() == ["c"]
 
 
-def test_a_policy_that_does_not_respect_it_protects_nobody_for_a_time():
+def test_a_policy_that_does_not_respect_it_protects_no_pod_for_a_time():
     rig = Rig(policy(exclude={"respectDoNotDisrupt": False}))
     rig.with_pod("sla=940", gt(), bound_at=START, protected_seconds=3_600.0)
     assert rig.evictions() == ["a"]
 
 
-def test_a_node_that_will_be_removed_protects_nobody_longer():
+def test_a_node_that_will_be_removed_protects_no_pod_longer():
     rig = Rig(msgspec.structs.replace(policy(), reclaim=Reclaim(120))).with_pod(
         "sla=940", gt(violation_grace_seconds=7_200), bound_at=START, protected_seconds=3_600.0, grace_seconds=30
     )
@@ -233,7 +233,7 @@ def test_extended_tolerations_narrow_the_keys_they_name(native, extended, leaves
 # -- values that cannot be compared -----------------------------------------------------------------------------------
 
 
-def test_an_invalid_value_is_told_once_though_pods_that_compare_it_come_and_go():
+def test_an_invalid_value_is_reported_once_though_pods_that_compare_it_come_and_go():
     rig = Rig()
     rig.node("n1", "sla=high")
     for name in "abc":
@@ -248,14 +248,14 @@ def test_an_invalid_value_is_told_once_though_pods_that_compare_it_come_and_go()
     assert (told.verdict.taint.value, told.held, told.node_uid) == ("higher", True, "uid-n1")
 
 
-def test_an_invalid_value_is_told_again_by_the_next_leader():
+def test_an_invalid_value_is_reported_again_by_the_next_leader():
     rig = Rig().with_pod("sla=high", gt())
     rig.take(commands.InvalidValue)
     rig.process(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
     assert len(rig.take(commands.InvalidValue)) == 1
 
 
-def test_an_invalid_value_that_comes_back_is_told_again():
+def test_an_invalid_value_that_comes_back_is_reported_again():
     rig = Rig().with_pod("sla=high", gt())
     for value in ("980", "high"):
         rig.node("n1", f"sla={value}")
@@ -280,7 +280,7 @@ def test_a_value_that_is_not_of_its_type_is_reported_as_long_as_it_is_there(reac
     assert invalid(rig) == []
 
 
-def test_a_value_that_is_not_of_its_type_is_told_before_a_pod_is_there():
+def test_a_value_that_is_not_of_its_type_is_reported_before_a_pod_is_there():
     rig = Rig(policy(taints=[{"key": "sla", "valueType": "Integer"}]))
     rig.node("n1", "other=1", "sla=98O")
     assert [told.verdict.taint.value for told in rig.take(commands.InvalidValue)] == ["98O"]
@@ -296,7 +296,7 @@ def test_evicting_by_an_invalid_value_is_the_policys_choice():
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_unreadable_history_is_told_and_counts_as_none():
+def test_an_unreadable_history_is_reported_and_counts_as_none():
     rig = Rig()
     rig.node("n1", "sla=940", history="not JSON")
     assert [told.node for told in rig.take(commands.UnreadableHistory)] == ["n1"]
@@ -426,7 +426,7 @@ def test_a_history_is_saved_while_a_deadline_lies_ahead():
     assert json.loads(save.text)["sla:NoExecute"]["values"] == [[START, ["940"]]]
 
 
-def test_an_annotation_that_somebody_removed_is_written_again():
+def test_an_annotation_that_was_removed_is_written_again():
     rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.answer(commands.SaveHistory)
     rig.out = []
@@ -466,7 +466,7 @@ def test_a_report_counts_each_policy_for_itself():
 
 
 def test_a_value_that_all_tolerate_is_saved_soon_too():
-    """If it changes while nobody runs, only the annotation knows that it was tolerated until then."""
+    """If it changes while no operator runs, only the annotation knows that it was tolerated until then."""
     rig = Rig().with_pod("sla=980", gt(violation_grace_seconds=60))
     rig.advance(2)
     assert len(rig.take(commands.SaveHistory)) == 1

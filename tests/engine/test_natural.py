@@ -91,7 +91,7 @@ def test_what_is_no_version_is_explained(text, reason):
     assert reason in (explain_natural(text) or "")
 
 
-# Short texts of what the rule speaks of, so that those which nearly agree meet often.
+# Short texts of the parts that the rule names, so that those which nearly agree meet often.
 WORDS = st.sampled_from(["0", "0", "00", "1", "2", "10", "a", "ab", "k3s", "gke", *PRE_RELEASES, "sp", "v", "~"])
 TEXTS = st.lists(st.tuples(WORDS, st.sampled_from(["", ".", "-", "+", "_", " "])), min_size=1, max_size=6).map(
     lambda parts: "1" + "".join(map("".join, parts))
@@ -128,7 +128,7 @@ def test_its_number_sorts_alike(one, other):
     assert low < high or one == other or not is_exact
 
 
-def test_the_number_has_room_for_those_of_kernels():
+def test_the_encoded_number_orders_versions_of_kernels():
     numbers = [encode_natural(parse_natural(text))[0] for text in GROUPS["ubuntu-generic kernel"]]
     assert numbers == sorted(set(numbers))
 

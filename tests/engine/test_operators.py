@@ -1,4 +1,4 @@
-"""The table of operators: each row is complete, and each place that speaks of operators has a word for it."""
+"""The table of operators: each row is complete, and each place that names operators has a word for it."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def written(operator: Operator) -> dict[str, Any]:
 
 
 def toleration(operator: Operator) -> Toleration:
-    """What is read from that entry."""
+    """Toleration that is parsed from the entry of this operator."""
     (read,), faults = parse_tolerations(json.dumps([written(operator)]))
     assert not faults
     return read

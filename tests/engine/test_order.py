@@ -62,16 +62,16 @@ def test_before_a_hard_deadline_the_soft_one_does_not_count():
     assert place(pod(), due_at=0.0, hard_at=100.0) == place(pod(), due_at=9_999.0, hard_at=100.0)
 
 
-def test_before_a_hard_deadline_those_that_failed_more_often_stand_behind():
+def test_before_a_hard_deadline_pods_that_failed_more_often_come_later():
     assert place(pod(priority=5), hard_at=100.0) < place(pod(priority=-5), hard_at=100.0, attempts=1)
     assert place(pod(), hard_at=100.0, attempts=1) < place(pod(), hard_at=100.0, attempts=2)
 
 
-def test_retries_on_one_node_stand_behind_first_calls_on_another_that_is_removed_at_the_same_time():
+def test_retries_on_one_node_come_after_first_calls_on_another_that_is_removed_at_the_same_time():
     assert place(pod(), hard_at=100.5) < place(pod(), hard_at=100.0, attempts=1)
 
 
-def test_a_pod_whose_calls_failed_stands_behind_all_others_of_its_lane():
+def test_a_pod_whose_calls_failed_comes_after_all_others_of_its_lane():
     assert place(pod(priority=-5), due_at=0, attempts=1) > place(pod(priority=5), due_at=9 * MINUTE)
     assert place(pod(), attempts=2) > place(pod(), attempts=1)
 

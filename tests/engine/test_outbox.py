@@ -47,13 +47,13 @@ class Bench:
             self.outbox.put(order)
 
     def answer(self, outcome: WriteOutcome = WriteOutcome.DONE, key: str = KEY, version: int = -1) -> bool:
-        """What is under way ends."""
+        """End the write in progress."""
         order = self.outbox._entries[key].sent
         assert order is not None
         return self.outbox.write_ended(Written(order, outcome, version))
 
     def ordered(self) -> list[Any]:
-        """What was ordered since the last time."""
+        """Commands since the last call."""
         out, self.world.commands = self.world.commands, []
         return out
 
@@ -63,7 +63,7 @@ class Bench:
         return at - self.world.now.monotonic
 
     def retry(self) -> list[Any]:
-        """What is ordered when it is time."""
+        """Commands at the next try."""
         self.ordered()
         self.pass_time(self.wait())
         return self.ordered()
@@ -79,7 +79,7 @@ def test_a_follower_writes_nothing():
     assert not bench.outbox.is_waiting(KEY)
 
 
-def test_what_is_wanted_by_then_is_written_when_it_ends():
+def test_the_newest_wanted_value_is_written_when_the_write_in_progress_ends():
     bench = Bench()
     bench.put(history("a"), history("b"), history("c"))
     bench.ordered()
@@ -87,7 +87,7 @@ def test_what_is_wanted_by_then_is_written_when_it_ends():
     assert bench.ordered() == [history("c")]
 
 
-def test_what_is_under_way_is_not_written_twice():
+def test_a_write_in_progress_is_not_repeated():
     bench = Bench()
     bench.put(history("a"), history("b"), history("a"))
     bench.answer()
@@ -95,7 +95,7 @@ def test_what_is_under_way_is_not_written_twice():
     assert not bench.outbox.is_waiting(KEY)
 
 
-def test_what_is_not_wanted_any_more_is_not_written():
+def test_a_withdrawn_value_is_not_written():
     bench = Bench()
     bench.put(history("a"), history("b"))
     bench.outbox.withdraw(KEY)
@@ -177,7 +177,7 @@ def test_a_write_that_was_done_begins_again_with_the_first_delay():
     assert bench.wait() <= 1.2
 
 
-def test_something_else_that_is_wanted_waits_for_the_same_delay():
+def test_another_wanted_value_waits_for_the_same_delay():
     bench = Bench()
     bench.put(history("a"))
     bench.answer(WriteOutcome.REFUSED)
@@ -219,7 +219,7 @@ def test_a_guards_record_is_not_written_again_as_it_was(outcome):
 
 
 @pytest.mark.parametrize("outcome", [one for one in WriteOutcome if one is not WriteOutcome.DONE])
-def test_a_guards_record_is_made_anew_after_1_2_and_every_5_seconds_whatever_the_answer(outcome):
+def test_a_guards_record_is_made_again_after_1_2_and_every_5_seconds_whatever_the_answer(outcome):
     bench, waits = Bench(), []
     for since in range(5):
         bench.put(guard(float(since)))
@@ -243,7 +243,7 @@ def test_losing_leadership_forgets_every_write():
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_what_is_forgotten_is_neither_awaited_nor_tried_again(failed):
+def test_a_forgotten_write_is_neither_awaited_nor_retried(failed):
     bench = Bench()
     order = history("a")
     bench.put(order)
@@ -274,7 +274,7 @@ def test_a_retry_is_based_on_the_newest_version():
     assert [one.version for one in bench.retry()] == [42]
 
 
-def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
+def test_a_written_value_counts_until_the_stream_has_delivered_it():
     bench = Bench()
     bench.put(history("a"))
     bench.answer(version=50)
@@ -282,7 +282,7 @@ def test_what_was_written_is_believed_until_the_stream_has_delivered_it():
     assert bench.outbox.assumed_stored(KEY, 50) is None
 
 
-def test_what_was_written_is_not_written_again_meanwhile():
+def test_a_written_value_is_not_written_again_meanwhile():
     bench = Bench()
     bench.put(history("a"))
     bench.answer(version=50)
@@ -292,7 +292,7 @@ def test_what_was_written_is_not_written_again_meanwhile():
 
 
 @pytest.mark.parametrize("write", [history("a"), guard(), ClearGuardReset(POLICY)], ids=lambda one: type(one).__name__)
-def test_a_write_stands_while_it_is_under_way_and_no_longer(write):
+def test_a_write_is_valid_while_it_is_in_progress_and_no_longer(write):
     bench = Bench()
     bench.put(write)
     [order] = bench.ordered()

@@ -51,7 +51,7 @@ def stage() -> Stage:
 # -- while evictions wait ---------------------------------------------------------------------------------------------
 
 
-def test_nobody_goes_on_a_verdict_that_a_profile_has_overturned():
+def test_no_pod_is_evicted_by_a_verdict_that_a_profile_has_overturned():
     """The profile comes between the deadline and the moment of acting."""
     stage = Stage(policy(timing={"violationGraceSeconds": 30}))
     stage.node("n1", "sla=940", added=START)
@@ -129,7 +129,7 @@ def test_a_namespace_may_be_evaluated_before_its_nodes_are_for_another_policy():
 
 
 def evaluated_in_steps(stage: Stage, *fed: Any) -> list[int]:
-    """How many nodes are left after each step."""
+    """Number of nodes that are left after each step."""
     stage.feed(*fed)
     left = []
     while shares := stage.machine._backlog.shares:
@@ -273,7 +273,7 @@ def test_a_change_of_one_profile_asks_no_other_about_the_pods(monkeypatch):
     assert asked.calls <= 20
 
 
-# -- what is told -----------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_verdict_tells_the_tolerations_of_profiles(stage):
@@ -312,7 +312,7 @@ def test_matched_pods_are_counted_in_slices_between_which_profiles_may_change(st
 
 
 def matched(stage: Stage, at_once: int = 100) -> tuple[dict[str, int], int]:
-    """How many pods each profile selects, and after how many pauses that is known."""
+    """Number of pods that each profile selects, and number of pauses after which that is known."""
     counting, pauses = stage.view.matched_pods(at_once), 0
     while True:
         try:
@@ -375,7 +375,7 @@ def expected(world: World) -> float | None:
 
 @given(st.builds(World, TOLERATIONS, TOLERATIONS, LABELS, CHANGES), st.integers(0, 6))
 def test_deadlines_are_those_of_the_naive_model(world, pod_comes):
-    """Whatever the order in which the pod and its profiles come, change and go."""
+    """The pod and its profiles come, change and go in any order."""
     stage = Stage(policy(timing={"violationGraceSeconds": 0}), leading=False)
     stage.node("n1", "sla=940", added=START)
     for index, (namespace, name, labels, tolerations) in enumerate(world.changes):

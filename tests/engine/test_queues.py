@@ -1,4 +1,4 @@
-"""Where claims stand: which is next, which a limit blocks, and which is let back when it may admit again."""
+"""Queues of claims: which is next, which a limit blocks, and which is let back when it may admit again."""
 
 from typing import Any
 
@@ -64,8 +64,8 @@ class Bench:
         for name in names:
             self.queues.block(self.claims[name], Refusal("limit", until, RefusalScope.PODS, key))
 
-    def go(self, name: str) -> None:
-        """It is being evicted."""
+    def call(self, name: str) -> None:
+        """The eviction of a pod is in progress."""
         self.queues.move(self.claims[name], Phase.IN_FLIGHT)
 
     def ready_of_y(self, *names: str) -> None:
@@ -132,7 +132,7 @@ def _hard(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, reclaim=Reclaim(120))
 
 
-def test_a_retry_stands_behind_all_first_calls_of_its_lane():
+def test_a_retry_comes_after_all_first_calls_of_its_lane():
     bench = Bench()
     bench.wait("a", due_at=0.0)
     bench.ready("b", due_at=6_000.0)
@@ -153,14 +153,14 @@ def test_released_pods_have_a_lane_of_their_own():
 
 
 def turns(bench: Bench, number: int) -> str:
-    """Whose pods go, in order, by the first letter of their names."""
+    """Owners of the pods that are called, in order, as the first letters of the names."""
     gone = ""
     for _ in range(number):
         claim = bench.queues.first_ready()
         if claim is None:
             break
         lane = bench.queues.lane_of(claim)
-        bench.go(claim.uid)
+        bench.call(claim.uid)
         bench.queues.note_turn(lane, failing=lane.key in bench.failing)
         gone += lane.namespace
     return gone
@@ -256,26 +256,26 @@ def test_a_lane_whose_pods_are_gone_does_not_take_the_time_of_others_with_it():
 BLOCKED = {
     "a blocked claim delays no other": ("ready a b, block a", "b"),
     "a release lets the first back": ("ready c a b, block c a b, release k", "a"),
-    "each that goes lets the next back": ("ready a b c, block a b c, release k, go a", "b"),
-    "until none is left": ("ready a b c, block a b c, release k, go a, go b", "c"),
+    "each that goes lets the next back": ("ready a b c, block a b c, release k, call a", "b"),
+    "until none is left": ("ready a b c, block a b c, release k, call a, call b", "c"),
     "one that is refused again lets none back": ("ready a b, block a b, release k, block a", ""),
     "one that is refused otherwise lets the next back": (
         "ready a b, block a b, release k, block_otherwise a",
         "b",
     ),
-    "one that was not released lets none back when it goes": ("ready a b, block b, go a", ""),
+    "one that was not released lets none back when it goes": ("ready a b, block b, call a", ""),
     "a key that blocks none releases none": ("ready a, block a, release other", ""),
     "one that ends frees its place": ("ready a b, block a b, end a, release k", "b"),
     "one whose pod changed is asked again alone": ("ready a b c, block a b c, ask_again b", "b"),
-    "which releases none": ("ready a b c, block a b c, ask_again b, go b", ""),
-    "and it is blocked no more": ("ready a b c, block a b c, ask_again b, go b, release k, go a", "c"),
+    "which releases none": ("ready a b c, block a b c, ask_again b, call b", ""),
+    "and it is blocked no more": ("ready a b c, block a b c, ask_again b, call b, release k, call a", "c"),
     "every lane gets one back": ("ready a b, ready_of_y c d, block a b c d, release k", "ac"),
-    "one that goes lets back the next of its lane": ("ready a b, ready_of_y c d, block a b c d, release k, go a", "bc"),
+    "one that goes frees the next of its lane": ("ready a b, ready_of_y c d, block a b c d, release k, call a", "bc"),
 }
 
 
 @pytest.mark.parametrize(("happens", "standing"), BLOCKED.values(), ids=BLOCKED)
-def test_who_stands_ready(happens, standing):
+def test_claims_are_ready_unless_blocked(happens, standing):
     bench = Bench()
     play(bench, happens)
     assert bench.standing() == standing
@@ -287,7 +287,7 @@ def test_nothing_is_kept_of_a_key_whose_claims_have_gone():
     bench.block("a", "b")
     bench.queues.release("k")
     for name in "ab":
-        bench.go(name)
+        bench.call(name)
     assert kept(bench.queues, "k") == []
 
 
@@ -339,7 +339,7 @@ def test_the_latest_refusal_says_when():
 
 
 @pytest.mark.parametrize("how", ["go", "release"])
-def test_a_key_that_blocks_nobody_has_no_time(how):
+def test_a_key_that_blocks_no_claim_has_no_time(how):
     bench = Bench()
     bench.ready("a")
     bench.block("a", until=150.0)

@@ -19,7 +19,7 @@ def spot(name: str = "p", seconds: int = SECONDS, spec: dict | None = None, **li
     return msgspec.structs.replace(limited(name, spec=spec, **limits), reclaim=Reclaim(seconds))
 
 
-def told(rig: Rig, kind: type) -> list:
+def commands_of(rig: Rig, kind: type) -> list:
     """The commands of a kind so far, none forgotten."""
     return [one for one in rig.out if isinstance(one, kind)]
 
@@ -30,7 +30,7 @@ def warn(rig: Rig, name: str = "n1") -> None:
 
 
 def graces(rig: Rig) -> list[int | None]:
-    return [one.grace_period_seconds for one in told(rig, commands.Evict)]
+    return [one.grace_period_seconds for one in commands_of(rig, commands.Evict)]
 
 
 # -- when --------------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_the_longest_grace_goes_first_among_equals():
     warn(rig)
     rig.process(events.LeadershipChanged(leading=True))
     for name in ("long", "middle", "short"):
-        assert [one.pod.name for one in told(rig, commands.Evict)] == [name]
+        assert [one.pod.name for one in commands_of(rig, commands.Evict)] == [name]
         rig.out = []
         rig.settle(name)
 
@@ -120,7 +120,7 @@ def held(policy: Policy | None = None) -> Rig:
 
 
 def missed(rig: Rig) -> list[str]:
-    return [one.reason for one in told(rig, commands.DeadlineMissed)]
+    return [one.reason for one in commands_of(rig, commands.DeadlineMissed)]
 
 
 LATER = SECONDS + 5
@@ -159,7 +159,7 @@ MISSED: dict[str, tuple[Policy, dict[str, Any], Callable[[Rig], object], list[st
 
 
 @pytest.mark.parametrize(("given", "pod", "happens", "reasons"), MISSED.values(), ids=MISSED)
-def test_who_missed_the_deadline(given, pod, happens, reasons):
+def test_missed_deadlines_are_reported_with_their_reasons(given, pod, happens, reasons):
     rig = Rig(given)
     if pod is HELD:
         rig.budget(allowed=0)
@@ -190,7 +190,7 @@ def test_a_policy_that_is_paused_when_the_node_goes_misses_nothing():
 
 @pytest.mark.parametrize("allowed", [0, 1])
 def test_a_pod_that_comes_when_its_node_should_be_gone_is_counted_once(allowed):
-    """It gets a second to stop at most."""
+    """The pod gets at most a second to stop."""
     rig = Rig(spot())
     warn(rig)
     rig.advance(SECONDS + 5, step=1.0)
@@ -224,7 +224,7 @@ LATE = {"timing": {"violationGraceSeconds": SECONDS + 1}}
 
 
 def ending(rig: Rig) -> list[str]:
-    return [one.pod.name for one in told(rig, commands.EndsWithNode)]
+    return [one.pod.name for one in commands_of(rig, commands.EndsWithNode)]
 
 
 @pytest.mark.parametrize(
@@ -317,9 +317,9 @@ def test_pods_that_were_named_are_forgotten_when_their_node_counts_as_removed():
 def test_a_pod_that_a_budget_holds_is_deleted_in_time_if_wanted(timeout, after):
     rig = held(spot(spec={"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": timeout}}))
     rig.advance(after - 1, step=1.0)
-    assert told(rig, commands.Evict) == []
+    assert commands_of(rig, commands.Evict) == []
     rig.advance(1)
-    assert [one.delete for one in told(rig, commands.Evict)] == [True]
+    assert [one.delete for one in commands_of(rig, commands.Evict)] == [True]
 
 
 # -- many --------------------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_pods_that_missed_are_reported_some_at_a_time():
     while rig.machine.wake_after(rig.now) == 0:
         rig.out = []
         rig.feed(events.Tick())
-        numbers.append(len(told(rig, commands.DeadlineMissed)))
+        numbers.append(len(commands_of(rig, commands.DeadlineMissed)))
     assert [number for number in numbers if number] == [10, 10, 10, 5]
 
 

@@ -51,7 +51,7 @@ def orders(made: Rig) -> list[commands.Evict]:
 
 
 def asked(made: Rig) -> bool:
-    """Whether the one order is to ask the Deployment, and not to evict."""
+    """True if the one order is to ask the Deployment, and not to evict."""
     [order] = orders(made)
     return order.deployment is not None
 
@@ -416,7 +416,7 @@ def test_what_is_kept_ends_with_the_last_policy_that_asks():
     assert (kept._asked, kept._deployments, kept._revisions) == ({}, {}, {})
 
 
-def test_a_right_that_is_taken_away_later_evicts_pods_as_any_other():
+def test_pods_are_evicted_as_any_other_if_the_right_is_removed_later():
     made = rig()
     made.process(events.DeploymentsKnown(is_known=False, problem="forbidden"))
     made.pod("a", owner=WEB, ready=True)

@@ -1,4 +1,4 @@
-"""What people are told of a policy: which limits hold whom, since and until when, budgets, zones and the guard."""
+"""The reported status of a policy: limits, their pods and times, budgets, zones and the guard."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ def report(rig: Rig, name: str = "p") -> PolicyReport:
     return next(one for one in rig.report() if one.policy.name == name)
 
 
-def told(rig: Rig, name: str = "p") -> ReportedStatus:
+def status_of(rig: Rig, name: str = "p") -> ReportedStatus:
     """The status, whose limits have no messages."""
     found = report(rig, name).status
     bare = tuple(msgspec.structs.replace(one, message="") for one in found.limits)
@@ -50,7 +50,7 @@ def held(limit: str, pods: int, since: float, ends: float | None) -> tuple[Limit
 
 
 def limits(rig: Rig) -> list[tuple[str, int]]:
-    return [(one.limit, one.pods) for one in told(rig).limits]
+    return [(one.limit, one.pods) for one in status_of(rig).limits]
 
 
 def crowd(given: Policy, *names: str, **options) -> Rig:
@@ -72,7 +72,7 @@ def test_since_when_is_the_oldest_pods():
     rig.pod("c", owner=owner(), node="n2", ready=True)
     rig.advance(10)
     rig.node("n2", "sla=940")
-    assert told(rig).limits[0] == held("workload", 2, START, None)[0]
+    assert status_of(rig).limits[0] == held("workload", 2, START, None)[0]
 
 
 def test_pods_whose_node_is_read_again_wait_since_they_were_due():
@@ -81,20 +81,20 @@ def test_pods_whose_node_is_read_again_wait_since_they_were_due():
     rig.advance(10)
     rig.pod("e", owner=owner(), ready=True)
     rig.process(events.NodeChecked("n1", node.resource_version, REACHED))
-    assert told(rig).limits == held("guard", 5, START, None)
+    assert status_of(rig).limits == held("guard", 5, START, None)
 
 
 def test_pods_whose_wave_may_still_grow_wait_for_their_guard():
     rig = crowd(limited(guard=GuardSettings(min_pods=9, settle_seconds=300)), *"abcd")
     due = rig.wall
     rig.advance(10)
-    assert told(rig).limits == held("guard", 4, due, due + 300)
+    assert status_of(rig).limits == held("guard", 4, due, due + 300)
     rig.pod("later", node="n2")
     rig.node("n2", "sla=940")
-    assert told(rig).limits == held("guard", 5, due, due + 300), "until the first may go"
+    assert status_of(rig).limits == held("guard", 5, due, due + 300), "until the first may go"
 
 
-def test_what_a_limit_says_is_told():
+def test_the_message_of_a_limit_is_reported():
     [limit] = crowd(limited(per_workload=ONE), *"ab").report()[0].status.limits
     assert limit.message.endswith("is missing or being evicted, and at most 1 may be")
 
@@ -107,10 +107,10 @@ def test_a_pod_whose_deadline_is_ahead_waits_for_nothing_else():
         "sla=940", gt(violation_grace_seconds=60)
     )
     rig.advance(10)
-    assert told(rig).limits == ()
+    assert status_of(rig).limits == ()
 
 
-def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
+def test_the_time_for_which_a_limit_held_is_reported_after_a_read_of_the_node():
     rig = crowd(limited(per_workload=ONE), "a", "b", timings=Timings(max_silence=5.0))
     node = rig.node("n1", "sla=940")
     rig.settle("a")
@@ -124,7 +124,7 @@ def test_how_long_a_limit_was_waited_for_is_told_after_a_read_of_the_node():
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one not in NO_FAILURES])
-def test_a_pod_whose_call_failed_is_told_while_the_next_one_is_not_answered(outcome):
+def test_a_pod_whose_call_failed_is_reported_while_the_next_one_is_not_answered(outcome):
     rig = crowd(limited(), "a")
     first = report(rig)
     assert (first.status.limits, first.blocked_by, first.status.next_pods[0].limit) == ((), {}, "")
@@ -150,10 +150,10 @@ def test_the_limit_that_holds_the_most_is_first():
         rig.pod(name, namespace="office")
     rig.node("n1", "sla=940")
     assert limits(rig) == [("namespace-rate", 3), ("workload", 1)]
-    assert told(rig).limited_by == "namespace-rate"
+    assert status_of(rig).limited_by == "namespace-rate"
 
 
-def test_a_guard_that_opens_is_told_for_those_that_others_held_before():
+def test_a_guard_that_trips_is_reported_for_pods_that_other_limits_held_before():
     given = limited(guard=GuardSettings(min_pods=2, settle_seconds=0), per_node=PerNode(1))
     rig = crowd(given, "a", "b")
     for _ in "ab":
@@ -175,13 +175,13 @@ def test_a_pod_whose_lane_fails_does_not_wait_for_the_record_of_its_guard():
     assert limits(rig) == [("failing", 2)]
 
 
-def test_a_closed_window_is_told_with_its_end():
+def test_a_closed_window_is_reported_with_its_end():
     given = msgspec.structs.replace(limited(), windows=(Window("0 0 1 1 *", 60),))
     rig = crowd(given, "a")
-    assert told(rig).limits == held("window", 1, START, 1_704_067_200.0)
+    assert status_of(rig).limits == held("window", 1, START, 1_704_067_200.0)
 
 
-def test_a_blind_machine_tells_that_it_does_not_know():
+def test_a_blind_machine_reports_that_it_does_not_know():
     rig = crowd(limited(per_workload=ONE), *"abc")
     rig.feed(events.ViewChanged("nodes", live=False))
     assert limits(rig) == [("view", 2)]
@@ -189,10 +189,10 @@ def test_a_blind_machine_tells_that_it_does_not_know():
 
 def test_a_window_that_never_opens_has_no_end():
     rig = crowd(msgspec.structs.replace(limited(), windows=(Window("0 2 */20 * 1L", 60),)), "a")
-    assert told(rig).limits == held("window", 1, START, None)
+    assert status_of(rig).limits == held("window", 1, START, None)
 
 
-def test_of_a_long_message_beginning_and_end_are_told():
+def test_of_a_long_message_beginning_and_end_are_reported():
     rig = crowd(limited(), "a")
     rig.settle("a", Outcome.REFUSED, message="failed calling webhook: " + "x" * 1_000 + ": unknown authority")
     (pod,), (limit,) = report(rig).status.next_pods, report(rig).status.limits
@@ -212,86 +212,86 @@ def test_a_call_without_an_answer_for_a_second_is_a_limit():
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
-def test_budgets_are_told_with_how_many_each_holds():
+def test_budgets_are_reported_with_the_number_of_pods_each_holds():
     rig = Rig(limited())
     rig.budget("web", app="web")
     rig.budget("db", app="db")
     for name, app in (("a", "web"), ("b", "db"), ("c", "db")):
         rig.pod(name, labels={"app": app}, ready=True)
     rig.node("n1", "sla=940")
-    assert told(rig).blocked_budgets == (BlockedBudget("shop", "db", 2), BlockedBudget("shop", "web", 1))
-    assert (told(rig).blocked, report(rig).blocked_by) == (3, {"blocked": 3})
+    assert status_of(rig).blocked_budgets == (BlockedBudget("shop", "db", 2), BlockedBudget("shop", "web", 1))
+    assert (status_of(rig).blocked, report(rig).blocked_by) == (3, {"blocked": 3})
 
 
-def test_budgets_that_hold_as_many_are_told_by_name():
+def test_budgets_that_hold_as_many_are_sorted_by_name():
     rig = Rig(limited())
     for name, app in (("a", "web"), ("b", "db")):
         rig.budget(app, app=app)
         rig.pod(name, labels={"app": app}, ready=True)
     rig.node("n1", "sla=940")
-    assert told(rig).blocked_budgets == (BlockedBudget("shop", "db", 1), BlockedBudget("shop", "web", 1))
+    assert status_of(rig).blocked_budgets == (BlockedBudget("shop", "db", 1), BlockedBudget("shop", "web", 1))
 
 
-def test_several_budgets_of_a_pod_are_all_told():
+def test_several_budgets_of_a_pod_are_all_reported():
     rig = Rig(limited())
     rig.budget("one", allowed=5)
     rig.budget("two", allowed=5)
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
-    assert told(rig).blocked_budgets == (BlockedBudget("shop", "one", 1), BlockedBudget("shop", "two", 1))
-    assert (told(rig).blocked, report(rig).blocked_by) == (1, {"blocked": 1})
+    assert status_of(rig).blocked_budgets == (BlockedBudget("shop", "one", 1), BlockedBudget("shop", "two", 1))
+    assert (status_of(rig).blocked, report(rig).blocked_by) == (1, {"blocked": 1})
 
 
-def test_that_a_pod_has_several_budgets_is_told_also_when_only_the_api_server_knows():
+def test_several_budgets_of_a_pod_are_reported_even_if_only_the_api_server_knows():
     """Its answer comes before the watch of budgets does, and the pod waits for a minute."""
     rig = Rig(limited()).with_pod("sla=940", ready=True)
     rig.settle("a", Outcome.MISCONFIGURED, message="This pod has more than one PodDisruptionBudget")
     assert limits(rig) == [("budget", 1)]
-    assert (told(rig).blocked, report(rig).blocked_by) == (1, {"misconfigured": 1})
+    assert (status_of(rig).blocked, report(rig).blocked_by) == (1, {"misconfigured": 1})
 
 
-def test_a_budget_that_the_api_server_named_is_told():
+def test_a_budget_that_the_api_server_named_is_reported():
     rig = Rig(limited())
     rig.budget(allowed=1)
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
     rig.settle("a", Outcome.BLOCKED)
-    assert told(rig).blocked_budgets == (BlockedBudget("shop", "pdb", 1),)
-    assert told(rig).blocked == 1
+    assert status_of(rig).blocked_budgets == (BlockedBudget("shop", "pdb", 1),)
+    assert status_of(rig).blocked == 1
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.THROTTLED, Outcome.REFUSED])
-def test_a_budget_is_not_told_for_what_it_did_not_do(outcome):
+def test_a_budget_is_not_reported_for_a_call_that_it_did_not_block(outcome):
     rig = Rig(limited())
     rig.budget(allowed=1)
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
     rig.settle("a", outcome)
-    assert told(rig).blocked_budgets == ()
+    assert status_of(rig).blocked_budgets == ()
     assert report(rig).blocked_by == {outcome.value: 1}
 
 
 # -- zones -------------------------------------------------------------------------------------------------------------
 
 
-def test_zones_are_told_by_name():
+def test_zones_are_sorted_by_name():
     rig = Rig(limited(zone_health=ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))))
     rig.node("fine", labels={ZONE: "b"})
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
-    assert told(rig).zones == (ZoneStatus("a", "Full", 3, 3), ZoneStatus("b", "Normal", 1, 0))
+    assert status_of(rig).zones == (ZoneStatus("a", "Full", 3, 3), ZoneStatus("b", "Normal", 1, 0))
 
 
-def test_of_many_zones_those_in_trouble_are_told():
+def test_of_many_zones_those_in_trouble_are_reported():
     rig = Rig(limited(zone_health=ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))))
     for number in range(MAX_ZONES + 9):
         for node in "abc":
             rig.node(f"n{number}{node}", *(["sla=940"] if number == 55 else []), labels={ZONE: f"z{number:02}"})
-    zones = told(rig).zones
+    zones = status_of(rig).zones
     assert (len(zones), [one.zone for one in zones if one.state == "Full"]) == (MAX_ZONES, ["z55"])
 
 
-def test_released_pods_are_told_of_those_that_are_due():
+def test_released_pods_are_counted_among_those_that_are_due():
     health = ZoneHealth((UnhealthyTaint("sla", "Lt", "950"),))
     rig = Rig(limited(zone_health=health, guard=GuardSettings(max_percent=99, min_pods=50)))
     for number in range(3):
@@ -312,13 +312,13 @@ def test_with_reclaim_zones_have_no_health():
     )
     for number in range(3):
         rig.node(f"n{number}", "sla=940", labels={ZONE: "a"})
-    assert (told(rig).zones, report(rig).all_nodes_unhealthy) == ((), False)
+    assert (status_of(rig).zones, report(rig).all_nodes_unhealthy) == ((), False)
 
 
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_open_guard_is_told_with_what_would_leave_now():
+def test_a_tripped_guard_is_reported_with_the_pods_that_would_leave_now():
     rig = crowd(limited(guard=GuardSettings(min_pods=1, settle_seconds=0)), *"abcd")
     before = report(rig).guard
     rig.pod("e", owner=owner(), ready=True)
@@ -333,14 +333,14 @@ def test_a_pod_is_scheduled_and_then_waits():
     rig = Rig(limited(per_workload=ONE, spec={"timing": {"violationGraceSeconds": 10}}), leading=False).with_pod(
         "sla=940"
     )
-    assert [one.state for one in told(rig).next_pods] == [PodState.SCHEDULED]
+    assert [one.state for one in status_of(rig).next_pods] == [PodState.SCHEDULED]
     rig.advance(10)
-    assert [one.state for one in told(rig).next_pods] == [PodState.WAITING]
+    assert [one.state for one in status_of(rig).next_pods] == [PodState.WAITING]
 
 
 def test_only_a_budget_blocks_a_pod():
     rig = crowd(limited(per_workload=ONE), "a", "b")
-    assert [(one.limit, one.state) for one in told(rig).next_pods] == [
+    assert [(one.limit, one.state) for one in status_of(rig).next_pods] == [
         ("", PodState.WAITING),
         ("workload", PodState.WAITING),
     ]
@@ -348,7 +348,7 @@ def test_only_a_budget_blocks_a_pod():
     rig.budget("mine")
     rig.pod("a", ready=True)
     rig.node("n1", "sla=940")
-    [blocked] = told(rig).next_pods
+    [blocked] = status_of(rig).next_pods
     assert (blocked.limit, blocked.state) == ("budget", PodState.BLOCKED)
 
 
@@ -366,7 +366,7 @@ def test_the_next_pods_are_the_first_of_all_claims(pods: list[tuple[int, int, st
     rig.node("n2", "sla=940")
     claims = list(rig.view.all_claims())
     expected = sorted(claims, key=lambda one: (_place(one), one.due_at, one.pod.uid))[:NEXT_PODS]
-    assert [one.name for one in told(rig).next_pods] == [one.pod.name for one in expected]
+    assert [one.name for one in status_of(rig).next_pods] == [one.pod.name for one in expected]
 
 
 def _place(claim: ClaimView) -> tuple[float, ...]:
@@ -394,7 +394,7 @@ def test_a_report_in_slices_says_the_same():
     assert (found.status.pending, found.status.limits[0].pods) == (7, 6)
 
 
-def test_what_leaves_between_two_slices_is_not_counted():
+def test_a_pod_that_leaves_between_two_slices_is_not_counted():
     rig = crowd(limited(per_workload=ONE), *"abcde")
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
@@ -403,7 +403,7 @@ def test_what_leaves_between_two_slices_is_not_counted():
     assert finish(slices).status.pending == 3
 
 
-def test_what_was_counted_and_left_is_not_listed_as_next():
+def test_a_pod_that_was_counted_and_left_is_not_listed_as_next():
     rig = crowd(limited(per_workload=ONE), *"abcde")
     slices = rig.view.report_in_slices(rig.now, claims_at_once=2)
     next(slices)
@@ -424,7 +424,7 @@ def test_a_policy_that_comes_between_two_slices_is_reported_without_counts():
 
 
 def staying(rig: Rig, name: str = "p") -> dict[str, int]:
-    return {one.reason: one.pods for one in told(rig, name).staying}
+    return {one.reason: one.pods for one in status_of(rig, name).staying}
 
 
 def counted_afresh(rig: Rig) -> dict[str, int]:
@@ -499,7 +499,7 @@ def test_pods_that_stay_by_any_profile_are_counted_together():
     assert staying(rig) == {"profile": 2}
 
 
-def test_most_reasons_to_stay_are_told():
+def test_the_most_frequent_reasons_to_stay_are_reported():
     names = [f"q{number:02}" for number in range(MAX_STAYING + 3)]
     rig = Rig(
         *(limited(name, spec={"taints": [{"key": name}]}) for name in names), limited(spec={"taints": [{"key": "*"}]})
@@ -508,7 +508,7 @@ def test_most_reasons_to_stay_are_told():
         rig.node(name, f"{name}=1")
         rig.pod(name, exists(name), node=name)
     rig.pod("more", exists("q14"), node="q14")
-    found = told(rig).staying
+    found = status_of(rig).staying
     assert (len(found), found[0]) == (MAX_STAYING, StayingPods("shadowed by policy q14", 2))
 
 

@@ -29,7 +29,7 @@ def test_after_an_older_list_pods_that_are_newer_wait_for_a_fresh_read():
     assert rig.take(commands.CheckNode) == [commands.CheckNode("n1")]
 
 
-def test_a_read_before_the_restore_does_not_vouch_for_a_node_after_it():
+def test_a_read_before_the_restore_does_not_count_for_a_node_after_it():
     rig = Rig()
     node = rig.node("n1", "sla=940", version=500)
     rig.pod("a", gt(), version=REACHED + 5)

@@ -34,17 +34,17 @@ def test_an_exact_time_has_microseconds(moment, text):
         (1e30, "9999-12-31T23:59:59Z"),
     ],
 )
-def test_until_when_something_waits_is_never_told_too_early(moment, text):
+def test_the_end_of_a_wait_is_never_written_too_early(moment, text):
     assert rfc3339.until(moment) == text
 
 
 @pytest.mark.parametrize("moment", [-1e18, -1e11, -0.5, 1e12, 1e30, math.inf, -math.inf, math.nan])
-def test_every_time_can_be_told_however_absurd(moment):
+def test_every_time_can_be_written_however_absurd(moment):
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", rfc3339.at(moment))
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z", rfc3339.exactly(moment))
 
 
-def test_what_is_beyond_the_calendar_is_its_end():
+def test_a_time_beyond_the_calendar_is_written_as_its_end():
     assert rfc3339.at(1e30) == rfc3339.at(math.nan) == "9999-12-31T23:59:59Z"
     assert rfc3339.at(-1e18) == "0001-01-01T00:00:00Z"
 

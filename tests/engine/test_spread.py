@@ -1,4 +1,4 @@
-"""From which domain a pod goes first, so that those who stay are spread evenly."""
+"""Order of evictions by domain, so that the pods that stay are spread evenly."""
 
 import gc
 import itertools
@@ -23,7 +23,7 @@ def rig() -> Rig:
     return Rig()
 
 
-# -- who goes first
+# -- first evictions
 
 FIRST = {
     "the fullest domain": ("a1 b1 b2 b3 c1 c2", (BY_ZONE,), "b1 b2 c1 a1 b3 c2"),
@@ -36,7 +36,7 @@ FIRST = {
 
 
 @pytest.mark.parametrize(("nodes", "constraints", "order"), FIRST.values(), ids=FIRST)
-def test_who_goes_first(rig, nodes, constraints, order):
+def test_evictions_keep_the_other_pods_spread_evenly(rig, nodes, constraints, order):
     assert rig.nodes_left_by(rig.group(*reversed(rig.fill(nodes, *constraints)))) == order
 
 
@@ -89,13 +89,13 @@ def test_an_empty_group_has_no_first(rig):
         rig.group().first()
 
 
-def test_nodes_are_not_asked_for_while_nobody_chooses(rig):
+def test_nodes_are_not_asked_for_before_a_choice(rig):
     group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
     assert len(group) == 3
     assert not rig.asked
 
 
-def test_a_candidate_that_is_refused_and_comes_back_again_and_again_takes_one_place(rig):
+def test_a_candidate_that_is_refused_and_comes_back_repeatedly_takes_one_place(rig):
     first, *_ = pods = rig.fill("a1 a1 b1", BY_ZONE)
     group = rig.group(*pods)
     assert group.first() is first
@@ -208,7 +208,7 @@ OTHER = {"app": "other"}
 
 
 class Naive(RuleBasedStateMachine):
-    """Pods come, go and change, nodes too; each group must choose as somebody who counts again."""
+    """Pods come, go and change, nodes too; each group must choose like an implementation that counts again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,14 +219,14 @@ class Naive(RuleBasedStateMachine):
         self.groups = [self.rig.spread.group() for _ in self.constraints]
         self.candidates: list[dict[str, Pod]] = [{} for _ in self.constraints]
         for kind, node in itertools.product(range(3), NODES):
-            self.come(node, kind, CHECKOUT)
+            self.add_pod(node, kind, CHECKOUT)
         for pod in self.standing.values():
             self.add(pod)
 
     @rule(node=st.sampled_from(NODES), kind=st.integers(0, 2), labels=st.sampled_from([CHECKOUT, OTHER]))
-    def come(self, node, kind, labels):
+    def add_pod(self, node, kind, labels):
         self.number += 1
-        self.stand(
+        self.store_pod(
             self.rig.pod(f"uid-{self.number * 7 % 101:03}-{self.number}", node, *self.constraints[kind], labels=labels)
         )
 
@@ -234,9 +234,9 @@ class Naive(RuleBasedStateMachine):
     @rule(data=st.data(), labels=st.sampled_from([CHECKOUT, OTHER]), node=st.sampled_from([None, *NODES]))
     def change(self, data, labels, node):
         pod = data.draw(st.sampled_from(list(self.standing.values())))
-        self.stand(self.rig.pod(pod.uid, node or pod.node, *pod.shared.spread, labels=labels))
+        self.store_pod(self.rig.pod(pod.uid, node or pod.node, *pod.shared.spread, labels=labels))
 
-    def stand(self, pod: Pod) -> None:
+    def store_pod(self, pod: Pod) -> None:
         before = self.standing.get(pod.uid)
         self.standing[pod.uid] = pod
         if before is None:
@@ -250,7 +250,7 @@ class Naive(RuleBasedStateMachine):
 
     @precondition(lambda self: self.standing)
     @rule(data=st.data())
-    def go(self, data):
+    def remove_pod(self, data):
         pod = data.draw(st.sampled_from(list(self.standing.values())))
         del self.standing[pod.uid]
         self.rig.spread.gone(pod)

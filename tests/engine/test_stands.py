@@ -1,4 +1,4 @@
-"""What is asked of each order immediately before its bytes are sent: whether it should still be carried out."""
+"""The check of each order immediately before its bytes are sent: if it should still be carried out."""
 
 from collections.abc import Callable
 
@@ -65,13 +65,13 @@ def profile(above: str) -> events.ProfileSeen:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_eviction_does_not_stand_when(change):
+def test_an_eviction_is_not_valid_when(change):
     rig, order = evicting()
     CHANGES[change](rig)
     assert not asked(rig, order)
 
 
-def test_an_eviction_that_was_issued_again_stands_and_the_one_before_does_not():
+def test_an_eviction_that_was_issued_again_is_valid_and_the_one_before_is_not():
     rig, first = evicting()
     rig.settle("a", Outcome.FAILED)
     rig.advance(60)
@@ -79,7 +79,7 @@ def test_an_eviction_that_was_issued_again_stands_and_the_one_before_does_not():
     assert [asked(rig, order) for order in (first, second)] == [False, True]
 
 
-def test_an_eviction_does_not_stand_while_the_node_stream_is_silent():
+def test_an_eviction_is_not_valid_while_the_node_stream_is_silent():
     rig, order = evicting(timings=Timings(max_silence=15.0, namespace_pause=0.0))
     rig.monotonic += 15
     assert asked(rig, order)
@@ -126,7 +126,7 @@ def test_a_stream_that_speaks_all_the_time_is_believed_at_once():
     assert len(rig.take(commands.Evict)) == 1
 
 
-def test_an_eviction_does_not_stand_while_a_clock_that_was_set_back_is_before_the_deadline():
+def test_an_eviction_is_not_valid_while_a_clock_that_was_set_back_is_before_the_deadline():
     rig = Rig(limited())
     rig.pod("a", Toleration("sla", "Exists", toleration_seconds=100))
     rig.node("n1", "sla=940", added=START)
@@ -137,7 +137,7 @@ def test_an_eviction_does_not_stand_while_a_clock_that_was_set_back_is_before_th
     assert not asked(rig, order)
 
 
-def test_a_claim_of_a_policy_that_leaves_the_pod_on_its_node_does_not_stand():
+def test_an_eviction_by_a_policy_that_leaves_the_pod_on_its_node_is_not_valid():
     rig = Rig(msgspec.structs.replace(limited(), reclaim=Reclaim(120)))
     rig.pod("a")
     rig.node("n1", "spot=1", added=START)
@@ -146,7 +146,7 @@ def test_a_claim_of_a_policy_that_leaves_the_pod_on_its_node_does_not_stand():
     assert not asked(rig, order)
 
 
-def test_a_read_of_a_node_always_stands():
+def test_a_read_of_a_node_is_always_valid():
     assert asked(Rig(leading=False), commands.CheckNode("n1"))
 
 
@@ -170,13 +170,13 @@ WRITES: dict[str, Callable[[Rig], object]] = {
 }
 
 
-def test_a_write_that_was_just_issued_stands():
+def test_a_write_that_was_just_issued_is_valid():
     rig, order = saving()
     assert asked(rig, order)
 
 
 @pytest.mark.parametrize("change", WRITES)
-def test_a_write_does_not_stand_when(change):
+def test_a_write_is_not_valid_when(change):
     rig, order = saving()
     WRITES[change](rig)
     assert not asked(rig, order)

@@ -1,4 +1,4 @@
-"""What a step costs does not depend on how many pods wait: what is called in it is counted, never timed."""
+"""The cost of a step does not depend on the number of pods that wait: calls in it are counted, never timed."""
 
 import gc
 import sys
@@ -23,7 +23,7 @@ AT_ONCE = 20
 
 
 def wave(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1, nodes: int = 1) -> Rig:
-    """So many pods on nodes, which are about to get a taint."""
+    """`pods` pods on nodes, which are about to get a taint."""
     rig = Rig(given, slice_size=AT_ONCE)
     for number in range(nodes):
         rig.node(f"n{number + 1}", "sla=980", labels={ZONE: "a"})
@@ -35,7 +35,7 @@ def wave(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1, nodes:
 
 
 def waiting(given: Policy, pods: int, *budgets: Budget, namespaces: int = 1, nodes: int = 0) -> Rig:
-    """So many pods that have to leave, and wait."""
+    """`pods` pods that have to leave, and wait."""
     nodes = nodes or pods // AT_ONCE
     rig = wave(given, pods, *budgets, namespaces=namespaces, nodes=nodes)
     for number in range(nodes):
@@ -75,7 +75,7 @@ def longest(rig: Rig, *fed: events.Event, seconds: float = 0.0) -> int:
 
 
 def is_alike(measured: Callable[[int], int]) -> bool:
-    """Whether a step costs the same with few pods and with many."""
+    """True if a step costs the same with few pods and with many."""
     few, many = measured(FEW), measured(MANY)
     return few > 0 and many <= 1.3 * few + 50
 

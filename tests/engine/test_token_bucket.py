@@ -50,7 +50,7 @@ def test_the_rate_is_reached_in_the_long_run(rate, burst, seconds):
 
 
 @given(rates, bursts, st.floats(0, 1_000))
-def test_when_it_says_a_token_will_be_there_it_is(rate, burst, now):
+def test_a_token_is_there_at_the_predicted_time(rate, burst, now):
     bucket = full(rate, burst, now)
     for _ in range(burst):
         assert admitted(bucket, now)
@@ -60,7 +60,7 @@ def test_when_it_says_a_token_will_be_there_it_is(rate, burst, now):
     assert bucket.available_at(moment) == moment
 
 
-def test_a_clock_that_stands_or_goes_back_adds_nothing():
+def test_a_clock_that_stops_or_goes_back_adds_no_token():
     bucket = full(1.0, 1, 100.0)
     assert admitted(bucket, 100.0)
     for now in (100.0, 50.0, 0.0, 100.0):
@@ -76,7 +76,7 @@ def test_a_smaller_burst_leaves_no_debt():
     assert bucket.available_at(0.0) == 1.0
 
 
-def test_a_smaller_burst_takes_tokens_away():
+def test_a_smaller_burst_removes_tokens():
     bucket = full(1.0, 10)
     bucket.resize(1.0, 2, 0.0)
     assert [admitted(bucket, 0.0) for _ in range(3)] == [True, True, False]
@@ -88,7 +88,7 @@ def test_what_was_filled_until_a_change_was_filled_at_the_old_rate():
     assert [admitted(bucket, 2.0) for _ in range(3)] == [True, True, False]
 
 
-def test_it_is_full_until_a_token_is_taken():
+def test_a_bucket_is_full_until_a_token_is_taken():
     bucket = full(1.0, 2)
     assert bucket.is_full(0.0)
     assert [bucket.available_at(now) for now in (0.0, 0.5)] == [0.0, 0.5]

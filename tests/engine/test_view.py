@@ -1,4 +1,4 @@
-"""What other packages read of the machine: of its state, the cluster, and what holds a claim."""
+"""The view of the machine for other packages: of its state, the cluster, and what holds a claim."""
 
 import pytest
 

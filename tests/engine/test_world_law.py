@@ -214,7 +214,7 @@ def test_an_old_time_counts_where_no_operator_was():
 
 
 def after_a_gap(value, added, tolerations=GT, grace=100):
-    """A value and its time are written while nobody watches, after 970 at 10 and 980 at 60; a leader sees it at 210."""
+    """A value and its time that no operator saw written, after 970 at 10 and 980 at 60; a leader sees it at 210."""
     history = History({}, timing={"violationGraceSeconds": grace})
     history.node("n", None)
     history.pod("x", tolerations=tolerations)
@@ -235,7 +235,7 @@ def test_a_value_counts_from_when_it_was_seen_whatever_its_time_is(added, at, fo
 
 
 @pytest.mark.parametrize(("added", "at", "found"), [(4000, 240, ["late"]), (130, 240, []), (130, 380, ["late"])])
-def test_only_a_later_time_that_is_not_in_the_future_adds_a_taint_anew(added, at, found):
+def test_only_a_later_time_that_is_not_in_the_future_adds_a_taint_again(added, at, found):
     history = after_a_gap("990", added, [], 150)
     history.at(at).call("x")
     assert history.breaches() == found
@@ -263,7 +263,7 @@ def test_what_a_policy_reads_from_a_node_is_a_taint_for_pods_that_name_its_key(k
     assert history.breaches(10) == found
 
 
-def test_who_does_not_lead_evicts_nobody():
+def test_a_call_by_a_replica_that_does_not_lead_is_a_breach():
     history = violated()
     history.at(101).call("x", by="b")
     assert history.breaches() == ["leader"]
@@ -412,7 +412,7 @@ def test_pods_whose_node_is_read_are_not_in_their_lane(ended, found):
 
 
 def crowded(calls, *, others=True, every=0.0):
-    """So many calls of lane a hang from 105 on; lane b waits, or is empty."""
+    """`calls` calls of lane a hang from 105 on; lane b waits, or is empty."""
     history, first, second = two_namespaces({"evictionsPerSecond": 20, "burst": 20}, second=40 if others else 0)
     history.at(105)
     for uid in first[:calls]:
@@ -663,7 +663,7 @@ def test_a_pod_that_its_budget_blocks_is_not_called():
 
 @pytest.mark.parametrize(("at", "found"), [(112, []), (119, ["late"])])
 def test_what_was_accepted_counts_at_its_budget_for_10_seconds(at, found):
-    """Of a pod that was leaving already no status says that it is included."""
+    """No status says that it includes a pod that was leaving already."""
     history = budgeted(1)
     history.pod("y", labels={"app": "x"}, node="n")
     history.at(101).call("y", gone=False)
@@ -694,7 +694,7 @@ def test_evict_then_delete_deletes_in_time(at, found):
 
 
 @pytest.mark.parametrize(("until", "found"), [(310, []), (330, ["late"])])
-def test_a_budget_that_allows_for_a_moment_blocks_anew(until, found):
+def test_a_budget_that_allows_for_a_moment_starts_its_timeout_again(until, found):
     history = budgeted(0, "EvictThenDelete")
     for at, number in ((180, 1), (180.1, 0)):
         allow(history.at(at), number)
@@ -797,7 +797,7 @@ MIGRATES = '{"message": "admission webhook \\"x\\" denied the request: Eviction 
     ("code", "body", "found"),
     [(429, MIGRATES, ["workload"]), (403, DENIED, ["workload"]), (201, "{}", ["workload"]), (500, "no", [])],
 )
-def test_pods_in_the_hands_of_a_webhook_are_missing(code, body, found):
+def test_pods_that_a_webhook_took_over_are_missing(code, body, found):
     history = History({"perWorkload": {"maxUnavailable": 1}})
     history.node("n")
     history.object("workloads", "w", {"spec": {"replicas": 3}})
@@ -894,7 +894,7 @@ def test_an_eviction_is_stored_before_its_call(reserved, found):
 
 @pytest.mark.parametrize(("replaced", "found"), [(True, ["guard"]), (False, [])])
 def test_evicted_pods_count_until_they_are_replaced(replaced, found):
-    """Of 60 pods 12 may go, of 54 only 10."""
+    """12 of 60 pods may go, of 54 only 10."""
     history = History({"guard": {"minPods": 1, "maxPercent": 20}})
     for name in ("n", "k", "m"):
         history.node(name)
@@ -974,7 +974,7 @@ def test_a_pace_continues_when_the_window_is_over(again, found):
     assert history.breaches() == found
 
 
-def test_a_small_namespace_may_not_be_held_for_ever():
+def test_a_small_namespace_may_not_be_held_indefinitely():
     history, *_ = wave(16, 4)
     assert history.breaches(200) == ["late"]
 
@@ -1004,7 +1004,7 @@ def test_repair_node_by_node_does_not_arm_it():
     assert history.breaches() == ["guard"]
 
 
-def test_it_is_armed_when_nobody_has_to_leave():
+def test_the_guard_is_armed_when_no_pod_has_to_leave():
     history, *_ = wave(8, 8)
     history.at(130).node("n")
     history.pod("new", "c", "k")
@@ -1068,7 +1068,7 @@ def test_a_release_counts_also_after_one_that_was_asked_of_a_former_leader():
 
 
 def test_what_was_counted_in_a_rehearsal_counts():
-    """As it was counted, the smaller namespace is above half of the allowance; by now it is not."""
+    """By that count, the smaller namespace is above half of the allowance; by now it is not."""
     history, *_ = wave(60, 30)
     for policy in (history.facts[1], history.facts[1] | {"at": START + 150}):
         spec = policy["object"]["spec"] | ({"mode": "DryRun"} if policy["at"] == START else {})
@@ -1091,7 +1091,7 @@ def test_pods_that_wait_for_a_budget_do_not_count():
 
 
 def test_a_release_does_not_release_what_waits_for_a_budget():
-    """It was not counted: when its budget allows it, the guard trips again."""
+    """The pod was not counted: when its budget allows it, the guard trips again."""
     history, first, second = wave(11, 11)
     spec, status = {"selector": {"matchLabels": {"app": "x"}}}, {"observedGeneration": 1, "disruptionsAllowed": 0}
     history.at(50).object("budgets", "b/b", {"metadata": {"generation": 1}, "spec": spec, "status": status})
@@ -1107,7 +1107,7 @@ def test_a_release_does_not_release_what_waits_for_a_budget():
 
 
 def test_while_it_holds_one_namespace_others_have_half_as_much_again():
-    """Of a namespace that alone has to leave, nearly as many had left as may."""
+    """The one namespace that has to leave has nearly used up the allowance."""
     limits = {"guard": {"minPods": 10, "maxPercent": 1}}
     history, first = wave(9, limits=limits, stay=0)
     history.at(103).calls(*first)

@@ -46,7 +46,7 @@ def test_a_plan_is_drawn_before_anything_is_played():
 
 
 def test_what_does_not_matter_changes_nothing_else():
-    """Chance is asked by name: without a happening that concerns nobody the history is the same."""
+    """Chance is asked by name: without a happening that concerns no object the history is the same."""
     plan = draw(4, "silence")
     idle = replace(plan.happenings[-1], what="profile_gone", given={"namespace": "nowhere", "name": "x"})
     assert digest(plan) == digest(replace(plan, happenings=(*plan.happenings, idle)))
