@@ -23,9 +23,9 @@ TAINT = {"key": "sla", "value": "900", "effect": "NoExecute"}
 
 
 def lateness(logs: Callable[[], Iterable[Mapping[str, Any]]], pods: str, number: int) -> list[float]:
-    """How late each eviction of a pod with ``pods`` in its name was, once so many are logged.
+    """Return the lateness of each eviction of a pod with ``pods`` in its name, once ``number`` are logged.
 
-    A pod is gone before the operator has read the answer. After ``ANSWER_SECONDS``: those that there are.
+    A pod is gone before the operator has read the answer. After ``ANSWER_SECONDS``, return those logged so far.
     """
     ends_at = time.monotonic() + ANSWER_SECONDS
     while True:
@@ -43,17 +43,17 @@ def peak_bytes(process: Operator) -> int:
 
 @dataclass
 class Seen:
-    """What was seen."""
+    """Observations of one story."""
 
     due: int = 0
-    """How many pods were due."""
+    """Number of pods that were due."""
     lateness: list[float] = field(default_factory=list)
     probes: list[float] = field(default_factory=list)
     """Seconds for an answer of /livez, infinite for none."""
     lost: int = 0
-    """How often leadership was lost."""
+    """Number of times leadership was lost."""
     bytes_at_most: list[int] = field(default_factory=list)
-    """Of each replica."""
+    """Peak memory of each replica."""
 
     def make_due(self, cluster: Cluster, namespace: str, node: str, number: int, every_seconds: float) -> None:
         """Create pods of which the first is due ``FIRST_SECONDS`` after its node has ``TAINT``."""

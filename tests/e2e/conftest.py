@@ -28,14 +28,14 @@ from controlplane.leftovers import nothing_left, removed_afterwards
 from controlplane.target import ForbiddenContextError, check_context, existing_cluster
 from controlplane.working_cluster import CONTROLLERS, OWNERS
 from e2e.limit_scenes import LimitScene
-from e2e.stories import Told, telling
+from e2e.stories import RunningStories, running_stories
 
 # Without it the server refuses Gt and Lt in spec.tolerations.
 FEATURE_GATES = known_gates()
 # Modules that share the working cluster, by the beginning of their names.
 SHARING = ("test_limits", "test_placement_requirements", "test_replace_first")
 SHARED: pytest.StashKey[ExitStack] = pytest.StashKey()
-"""What ends with the last of them."""
+"""Contexts that are closed after the last of these modules."""
 NO_CLUSTER = 3  # exit code: neither passed (0) nor failed (1)
 
 
@@ -59,7 +59,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def together(path: str) -> str:
-    """What a module stays together with: itself, or all that share the working cluster."""
+    """Return the group of a module: itself, or all modules that share the working cluster."""
     return "shared" if Path(path).stem.startswith(SHARING) else path
 
 
@@ -107,7 +107,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(scope="session")
 def bare_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A cluster without anything of ours in it; logs of its processes are in pytest's temporary folder."""
+    """A cluster without any object of Taintwarden; logs of its processes are in pytest's temporary folder."""
     folder = tmp_path_factory.mktemp("control-plane")
     if kubeconfig := request.config.getoption("--kubeconfig"):
         target = existing_cluster(kubeconfig, request.config.getoption("--context"), folder)
@@ -133,7 +133,7 @@ def control_plane(bare_cluster: Target) -> Iterator[Target]:
 
 @pytest.fixture(scope="session")
 def own_control_plane(control_plane: Target) -> ControlPlane:
-    """The same, for tests that stop servers or start controllers: not possible on a cluster of others."""
+    """The control plane for tests that stop servers or start controllers, which a foreign cluster does not allow."""
     if not isinstance(control_plane, ControlPlane):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
     return control_plane
@@ -143,7 +143,7 @@ def own_control_plane(control_plane: Target) -> ControlPlane:
 def started_working_cluster(
     request: pytest.FixtureRequest, folder: Path, gates: Mapping[str, bool] = FEATURE_GATES, **more: Any
 ) -> Iterator[WorkingCluster]:
-    """A control plane with controllers, scheduler and kubelets, and with our CRDs and rights as shipped."""
+    """A control plane with controllers, scheduler and kubelets, and with the CRDs and rights as shipped."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
     with audited(WorkingCluster(folder, feature_gates=gates, **more)) as started:
@@ -176,24 +176,24 @@ def own_working_cluster(
 def populated_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkingCluster]:
-    """The same with the controllers of every kind that creates pods."""
+    """A working cluster with the controllers of every kind that creates pods."""
     folder = tmp_path_factory.mktemp("populated-cluster")
     with started_working_cluster(request, folder, controllers=(*CONTROLLERS, *OWNERS)) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def limits_told(
+def running_limits(
     request: pytest.FixtureRequest, working_cluster: WorkingCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
+) -> Iterator[RunningStories]:
     """The stories about limits of all modules (their STORIES, under their POLICIES), played side by side."""
-    items = [item for item in request.session.items if "limits_told" in getattr(item, "fixturenames", ())]
+    items = [item for item in request.session.items if "running_limits" in getattr(item, "fixturenames", ())]
     modules = list(dict.fromkeys(item.module for item in items))
     stories = [story for module in modules for story in module.STORIES]
     specs = {name: spec for module in modules for name, spec in module.POLICIES.items()}
     scene, folder = partial(LimitScene, ground=working_cluster), tmp_path_factory.mktemp("limits")
     shared = request.config.stash[SHARED]
-    yield shared.enter_context(telling(request, working_cluster, folder, stories, specs, scene=scene))
+    yield shared.enter_context(running_stories(request, working_cluster, folder, stories, specs, scene=scene))
     shared.close()
 
 

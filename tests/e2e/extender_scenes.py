@@ -26,7 +26,7 @@ NODE_LABEL = "scene"
 
 
 def installed(ground: ControlPlane) -> None:
-    """What the component gives the extender, without the Deployment."""
+    """Install the CRDs and the extender's component, without the Deployment."""
     ground.apply_crds()
     ground.apply_manifests(*MANIFESTS, EXTENDER)
     _, secret = yaml.safe_load_all((EXTENDER / "service.yaml").read_text())
@@ -51,7 +51,7 @@ def configuration(*extenders: Json, scheduler: str = SCHEDULER) -> Json:
 
 
 def shipped_extender(port: int, ca: Path) -> Json:
-    """Ours as shipped; only the way to it is another one."""
+    """The extender's entry as shipped, with another URL and CA file."""
     (entry,) = SHIPPED["extenders"]
     return {**entry, "urlPrefix": f"https://{LOOPBACK}:{port}", "tlsConfig": {**entry["tlsConfig"], "caFile": str(ca)}}
 
@@ -105,7 +105,7 @@ class SchedulingScene:
         self.wait_placed(first, node)
 
     def wait_pending(self, pod: str, why: str) -> None:
-        """Wait until the scheduler says of the pod that no node will do, and this why."""
+        """Wait until the scheduler reports that no node suits the pod, with `why` in its reason."""
         try:
             self._wait(lambda: why in self.reason(pod), f"{pod} to be unschedulable")
         except TimeoutError as error:
@@ -114,7 +114,7 @@ class SchedulingScene:
     def _wait(self, is_seen: Callable[[], bool], what: str) -> None:
         """Wait, while a node changes now and then, as the report of a kubelet does.
 
-        An extender that had not heard of a change when it was asked is asked again at the next one.
+        An extender that had not yet observed a change is called once more at the next one.
         """
         beats_at = time.monotonic() + BEAT_SECONDS
 
@@ -134,7 +134,7 @@ class SchedulingScene:
         return node
 
     def reason(self, pod: str) -> str:
-        """What `kubectl describe pod` shows of the scheduler's last attempt."""
+        """Return the scheduler's last reason, as `kubectl describe pod` shows it."""
         status = self.cluster.get("pods", pod, self.namespace).get("status", {})
         found = [one["message"] for one in status.get("conditions", []) if one.get("reason") == "Unschedulable"]
         return found[0] if found else ""

@@ -61,7 +61,7 @@ class Household:
         self.client.create_node(name, labels, self.taints(value))
 
     def is_completed(self) -> bool:
-        """Whether a pod that is created now gets node affinity."""
+        """Return True if a pod that is created now gets node affinity."""
         return "affinity" in self.rehearsed(self.template("probe"))
 
     def rehearsed(self, template: Json) -> Json:
@@ -194,7 +194,7 @@ class Household:
         return found
 
     def runs_on_first(self, owner: Owner) -> bool:
-        """Whether a pod of it runs on the first node, as its kubelet says."""
+        """Return True if a pod of the owner runs on the first node, as its kubelet reports."""
         pods = (pod for pod in self.pods(APPS[owner]) if pod["spec"].get("nodeName") == self.first)
         return any(pod["status"].get("phase") == "Running" for pod in pods)
 
@@ -214,7 +214,7 @@ class Household:
         return Outcome.FAILED_REPLACED if set(alive) == {self.second} else Outcome.PENDING
 
     def seen(self, owner: Owner, before: dict[str, str], since: float) -> Outcome:
-        """What happened to the pods that an owner had."""
+        """Return the outcome for the pods that an owner had."""
         now = self.uids()[owner]
         left = {one.uid: one for one in self.ground.availability.departures("", since)}
         here = {uid: node for uid, node in before.items() if node == self.first}

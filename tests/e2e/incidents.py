@@ -45,7 +45,7 @@ DEMANDING = toleration("Gt", "950")
 
 @dataclass
 class World:
-    """What incidents happen to: operators, webhook, extender, and a Prometheus that scrapes all and the API server."""
+    """Operators, webhook, extender, and a Prometheus that scrapes them and the API server."""
 
     ground: WorkingCluster
     folder: Path
@@ -55,7 +55,7 @@ class World:
     webhook_port: int
     extender: Extender
     stranger: Operator
-    """Of another installation; not started."""
+    """Operator of another installation; not started."""
     prometheus: Prometheus
     stack: ExitStack
 
@@ -110,7 +110,7 @@ def opened(ground: WorkingCluster, folder: Path) -> Iterator[World]:
 
 
 def asked_extender(ground: WorkingCluster, folder: Path, stack: ExitStack) -> Extender:
-    """A scheduler extender, with a scheduler of its own that asks it again and again about a pod that no node suits."""
+    """A scheduler extender, with a scheduler of its own that calls it repeatedly about a pod that no node suits."""
     extender_scenes.installed(ground)
     extender, entry = stack.enter_context(extender_scenes.serving(ground, folder))
     ground.start_configured_scheduler(ASKING, extender_scenes.configuration(entry, scheduler=ASKING))
@@ -122,7 +122,7 @@ def asked_extender(ground: WorkingCluster, folder: Path, stack: ExitStack) -> Ex
 
 
 def of_the_api_server(ground: WorkingCluster) -> Json:
-    """What Prometheus needs to scrape it: the one metric that an alert uses."""
+    """Scrape configuration for the API server: the one metric that an alert uses."""
     ground.client.create("serviceaccounts", {"metadata": {"name": READER}}, OPERATOR_NAMESPACE)
     subject = {"kind": "ServiceAccount", "name": READER, "namespace": OPERATOR_NAMESPACE}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "taintwarden-metrics-reader"}
@@ -141,7 +141,7 @@ def of_the_api_server(ground: WorkingCluster) -> Json:
 
 @dataclass
 class Incident:
-    """What breaks, how it is seen, and which words of the runbook stand for what."""
+    """One fault with the alert that reports it, and the values of the runbook's placeholders."""
 
     alert: str
     break_it: Callable[[World], object]
@@ -150,13 +150,13 @@ class Incident:
     event: tuple[str, str] | None = None
     """Namespace and reason of the first Event about it."""
     shows: Callable[[Json], bool] | None = None
-    """Whether the status of the policy shows it."""
+    """Returns True if the status of the policy shows it."""
     headings: tuple[str, ...] = ("Repair",)
     """Which part of the page repairs it; none where only the test can."""
     helps: Callable[[World], object] = lambda _: None
-    """What the commands do not do, such as starting a process in place of a kubelet."""
+    """Steps that the commands do not do, such as starting a process in place of a kubelet."""
     ends: bool = True
-    """Whether the alert is over within the test; one that looks back ten minutes is not."""
+    """True if the alert is over within the test; one with a range of ten minutes is not."""
 
     @property
     def rule(self) -> Alert:
@@ -165,14 +165,14 @@ class Incident:
 
 @dataclass
 class Seen:
-    """What happened; times are seconds from the break on, or from the repair on for the end."""
+    """Observations of one incident; times are seconds since the break, those of the end since the repair."""
 
     incident: Incident
     event: float | None = None
     shown: float | None = None
     holds: float = 0.0
     fires: float = 0.0
-    """As the alert is shipped, with the minutes of its `for`."""
+    """Seconds until the shipped alert fires, with the minutes of its `for`."""
     repair: float = 0.0
     over: float | None = None
     text: str = ""
@@ -193,7 +193,7 @@ def play(incident: Incident, world: World) -> Seen:
         wait_until(partial(shown, world, incident), PATIENCE_SECONDS, f"the status to show {incident.alert}")
         seen.shown = time.time() - began
     names = named(incident, world)
-    seen.looked = world.desk.look(incident.rule.page, names)
+    seen.looked = world.desk.run_first_commands(incident.rule.page, names)
     began = time.time()
     for heading in incident.headings:
         seen.repaired += world.desk.repair(incident.rule.page, heading, names)
@@ -271,7 +271,7 @@ def value(name: str, text: str, zone: str = "") -> Callable[[World], None]:
 
 
 def words(name: str, **more: str) -> dict[str, str]:
-    """What the words in capitals stand for."""
+    """Values of the runbooks' placeholders, which are words in capitals."""
     selector = {"SELECTOR": f"{INCIDENT}={name}", "TAINT": "sla=980:NoExecute"}
     return {"POLICY": name, "NAMESPACE": name, "NODE": f"{name}-a-0", **selector, **more}
 

@@ -1,4 +1,4 @@
-"""What stories about limits have in common: zones of nodes, workloads that are kept full, and what the status says.
+"""Common parts of stories about limits: zones of nodes, workloads that are kept full, and the status.
 
 Moments are of the monotonic clock, as in `stories`. What the machine loses while something is waited for counts as no
 time.
@@ -21,7 +21,7 @@ DEMANDING = toleration("Gt", "950")
 STATUS_SECONDS = 60.0  # it is written every three seconds, and the machine is busy with other stories
 LEAVE_SECONDS = 60.0
 EVENT_SECONDS = 90.0
-OBSERVED_SECONDS = 5.0  # how long "nobody leaves" is looked at
+OBSERVED_SECONDS = 5.0  # during which no pod may leave
 ALL_SECONDS = 90.0
 
 
@@ -43,7 +43,7 @@ class LimitScene(Scene):
         }
 
     def nodes(self, *taints: Json, **nodes: int) -> list[str]:
-        """The same, where it does not matter which node is in which zone."""
+        """Create zones as `zones` does, and return their nodes where zones do not matter."""
         return [node for zone in self.zones(*taints, **nodes).values() for node in zone]
 
     def deploy(self, name: str, replicas: int, **more: Any) -> str:
@@ -75,7 +75,7 @@ class LimitScene(Scene):
         return f"{self.namespace}/{app}"
 
     def fill(self, nodes: Sequence[str], pods: int, **more: Any) -> list[PodRef]:
-        """Create so many running pods on each node that tolerate GOOD; nobody replaces them."""
+        """Create `pods` running pods on each node that tolerate GOOD; no controller replaces them."""
         return [
             self.pod(f"{node.removeprefix(self.namespace + '-')}-{index}", node, DEMANDING, **more)
             for node in nodes
@@ -118,17 +118,17 @@ class LimitScene(Scene):
         return [PodRef(metadata["name"], metadata["uid"]) for metadata in alive]
 
     def departures(self, since: float, workload: str = "") -> list[Departure]:
-        """Who of this story left since a moment, in order."""
+        """Pods of this story that left since a moment, in order."""
         left = self.ground.availability.departures(workload, since)
         return [one for one in left if one.workload.startswith(f"{self.namespace}/")]
 
     def wait_departures(self, number: int, since: float, timeout_seconds: float = ALL_SECONDS) -> list[Departure]:
-        """Wait until so many left since a moment."""
+        """Wait until `number` pods have left since a moment."""
         self._wait_status(lambda: len(self.departures(since)) >= number, f"{number} pods to leave", timeout_seconds)
         return self.departures(since)
 
-    def nobody_leaves(self, since: float, seconds: float = OBSERVED_SECONDS) -> None:
-        """Assert that nobody has left since a moment, nor does for some seconds."""
+    def assert_none_leaves(self, since: float, seconds: float = OBSERVED_SECONDS) -> None:
+        """Assert that no pod has left since a moment, nor does for `seconds`."""
         time.sleep(seconds)  # nothing tells that nothing happens
         assert self.departures(since) == []
 

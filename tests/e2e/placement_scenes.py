@@ -14,7 +14,7 @@ from controlplane.api_server import free_port
 from controlplane.cluster import SCHEDULER, condition
 from e2e.limit_scenes import SCENE_LABEL, LimitScene
 from e2e.pod_watch import RUN_LABEL
-from e2e.stories import POLICY_LABEL, Story, Told, annotation, telling
+from e2e.stories import POLICY_LABEL, RunningStories, Story, annotation, running_stories
 from taintwarden_placement.node_labels.names import value_label
 
 DOOR_SECONDS = 60.0  # certificates are made and trusted while other stories begin
@@ -40,7 +40,7 @@ class PlacementScene(LimitScene):
         self.wait(completed, DOOR_SECONDS, "pods to be completed by the webhook")
 
     def opt_in(self, *tolerations: Json) -> None:
-        """The same, and wait until such a pod would be kept from nodes that do not suit."""
+        """Call `wait_completed`, and wait until such a pod would get node affinity."""
         self.wait_completed(*tolerations)
         self.wait(lambda: "affinity" in self.rehearsed(*tolerations), DOOR_SECONDS, "pods to be placed")
 
@@ -94,7 +94,7 @@ class PlacementScene(LimitScene):
     # -- where pods are
 
     def placed(self, app: str) -> list[str]:
-        """The nodes of an app's pods that are not leaving, in order; those without one are not told."""
+        """The nodes of an app's pods that are not terminating, in order; pods without a node are left out."""
         pods = self.cluster.items("pods", self.namespace, labelSelector=f"app={app}")
         alive = [pod["spec"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         return sorted(spec["nodeName"] for spec in alive if spec.get("nodeName"))
@@ -115,18 +115,18 @@ class PlacementScene(LimitScene):
         return [one["message"] for one in found if one.get("reason") == "Unschedulable" and one["status"] == "False"]
 
     def wait_pending(self, app: str, *why: str, pods: int = 1) -> None:
-        """Wait until so many of an app's pods find no node, and the scheduler says one of these of all of them.
+        """Wait until `pods` pods of an app find no node, and the scheduler reports one of these reasons for each.
 
         It may have tried before it knew of any node.
         """
 
-        def told() -> bool:
+        def is_reported() -> bool:
             reasons = self.pending(app)
             return len(reasons) == pods and all(any(text in reason for text in why) for reason in reasons)
 
         what = f"{pods} of {app} to be unschedulable for: {' or '.join(why)}"
         try:
-            self.wait(told, PLACED_SECONDS, what)
+            self.wait(is_reported, PLACED_SECONDS, what)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; the scheduler says {self.pending(app)}") from error
 
@@ -135,12 +135,12 @@ class PlacementScene(LimitScene):
         pods = self.cluster.items("pods", self.namespace)
         here = {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
 
-        def told() -> set[str]:
+        def scheduled_nodes() -> set[str]:
             events = self.cluster.items("events", self.namespace)
             return {event["note"].rsplit(" ", 1)[1] for event in events if event["reason"] == "Scheduled"}
 
-        self.wait(lambda: here <= told(), PLACED_SECONDS, f"Events about pods on {here}")
-        return told()
+        self.wait(lambda: here <= scheduled_nodes(), PLACED_SECONDS, f"Events about pods on {here}")
+        return scheduled_nodes()
 
 
 @contextmanager
@@ -150,14 +150,14 @@ def placing(
     folder: Path,
     stories: Sequence[Story],
     specs: Mapping[str, Json],
-) -> Iterator[Told]:
+) -> Iterator[RunningStories]:
     """Play stories with an operator that the API server asks about pods."""
     port, on = free_port(), partial(PlacementScene, ground=ground)
     webhook_setup.install(ground.client, port)
     try:
         with Webhook(ground.webhook_kubeconfig(), folder, port):
             webhook_setup.trust(ground)
-            with telling(request, ground, folder, stories, specs, scene=on) as told:
-                yield told
+            with running_stories(request, ground, folder, stories, specs, scene=on) as running:
+                yield running
     finally:
         webhook_setup.remove(ground.client)

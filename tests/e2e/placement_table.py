@@ -1,4 +1,4 @@
-"""What happens to pods of each kind of owner in each event of the life of placement.
+"""Outcomes for pods of each kind of owner in each event of the life of placement.
 
 The stories with the real scheduler, controllers and kubelet see each entry of the table.
 """
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Owner(StrEnum):
-    """What creates a pod. A Job and a StatefulSet are as a Deployment here."""
+    """The kind that creates a pod. A Job and a StatefulSet behave as a Deployment here."""
 
     DEPLOYMENT = "Deployment"
     DAEMON_SET = "DaemonSet"
@@ -15,7 +15,7 @@ class Owner(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens."""
+    """A change of the cluster that may affect pods with placement."""
 
     FALLS_NO_EXECUTE = "the value falls, `NoExecute`, the policy evicts"
     FALLS_NO_SCHEDULE = "the value falls, `NoSchedule`"
@@ -27,7 +27,7 @@ class Event(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What is seen."""
+    """Result for the pods."""
 
     STAYS = "stays, matches its node"
     STAYS_FALLEN = "stays, no longer matches its node"

@@ -45,7 +45,7 @@ class PodWatch:
         return self._evicted_at.get(uid)
 
     def evicted(self, namespace: str) -> Counter[str]:
-        """How often a pod of each name was first seen with a deletionTimestamp, or gone."""
+        """Number of pods of each name that were first seen with a deletionTimestamp, or gone."""
         left = [self._last[uid]["metadata"] for uid in list(self._evicted_at)]
         return Counter(one["name"] for one in left if one["namespace"] == namespace)
 

@@ -104,7 +104,7 @@ class RenderedOperator(Operator):
         return self.answers("readinessProbe")
 
     def answers(self, probe: str) -> bool:
-        """Whether one of the Deployment's probes gets its 200."""
+        """Return True if one of the Deployment's probes gets its 200."""
         asked = self._container[probe]["httpGet"]
         assert asked["port"] == "http"
         return is_healthy(self.url + asked["path"])
@@ -112,7 +112,7 @@ class RenderedOperator(Operator):
 
 @cache
 def may_mount() -> bool:
-    """Whether this process may mount in a namespace of its own. In an unprivileged container not even root may."""
+    """Return True if this process may mount in a namespace of its own. In an unprivileged container root may not."""
     command = ["/usr/bin/unshare", "--mount", "/bin/mount", "-t", "tmpfs", "pod", "/tmp"]
     return os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
 
@@ -130,12 +130,12 @@ def environment(deployment: Json) -> dict[str, str]:
 
 
 def memory_limit(container: Json) -> int:
-    """In bytes. The kernel's bound here is on what a process has written to, since control groups are not ours."""
+    """Return the limit in bytes. The kernel bounds the data segment here, since control groups are not available."""
     limit: str = container["resources"]["limits"]["memory"]
     return int(limit[:-2]) * UNITS[limit[-2:]]
 
 
 def shown_folders() -> list[Path]:
-    """What the program sees of the machine: programs, names and zones, its interpreter, and the clone it comes from."""
+    """Folders that the program sees: programs, names and zones, its interpreter, and the clone it comes from."""
     needed = {Path("/usr"), Path("/etc"), Path(sys.base_prefix).resolve(), ROOT}
     return sorted(path for path in needed if not any(path.is_relative_to(other) for other in needed - {path}))

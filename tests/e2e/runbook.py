@@ -19,7 +19,7 @@ SECONDS = 120
 SHOWN = {0, 10, 11}
 """Exit codes of commands that only show: 10 and 11 say that there is something to do."""
 _at_once = threading.Semaphore(2)
-"""As many commands as the machine has cores."""
+"""Limits concurrent commands to two, the number of cores of a small machine."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Desk:
         plain = {"PATH": path, "KUBECONFIG": str(kubeconfig), "NO_COLOR": "1", "COLUMNS": "100", "HOME": str(folder)}
         self._environment = {**os.environ, **BYTECODE, **plain, **(variables or {})}
 
-    def look(self, page: Path, words: Mapping[str, str]) -> list[Done]:
-        """Run the first commands of a page. Each has to work; what it shows may be a problem."""
+    def run_first_commands(self, page: Path, words: Mapping[str, str]) -> list[Done]:
+        """Run the commands under *First commands* of a page. Each has to work; its output may show a problem."""
         done = [self.type(command, words) for command in commands(page, "First commands")]
         failed = [one for one in done if one.code not in SHOWN and not (" can-i " in one.command and one.code == 1)]
         assert not failed, failed

@@ -14,7 +14,7 @@ from e2e.runbook import SHOWN, Desk, Done
 PAGE = Page(ROOT / "docs" / "slo-tutorial.md")
 PUBLISHED, FELL, RECOVERED, WRONG = "Publish the values", "Two nodes fall", "The nodes recover", "A wrong query"
 LONGEST_SECONDS = 150
-"""Of a command; those of the page that wait have an end of their own before."""
+"""Maximum duration of a command; commands of the page that wait have a shorter timeout of their own."""
 OBSERVED_SECONDS = 8
 """For how long nothing more may move once all nodes are good again."""
 CHANGING = {
@@ -25,7 +25,7 @@ CHANGING = {
     r"from [\d.]+": "from VALUE",
     r" +": " ",
 }
-"""What differs from run to run."""
+"""Texts that differ from run to run, each with its replacement."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True)
 class State:
-    """What a cluster has at one moment."""
+    """Taints and pods of a cluster at one moment."""
 
     taints: Mapping[str, str]
     """The value of `sla` by node."""
@@ -50,13 +50,13 @@ class State:
     """App and node of each pod that is not terminating, by UID."""
 
     def nodes(self, app: str) -> Counter[str]:
-        """How many pods of an app each node has."""
+        """Number of pods of an app on each node."""
         return Counter(node for name, node in self.pods.values() if name == app)
 
 
 @dataclass
 class Played:
-    """What was done and seen. Moments are of the monotonic clock."""
+    """Commands that were run, and what was observed. Moments are of the monotonic clock."""
 
     done: dict[Step, Done] = field(default_factory=dict)
     began: dict[str, float] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Played:
 
 
 def steps() -> list[Step]:
-    """What the page has to type once the cluster runs, in order."""
+    """Commands of the page that are typed once the cluster runs, in order."""
     titles = {number: found[2] for number, line in enumerate(PAGE.prose, 1) if (found := HEADING.match(line))}
     found: list[Step] = []
     for block in PAGE.blocks:
@@ -102,7 +102,7 @@ def play(found: ToTry, desk: Desk) -> Played:
 
 
 def state(client: Cluster) -> State:
-    """What there is now."""
+    """Return the current taints and pods."""
     taints = {
         node["metadata"]["name"]: taint["value"]
         for node in client.items("nodes")

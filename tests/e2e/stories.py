@@ -9,12 +9,12 @@ same time, in threads, so that together they take as long as the longest. `-k na
     def a_pod_leaves(scene: Scene) -> None: ...
 
     @pytest.fixture(scope="module")
-    def told(request, control_plane, tmp_path_factory):
-        with telling(request, control_plane, tmp_path_factory.mktemp("it"), STORIES, {"strict": SPEC}) as told:
-            yield told
+    def running(request, control_plane, tmp_path_factory):
+        with running_stories(request, control_plane, tmp_path_factory.mktemp("it"), STORIES, {"strict": SPEC}) as it:
+            yield it
 
     @pytest.mark.parametrize("story", STORIES, ids=str)
-    def test_story(told, story): told.judge(story)
+    def test_story(running, story): running.judge(story)
 """
 
 import json
@@ -44,7 +44,7 @@ NO_LIMITS = LIMITS_OFF
 
 # How late a pod may leave, beside what the machine lost: objects tell times to the second, and stories are many.
 SLACK_SECONDS = 3.5
-EARLY_SECONDS = 0.1  # between our clock readings and the operator's
+EARLY_SECONDS = 0.1  # between the test's clock readings and the operator's
 PATIENCE_SECONDS = 30.0
 
 
@@ -64,7 +64,7 @@ def annotation(*tolerations: Json) -> dict[str, str]:
 
 
 def policy(name: str, **spec: Any) -> Json:
-    """A policy for the nodes that carry its label: everything about `sla`, at once, unless told otherwise."""
+    """A policy for the nodes that carry its label. By default it covers the key `sla`, without limits."""
     selected = {"nodeSelector": {"matchLabels": {POLICY_LABEL: name}}, "taints": [{"key": "sla"}], "limits": NO_LIMITS}
     kind = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy"}
     return {**kind, "metadata": {"name": name}, "spec": selected | spec}
@@ -109,19 +109,19 @@ def wait_event(
 
 
 def calls(control_plane: ControlPlane, namespace: str) -> list[Json]:
-    """What the operator asked of the pods of a namespace: evictions and deletions, answered in whatever way."""
+    """Audit entries of the operator's evictions and deletions in a namespace, with any answer."""
     by_operator = [entry for entry in control_plane.audit() if entry["user"]["username"] == OPERATOR_USER]
     return [entry for entry in by_operator if entry["objectRef"].get("namespace") == namespace]
 
 
 def accepted(control_plane: ControlPlane, namespace: str) -> Counter[str]:
-    """How often the server accepted an eviction or deletion by the operator, by pod."""
+    """Number of the operator's evictions and deletions that the server accepted, by pod."""
     good = [entry for entry in calls(control_plane, namespace) if entry["responseStatus"]["code"] < 300]
     return Counter(entry["objectRef"]["name"] for entry in good)
 
 
 def denials(cluster: Cluster) -> int:
-    """How many requests the server has denied since it started because somebody lacked the right, whoever that was."""
+    """Number of requests of any client that the server has denied since it started because a right was missing."""
     lines = cluster.request("GET", "/metrics").splitlines()
     counted = [line for line in lines if line.startswith("authorization_attempts_total{")]
     return sum(int(float(line.split()[-1])) for line in counted if 'result="allowed"' not in line)
@@ -148,7 +148,7 @@ class PodRef:
 
 @dataclass
 class Scene:
-    """What a story has for itself: a namespace, nodes of its own that one policy selects, and the watch of its pods.
+    """The objects of one story: a namespace, nodes that one policy selects, and the watch of its pods.
 
     Moments are of the monotonic clock.
     """
@@ -160,7 +160,7 @@ class Scene:
     policy: str
     namespace: str = field(default_factory=lambda: f"story-{uuid.uuid4().hex[:8]}")
     event_seconds: float = PATIENCE_SECONDS
-    """How long an Event may take: they are written slowly while evictions are many."""
+    """Seconds until an Event must be there: they are written slowly while evictions are many."""
 
     def node(self, *taints: Json, name: str = "n1", policy: str = "", labels: Mapping[str, str] | None = None) -> str:
         """Create a node of this story, selected by its policy; returns the full name."""
@@ -184,7 +184,7 @@ class Scene:
     def leaves(self, pod: PodRef, since: float, seconds: float = 0.0, slack: float = SLACK_SECONDS) -> float:
         """Assert that the pod is evicted `seconds` after a moment: not earlier, and at most `slack` later.
 
-        What the machine lost meanwhile is nobody's lateness.
+        Seconds that the machine lost meanwhile do not count.
         """
 
         def is_settled() -> bool:
@@ -205,7 +205,7 @@ class Scene:
         return wait_until(found, seconds, what, self.watch.lost)
 
     def lost(self, since: float, until: float) -> float:
-        """What the machine lost between two moments."""
+        """Return the seconds that the machine lost between two moments."""
         return self.watch.lost(since, until)
 
     def stays(self, *pods: PodRef, until: float) -> None:
@@ -240,7 +240,7 @@ class Scene:
         return events(self.cluster, self.namespace, about.name, reason)
 
     def status(self) -> Json:
-        """What the story's policy says of itself."""
+        """Return the status of the story's policy."""
         return self.cluster.get("taintevictionpolicies", self.policy).get("status", {})
 
     def clear(self) -> None:
@@ -277,13 +277,13 @@ class Stories(list[Story]):
 
 
 @dataclass
-class Told:
-    """The stories under way, and the operator they are told of."""
+class RunningStories:
+    """Stories in progress, and the operator they run against."""
 
     cluster: Cluster
     operator: Operator
     denied_before: int | None
-    """None where others, such as kubelets, are denied requests too: the server counts for everybody."""
+    """None where others, such as kubelets, are denied requests too: the server counts all clients."""
     scenes: dict[Story, Scene]
     endings: dict[Story, "Future[None]"]
 
@@ -305,7 +305,7 @@ class Told:
 
 
 @contextmanager
-def telling(
+def running_stories(
     request: pytest.FixtureRequest,
     control_plane: Target,
     folder: Path,
@@ -313,7 +313,7 @@ def telling(
     specs: Mapping[str, Json],
     *,
     scene: Callable[..., Scene] = Scene,
-) -> Iterator[Told]:
+) -> Iterator[RunningStories]:
     """Start an operator and play the selected stories side by side; each has its scene removed at its end.
 
     `scene` makes the scenes, where a story needs more than a Scene has. At the end the law judges what was evicted.
@@ -332,7 +332,7 @@ def telling(
         operator.wait_leading()
         scenes = {story: scene(cluster, operator, watch, run, story.policy) for story in chosen}
         endings = {story: pool.submit(play, story, scenes[story]) for story in chosen}
-        yield Told(cluster, operator, denied, scenes, endings)
+        yield RunningStories(cluster, operator, denied, scenes, endings)
 
 
 def selected(request: pytest.FixtureRequest) -> list[Story]:

@@ -30,7 +30,7 @@ RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"
 class Tenant:
     """Its namespace and its client. Close it.
 
-    `more`: rules beside those of `ROLE`.
+    `more`: rules in addition to those of `ROLE`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Tenant:
         spec: Mapping[str, Any] | None = None,
         containers: Sequence[Json] = ({"name": "main", "image": "registry.example.com/none"},),
     ) -> Json:
-        """A pod that the tenant binds itself; its node, which is nobody here, says that it runs."""
+        """A pod that the tenant binds itself; the admin reports that it runs, since its node has no kubelet."""
         body = {
             "metadata": {"name": name} | dict(metadata or {}),
             "spec": {"nodeName": node, "containers": list(containers), "terminationGracePeriodSeconds": 0}
@@ -82,7 +82,7 @@ class Tenant:
         """Remove what it has."""
         self.client.close()
         for resource in ("tolerationprofiles", "pods"):
-            while self.admin.items(resource, self.namespace, limit=1):  # a server takes long for many large ones
+            while self.admin.items(resource, self.namespace, limit=1):  # a server is slow with many large ones
                 self.admin.delete_all(resource, self.namespace, limit=PART)
 
 
@@ -112,7 +112,7 @@ def at_once(tenant: Tenant, calls: Sequence[Call]) -> None:
 
 
 def in_turn(names: Iterable[str], ended: threading.Event, pause_seconds: float = 0.0) -> Iterator[str]:
-    """These names again and again until the end."""
+    """These names repeatedly, until `ended` is set."""
     for name in itertools.cycle(names):
         if ended.wait(pause_seconds):
             return
@@ -134,7 +134,7 @@ def large_pod(tenant: Tenant, number: int, node: str) -> Call:
 
 
 def change_labels(tenant: Tenant, profiles: int, ended: threading.Event) -> int:
-    """Change labels of so many small profiles until the end. How many changes there were."""
+    """Change labels of `profiles` small profiles until `ended` is set. Returns the number of changes."""
 
     def change(number: int) -> int:
         client, made = tenant.another_client(), 0

@@ -1,4 +1,4 @@
-"""What an author is told at `kubectl apply`, and what pods get, by the real API server and the shipped webhooks."""
+"""Answers to `kubectl apply`, and changes of pods, by the real API server and the shipped webhooks."""
 
 import copy
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def kubectl(own_control_plane: ControlPlane) -> Kubectl:
 
 @pytest.fixture
 def injected(cluster: Cluster, namespace: str) -> str:
-    """A namespace that asks for its pods to be completed, of which the API server has heard."""
+    """A namespace that asks for its pods to be completed, once the API server has observed that."""
     webhook_setup.inject(cluster, namespace)
     return namespace
 
@@ -84,7 +84,7 @@ def deployment(namespace: str, *args: Any, **more: Any) -> Json:
 # -- what is refused ----------------------------------------------------------------------------------------------
 
 
-def test_apply_of_a_bad_annotation_is_refused_with_path_value_reason_and_remedy(kubectl, namespace):
+def test_an_invalid_annotation_is_refused_with_path_value_reason_and_remedy(kubectl, namespace):
     for group, kind in WORKLOADS:
         code, said = kubectl.apply(workload(namespace, group, kind, template(BAD, exists())))
         path = ".".join((*PATHS[group, kind], "metadata"))
@@ -92,24 +92,24 @@ def test_apply_of_a_bad_annotation_is_refused_with_path_value_reason_and_remedy(
         assert said.strip() == f'The {kind} "web" is invalid: {path}.annotations[{ANNOTATION}][0].value: {TOLD}'
 
 
-def test_a_good_one_is_taken(kubectl, namespace):
+def test_a_valid_annotation_is_accepted(kubectl, namespace):
     for group, kind in WORKLOADS:
         code, said = kubectl.apply(workload(namespace, group, kind, template(GOOD, exists())))
         assert code == 0, said
     assert kubectl.apply(pod(namespace, GOOD, exists()))[0] == 0
 
 
-# -- what is only told, or not asked about ------------------------------------------------------------------------
+# -- warnings, and objects that are not sent to the webhook ---------------------------------------------------------
 
 
-def test_a_missing_companion_is_a_warning(kubectl, namespace):
+def test_a_missing_native_toleration_is_a_warning(kubectl, namespace):
     code, said = kubectl.apply(deployment(namespace, GOOD))
     assert code == 0
     assert "Warning: " in said
     assert "add to spec.tolerations: key: sla, operator: Exists" in said
 
 
-def test_objects_without_an_annotation_of_ours_are_not_sent(cluster, namespace, webhook):
+def test_objects_without_a_taintwarden_annotation_are_not_sent(cluster, namespace, webhook):
     before = reviews(webhook)
     cluster.create("pods", pod(namespace, None), namespace)
     cluster.create("deployments", deployment(namespace, None), namespace)
@@ -117,7 +117,7 @@ def test_objects_without_an_annotation_of_ours_are_not_sent(cluster, namespace, 
 
 
 def is_refused(cluster: Cluster, namespace: str) -> bool:
-    """Whether a bad Deployment is refused at this moment."""
+    """Return True if a bad Deployment is refused at this moment."""
     try:
         cluster.create("deployments", deployment(namespace, BAD, exists()), namespace, dryRun="All")
     except ApiError as error:
@@ -137,7 +137,7 @@ def not_asked(cluster: Cluster, namespace: str) -> Iterator[None]:
     wait_until(lambda: is_refused(cluster, namespace), 30, "the server to ask again")
 
 
-def test_what_was_stored_before_can_be_scaled_and_mended_but_not_made_worse(cluster, namespace):
+def test_an_invalid_deployment_stored_before_can_be_scaled_and_corrected_but_not_made_worse(cluster, namespace):
     with not_asked(cluster, namespace):
         cluster.create("deployments", deployment(namespace, BAD, exists()), namespace)
 
@@ -174,13 +174,13 @@ def test_a_pod_of_a_replica_set_is_started_whatever_its_annotation_says(cluster,
 
 
 def tolerations(cluster: Cluster, body: Json, namespace: str) -> list[Json]:
-    """What the stored pod tolerates, without what the API server gives every pod."""
+    """Tolerations of the stored pod, without those that the API server adds to every pod."""
     found = cluster.create("pods", body, namespace)["spec"].get("tolerations", [])
     return [one for one in found if not one.get("key", "").startswith("node.kubernetes.io/")]
 
 
 @pytest.mark.usefixtures("gold")
-def test_a_pod_gets_the_companion_of_a_profile_that_selects_everything(cluster, injected, webhook):
+def test_a_pod_gets_the_native_toleration_of_a_profile_that_selects_everything(cluster, injected, webhook):
     def is_known() -> bool:
         found = cluster.create("pods", pod(injected, None), injected, dryRun="All")["spec"]["tolerations"]
         return exists(effect="NoExecute") in found
@@ -194,7 +194,7 @@ def test_a_pod_that_opts_out_stays_as_it_is(cluster, injected):
 
 
 def restricted(body: Json) -> Json:
-    """The pod as our own namespace asks for it."""
+    """Return the pod as the operator's own namespace requires it."""
     spec = copy.deepcopy(body["spec"])
     spec["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     spec["containers"][0]["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -202,7 +202,7 @@ def restricted(body: Json) -> Json:
 
 
 @pytest.mark.parametrize("system", ["kube-system", "taintwarden-system"])
-def test_no_pod_of_the_system_is_looked_into_even_if_asked(cluster, webhook, system):
+def test_pods_of_system_namespaces_are_not_sent_even_if_labelled(cluster, webhook, system):
     cluster.patch("namespaces", system, {"metadata": {"labels": {"taintwarden.io/inject": "true"}}})
     if not cluster.find("serviceaccounts", "default", system):
         cluster.create("serviceaccounts", {"metadata": {"name": "default"}}, system)

@@ -1,4 +1,4 @@
-"""What tenants and strangers may do to the operator while it evicts: on the real API server, with the shipped rights.
+"""Attacks of tenants and strangers on the operator while it evicts: on the real API server, with the shipped rights.
 
 One story, played once: pods that are due one after the other, and four attacks meanwhile. A tenant creates pods with
 hundreds of thousands of tolerations, and pods with hostile annotations; a stranger floods the webhook's port, and sends
@@ -35,7 +35,7 @@ class Story(Seen):
     tolerations: list[str] = field(default_factory=list)
     """How pods with many tolerations were answered."""
     invalid: list[Json] = field(default_factory=list)
-    """What is logged of annotations."""
+    """Log lines about annotations."""
     tracebacks: int = 0
     webhook_bytes: int = 0
     is_useful_after: bool = False
@@ -44,7 +44,7 @@ class Story(Seen):
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """On a control plane of its own, which ends with all that is stored."""
-    told, folder, port = Story(), tmp_path_factory.mktemp("attacks"), free_port()
+    played, folder, port = Story(), tmp_path_factory.mktemp("attacks"), free_port()
     with ControlPlane(folder) as target:
         target.apply_crds()
         target.apply_manifests()
@@ -61,23 +61,23 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             operator.wait_leading()
             webhook_setup.trust(target)
             webhook_setup.wait_asked(cluster, webhook)
-            play(told, target, operator, port)
-            lines = told.judge(operator)
-            told.webhook_bytes = peak_bytes(webhook)
-            told.tracebacks = sum("Traceback" in json.dumps(line) for line in lines)
-            told.invalid = [line for line in lines if line.get("event") == "toleration-invalid"]
-    return told
+            play(played, target, operator, port)
+            lines = played.judge(operator)
+            played.webhook_bytes = peak_bytes(webhook)
+            played.tracebacks = sum("Traceback" in json.dumps(line) for line in lines)
+            played.invalid = [line for line in lines if line.get("event") == "toleration-invalid"]
+    return played
 
 
-def play(told: Story, target: ControlPlane, operator: Operator, port: int) -> None:
+def play(played: Story, target: ControlPlane, operator: Operator, port: int) -> None:
     cluster = target.client
-    told.make_due(cluster, NAMESPACE, NODE, VICTIMS, EVERY_SECONDS)
+    played.make_due(cluster, NAMESPACE, NODE, VICTIMS, EVERY_SECONDS)
     cluster.set_taints(NODE, [TAINT])
     ended = threading.Event()
-    prober = threading.Thread(target=told.probe, args=(operator, ended))
+    prober = threading.Thread(target=played.probe, args=(operator, ended))
     prober.start()
     try:
-        many_tolerations(told, cluster)
+        many_tolerations(played, cluster)
         asyncio.run(flood(port))
         hostile_annotations(cluster)
         asyncio.run(no_http(operator))
@@ -85,13 +85,13 @@ def play(told: Story, target: ControlPlane, operator: Operator, port: int) -> No
             time.sleep(1)  # the operator may end instead, which the story tells
         with contextlib.suppress(TimeoutError):
             webhook_setup.wait_completed(cluster, NAMESPACE)
-            told.is_useful_after = True
+            played.is_useful_after = True
     finally:
         ended.set()
         prober.join()
 
 
-def many_tolerations(told: Story, cluster: Cluster) -> None:
+def many_tolerations(played: Story, cluster: Cluster) -> None:
     """A pod of 2.4 MB, ten times, and nothing of it is stored."""
     body = {
         "metadata": {"name": "large", "annotations": {ANNOTATION: "[]"}},
@@ -100,9 +100,9 @@ def many_tolerations(told: Story, cluster: Cluster) -> None:
     for _ in range(10):
         try:
             cluster.create("pods", body, NAMESPACE, dryRun="All")
-            told.tolerations.append("allowed")
+            played.tolerations.append("allowed")
         except ApiError as error:
-            told.tolerations.append(str(error)[:100])
+            played.tolerations.append(str(error)[:100])
 
 
 async def flood(port: int) -> None:
@@ -128,7 +128,7 @@ async def flood(port: int) -> None:
 
 
 async def no_http(operator: Operator) -> None:
-    """What no parser accepts, on the plain port."""
+    """Send bytes that no HTTP parser accepts to the plain port."""
     port = int(operator.url.rpartition(":")[2])
     for _ in range(STRANGE):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)

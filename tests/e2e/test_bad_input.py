@@ -55,7 +55,7 @@ def test_it_outlives_a_reinstallation_of_the_definitions(
 def lenient_crd(own_control_plane: ControlPlane, operator: Operator) -> Iterator[None]:
     """A cluster that stores any policy, as one with an older or newer definition would.
 
-    The operator starts anew with it: the server may leave a watch of before open, silent, for a minute.
+    The operator restarts with it: the server may leave an earlier watch open, silent, for a minute.
     """
     [crd] = yaml.safe_load_all(CRD.read_text())
     lenient = copy.deepcopy(crd)
@@ -69,15 +69,15 @@ def lenient_crd(own_control_plane: ControlPlane, operator: Operator) -> Iterator
     redefine(own_control_plane, crd, lambda refusal: "spec.mode" in refusal)
 
 
-def redefine(control_plane: ControlPlane, crd: Json, is_obeyed: Callable[[str], bool]) -> None:
-    """Apply a definition and wait until the server obeys it, judged by what it says of a policy with a wrong mode."""
+def redefine(control_plane: ControlPlane, crd: Json, is_in_force: Callable[[str], bool]) -> None:
+    """Apply a definition and wait until it is in force, judged by the answer to a policy with a wrong mode."""
     path, wrong = resource_path("taintevictionpolicies"), policy("probe", mode="Sometimes")
 
-    def obeyed() -> bool:
-        return is_obeyed(control_plane.client.refusal("POST", path, wrong)) and control_plane.answers(path)
+    def answers_by_it() -> bool:
+        return is_in_force(control_plane.client.refusal("POST", path, wrong)) and control_plane.answers(path)
 
     control_plane.client.apply(crd)
-    wait_until(obeyed, PATIENCE_SECONDS, "the server to obey the definition")
+    wait_until(answers_by_it, PATIENCE_SECONDS, "the definition to be in force")
 
 
 def victim(cluster: Cluster, namespace: str, name: str, policy: str) -> str:

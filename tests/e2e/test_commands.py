@@ -1,4 +1,4 @@
-"""What commands say is what the operator does, on a real API server, with the rights of plain users."""
+"""Commands report what the operator does, on a real API server, with the rights of plain users."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ USER = [
     {"apiGroups": ["taintwarden.io"], "resources": ["taintevictionpolicies", "tolerationprofiles"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": ["get"]},
 ]
-"""Who may ask why a pod stays or leaves, and see no budget."""
+"""Rights to ask why a pod stays or leaves, without the right to see budgets."""
 READER = [
     {"apiGroups": [""], "resources": ["nodes", "pods", "namespaces", "replicationcontrollers"], "verbs": ["list"]},
     {"apiGroups": ["apps"], "resources": ["replicasets", "statefulsets", "daemonsets"], "verbs": ["list"]},
@@ -53,7 +53,7 @@ def operator(control_plane: Target, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def kubeconfig(request: pytest.FixtureRequest, control_plane: Target, namespace: str, tmp_path: Path) -> Iterator[Path]:
-    """Of somebody with the rules of a test, else an admin's."""
+    """Kubeconfig of a user with the rules of a test, else an admin's."""
     rules = getattr(request, "param", ADMIN)
     with users.user(control_plane, namespace, rules, tmp_path / "user.kubeconfig") as path:
         yield path

@@ -32,7 +32,7 @@ OTHERWISE_IN_1_30 = {
 them: it reads no generation of a pod.
 """
 CLIENT_URLS = "--advertise-client-urls="
-CLOSING_SECONDS = 0.25  # aiohttp closes TLS connections behind our back, and says nothing when it has
+CLOSING_SECONDS = 0.25  # aiohttp closes TLS connections in the background, and does not report when it has
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -30,7 +30,7 @@ def test_the_server_is_the_version_under_test(own_control_plane: ControlPlane) -
 
 
 def test_the_server_accepts_every_sample(control_plane: Target) -> None:
-    """It gets what deploy/ renders to, definitions included, in test_deploy_rendered.py."""
+    """The rest of deploy/, as rendered, with the definitions, is in test_deploy_rendered.py."""
     found = list(documents(ROOT / "deploy" / "samples"))
     assert found
     refusals = []

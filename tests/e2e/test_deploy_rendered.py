@@ -74,7 +74,7 @@ RENDERINGS: dict[str, Callable[[], list[Json]]] = {
 
 @pytest.fixture(scope="module")
 def target(control_plane: Target) -> Iterator[Target]:
-    """With the kinds that are not ours, as cert-manager and the Prometheus operator define them."""
+    """A cluster with the foreign kinds, as cert-manager and the Prometheus operator define them."""
     foreign = [definition for _, definition in documents(FOREIGN_DEFINITIONS)]
     assert len(foreign) == 5
     installed = [one for one in foreign if control_plane.client.find("customresourcedefinitions", name(one)) is None]

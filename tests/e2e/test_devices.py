@@ -56,7 +56,7 @@ def endings(request: pytest.FixtureRequest, ground: WorkingCluster, operator: Op
 
 @pytest.fixture
 def park(ground: WorkingCluster, operator: Operator, endings: Endings) -> Iterator[Park]:
-    """Of a test that concerns all parks: the stories are over."""
+    """Park of a test that affects all parks, opened when the stories are over."""
     wait(endings.values())
     with opened(ground) as park:
         yield park
@@ -68,7 +68,7 @@ def test_story(endings: Endings, story: ParkStory) -> None:
 
 
 def exists(park: Park) -> Json:
-    """So that neither the scheduler nor Kubernetes' own eviction minds any value."""
+    """Toleration of any value for the scheduler and for the eviction by Kubernetes."""
     return {"key": park.key, "operator": "Exists"}
 
 
@@ -76,7 +76,7 @@ def above(park: Park, value: str) -> Json:
     return {"key": park.key, "operator": "Gt", "value": value}
 
 
-def nobody_leaves(park: Park, *names: str, seconds: float = OBSERVED_SECONDS) -> None:
+def assert_none_leaves(park: Park, *names: str, seconds: float = OBSERVED_SECONDS) -> None:
     time.sleep(seconds)  # nothing tells that nothing happens
     assert park.left(*names) == []
 
@@ -90,11 +90,11 @@ def a_reliability_below_the_threshold_evicts_who_asked_for_more(park: Park) -> N
         pool, device = park.pod(name, above(park, bound), claim=name)
         park.driver.taint(pool, device, park.bad("990"))
     park.wait_known()
-    nobody_leaves(park, "training", "batch")
+    assert_none_leaves(park, "training", "batch")
     for name in ("training", "batch"):
         park.driver.taint(*park.device_of(name), park.bad("900"))
     park.wait_left("training")
-    nobody_leaves(park, "batch")
+    assert_none_leaves(park, "batch")
 
 
 @STORIES.add
@@ -112,7 +112,7 @@ def the_replacement_gets_another_device(park: Park) -> None:
     park.wait_left(first)
 
     def is_elsewhere() -> bool:
-        """Its scheduler may hear of the pod before it hears of the taint; then the replacement is evicted, too."""
+        """The scheduler may observe the pod before the taint; then the replacement is evicted, too."""
         second = park.running_but(first)
         return bool(second) and park.device_of(second) != sick
 
@@ -158,7 +158,7 @@ def whoever_writes_claims_in_one_namespace_evicts_no_pod_of_another(park: Park) 
             forge()  # from 1.36 on it takes a right in the whole cluster, which schedulers have
         with bound_in_the_whole_cluster(park, tenant), repeated(forge):
             wait_until(lambda: is_gone(park, "own", tenant.namespace), SECONDS, "the tenant's own pod to leave")
-            nobody_leaves(park, "victim")
+            assert_none_leaves(park, "victim")
     finally:
         tenant.close()
         park.client.remove_namespace(tenant.namespace)
@@ -214,12 +214,12 @@ def test_a_rule_for_every_device_trips_the_guard_first(park: Park) -> None:
     park.client.create("devicetaintrules", {"metadata": {"name": park.name}, "spec": rule})
     try:
         wait_until(lambda: park.condition("GuardTripped").get("status") == "True", SECONDS, "the guard to trip")
-        nobody_leaves(park, "a", "b", "c", "d")
+        assert_none_leaves(park, "a", "b", "c", "d")
     finally:
         park.client.delete("devicetaintrules", park.name)
 
 
-def test_without_the_right_a_condition_says_so_and_the_rest_goes_on(park: Park) -> None:
+def test_without_the_right_a_condition_reports_it_and_the_rest_continues(park: Park) -> None:
     binding = park.client.get("clusterrolebindings", BINDING)
     park.client.delete("clusterrolebindings", BINDING)
     try:

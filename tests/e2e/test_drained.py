@@ -35,7 +35,7 @@ class Park:
     number: int = 0
 
     def pod(self, node: str, grace: int | None = None) -> str:
-        """A pod that stays for so many seconds after the taint; None: that is evicted at once."""
+        """A pod that stays for `grace` seconds after the taint; with None it is evicted at once."""
         self.number += 1
         tolerations = [] if grace is None else [toleration("Exists", seconds=grace)]
         name, stops = f"p{self.number}", self.number % 2  # every other pod stays Terminating
@@ -138,7 +138,7 @@ def test_it_is_never_true_while_a_pod_has_to_leave(park: Park) -> None:
 
 
 def judged(records: list[Record]) -> int:
-    """How often a node was said to be drained, though never while a pod was there: each would have to leave."""
+    """Return how often a node was reported as drained, and assert that no pod was there that has to leave."""
     said = [one for one in records if one.resource == "nodes/status" and one.user == OPERATOR_USER and one.succeeded]
     trues = [one for one in said if condition_of(one.answer).get("status") == "True"]
     pods = stays(records)

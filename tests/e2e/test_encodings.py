@@ -1,4 +1,4 @@
-"""The same objects in both encodings of a real API server: decoded from protobuf they are what they are from JSON."""
+"""Objects of a real API server decode from protobuf to the same values as from JSON."""
 
 import asyncio
 from collections.abc import Iterator
@@ -170,7 +170,7 @@ async def watched(
 
 
 def workload_seen(one: WorkloadObject) -> events.WorkloadSeen:
-    """What the engine sees of a controller while a policy names the label `app`."""
+    """The engine's event for a controller while a policy names the label `app`."""
     labels = (("app", one.template_label("app")),)
     return events.WorkloadSeen((one.metadata.namespace, one.metadata.uid), one.spec.replicas, labels)
 

@@ -67,7 +67,7 @@ def operator(release: Helm, control_plane: Target, tmp_path: Path) -> Iterator[S
 
 @pytest.fixture
 def elsewhere(release: Helm, cluster: Cluster, namespace: str) -> Iterator[str]:
-    """Another namespace for the release. Whatever happens, neither is there afterwards."""
+    """Another namespace for the release. Both are removed afterwards in any case."""
     name = f"{namespace}-ops"
     cluster.create_namespace(name)
     yield name

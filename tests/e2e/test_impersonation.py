@@ -1,4 +1,4 @@
-"""A kubeconfig that acts as somebody else: the commands have the rights of that user, as kubectl has."""
+"""A kubeconfig that impersonates a user: the commands have the rights of that user, as kubectl has."""
 
 import json
 import subprocess

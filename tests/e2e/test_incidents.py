@@ -84,7 +84,7 @@ STAGES: dict[str, tuple[dict[str, int], int, dict[str, Any]]] = {
 
 
 def staged(world: World, chosen: Iterable[str]) -> None:
-    """What these incidents happen to, and the ordinary time before."""
+    """Create the objects of these incidents, and let the ordinary time before them pass."""
     names = {incident.words["POLICY"] for incident in POLICY_INCIDENTS if incident.alert in chosen} | {TYPO}
     for name in names:
         zones, replicas, more = STAGES[name]
@@ -183,7 +183,7 @@ def lenient_definitions(world: World) -> Iterator[None]:
 
 
 def run_job(world: World) -> None:
-    """What the Job of an installation does, once its configurations are there."""
+    """Do the work of an installation's Job, once its configurations are there."""
     there = lambda: all(map(partial(world.cluster.find, name="taintwarden"), webhook_setup.CONFIGURATIONS.values()))  # noqa: E731
     wait_until(there, 60, "the configurations")
     webhook_setup.trust(world.ground)
@@ -270,7 +270,7 @@ POLICY_INCIDENTS = [
         ends=False,
     ),
 ]
-"""Of single policies: they happen at the same time."""
+"""Incidents of single policies, which are played at the same time."""
 WEBHOOK_INCIDENTS = [
     Incident(
         "TaintwardenWebhookDown",
@@ -380,7 +380,7 @@ PLAYED = [one for one in ALL if one.alert in FIRST or os.environ.get("INCIDENTS"
 
 @dataclass
 class Trial:
-    """What was seen, by alert, and of the ordinary time before."""
+    """Observations by alert, and those of the ordinary time before."""
 
     world: World
     began: float
@@ -458,7 +458,7 @@ def ordinary(trial: Trial) -> None:
 
 
 def report(trial: Trial, folder: Path) -> None:
-    """What the table in docs/runbooks/README.md is made of, and what each command said."""
+    """Write the rows of the table in docs/runbooks/README.md, and the output of each command."""
     rows, said = [], []
     for alert, seen in trial.seen.items():
         times = [seen.event, seen.shown, seen.holds, seen.fires, seen.repair, seen.over]

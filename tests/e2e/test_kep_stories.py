@@ -1,6 +1,6 @@
 """The user stories of KEP-5471 and KEP-5721 with the real API server, scheduler and operator.
 
-The API server refuses their operators: the tolerations stand in the annotation, and the webhook adds what the scheduler
+The API server refuses their operators: the tolerations are in the annotation, and the webhook adds what the scheduler
 needs. `test_a_native_comparison_is_honoured` of the black box has the feature gate of KEP-5471.
 
 The example of KEP-5471 for story 2 tolerates `Gt 950` and has a node of 950, where such a pod cannot run: `Gt` is
@@ -19,7 +19,7 @@ from e2e.conftest import FEATURE_GATES, started_working_cluster
 from e2e.limit_scenes import LEAVE_SECONDS, SCENE_LABEL
 from e2e.placement_scenes import PlacementScene, placing
 from e2e.pod_watch import RUN_LABEL
-from e2e.stories import EARLY_SECONDS, Stories, Story, Told, annotation, toleration
+from e2e.stories import EARLY_SECONDS, RunningStories, Stories, Story, annotation, toleration
 from taintwarden.engine.versions import parse_version
 from taintwarden_placement.node_labels import encode_version
 from taintwarden_placement.node_labels.names import label_version_label
@@ -52,23 +52,23 @@ pytestmark = pytest.mark.timeout(800)  # the first test waits for the cluster, a
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStories]:
     """On a cluster whose API server does not take the native tolerations of KEP-5471."""
     gates = dict.fromkeys(FEATURE_GATES, False)
     with (
         started_working_cluster(request, tmp_path_factory.mktemp("gates"), gates) as ground,
-        placing(request, ground, tmp_path_factory.mktemp("keps"), STORIES, POLICIES) as told,
+        placing(request, ground, tmp_path_factory.mktemp("keps"), STORIES, POLICIES) as running,
     ):
-        yield told
+        yield running
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
-def test_story(told: Told, story: Story) -> None:
-    told.judge(story)
+def test_story(running: RunningStories, story: Story) -> None:
+    running.judge(story)
 
 
-def test_the_shipped_rights_suffice(told: Told) -> None:
-    told.judge_rights()
+def test_the_shipped_rights_suffice(running: RunningStories) -> None:
+    running.judge_rights()
 
 
 def wait_gone(scene: PlacementScene, app: str) -> None:
@@ -85,7 +85,7 @@ def above(value: str, **more: object) -> Json:
 
 @STORIES.under(SHADOW)
 def kep_5471_story_1_spot_nodes_repel_all_but_those_who_opt_in(scene: PlacementScene) -> None:
-    """Nodes are added while pods wait, and one is tainted anew while they run."""
+    """Nodes are added while pods wait, and one gets another taint while they run."""
     scene.opt_in(above("950"))
     spot = scene.add_node("spot-node-1", sla("800"))
     scene.place("no-toleration")
@@ -179,7 +179,7 @@ def kep_5721_story_1_pods_wait_for_nodes_with_a_new_kubelet(scene: PlacementScen
 
 
 def annotated(node_affinity: Json) -> Json:
-    """The same affinity where every server takes it."""
+    """The affinity as an annotation, which every server accepts."""
     return {"annotations": {"taintwarden.io/node-affinity": json.dumps(node_affinity["nodeAffinity"])}}
 
 
@@ -193,7 +193,7 @@ def labelled(scene: PlacementScene, name: str, key: str, version: str) -> str:
 
 @STORIES.under(LABELS)
 def kep_5721_story_1_by_node_affinity_on_a_label(scene: PlacementScene) -> None:
-    """As the KEP writes it, but for the place: in the annotation."""
+    """The KEP's example, except for its place: it is in the annotation."""
     scene.wait_completed(toleration("Exists"))
     modern = affinity(KUBELET, "SemverGt", "v1.31.99")
     old = labelled(scene, "a", KUBELET, "v1.31.7")
@@ -210,7 +210,7 @@ def kep_5721_story_1_by_node_affinity_on_a_label(scene: PlacementScene) -> None:
 
 @STORIES.under(VERSIONS)
 def kep_5721_story_2_some_pods_tolerate_an_old_network_plugin(scene: PlacementScene) -> None:
-    """As the KEP writes it, but for the place: the server refuses the toleration, so it stands in the annotation."""
+    """The KEP's example, except for its place: in the annotation, since the server refuses the toleration."""
     assert_refused(scene, {"tolerations": [compares("SemverLt", "v3.28.0", CNI)]})
     tolerant = compares("SemverLt", "v3.28.0", CNI)
     scene.opt_in(tolerant)

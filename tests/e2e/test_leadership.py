@@ -1,6 +1,6 @@
-"""Who acts, on a real API server: one operator of several, another soon after it, and `kopf run` as well.
+"""Leadership on a real API server: one operator of several acts, another soon after it, and `kopf run` as well.
 
-The first part is one life of two operators, played once: the leader is killed, its successor is told to stop. Each
+The first part is one life of two operators, played once: the leader is killed, its successor gets SIGTERM. Each
 test judges one thing about it.
 """
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.timeout(360)  # the first test waits for the whole life
 
 @dataclass
 class Life:
-    """What happened; moments are of the monotonic clock."""
+    """Observations of two operators; moments are of the monotonic clock."""
 
     scene: Scene
     operators: dict[str, Operator]
@@ -59,7 +59,7 @@ class Life:
         return self.moments[second] - self.moments[first]
 
     def lost(self, first: str, second: str) -> float:
-        """What the machine lost between two moments."""
+        """Return the seconds that the machine lost between two moments."""
         return self.scene.watch.lost(self.moments[first], self.moments[second])
 
     def leaders(self) -> list[str]:
@@ -95,7 +95,7 @@ def life(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
 
 
 def live(life: Life) -> None:
-    """One leads and evicts; it is killed; its successor is told to stop. Deadlines are in tests/blackbox."""
+    """One operator leads, evicts and is killed; its successor gets SIGTERM. Deadlines are in tests/blackbox."""
     for operator in life.operators.values():
         operator.start(wait_ready=False)
     for operator in life.operators.values():
@@ -115,7 +115,7 @@ def live(life: Life) -> None:
     evict(life, "of-the-successor")
     life.operators[leader].start()  # it follows now
 
-    life.note("told to stop")
+    life.note("sigterm")
     life.exit_code = life.operators[successor].process.stop()
     life.wait_leader(but=successor)
     life.moments["handed over"] = stamped(life, "acquireTime")
@@ -129,7 +129,7 @@ def stop_all(life: Life) -> None:
 
 
 def evict(life: Life, name: str) -> None:
-    """Have a pod evicted by whoever leads."""
+    """Have a pod evicted by the leader."""
     node = life.scene.node(name=name)
     pod = life.scene.pod(name, node)
     tainted = life.scene.taint(node, taint("940"))
@@ -154,13 +154,13 @@ def test_a_killed_leader_is_succeeded_when_its_lease_runs_out(life: Life) -> Non
     assert life.between("killed", "succeeded") < TAKEOVER_SECONDS + 2 + life.lost("killed", "succeeded")
 
 
-def test_a_leader_that_is_told_to_stop_ends_well(life: Life) -> None:
+def test_a_leader_that_gets_sigterm_exits_with_zero(life: Life) -> None:
     assert life.exit_code == 0
 
 
-def test_a_leader_that_is_told_to_stop_hands_over_at_once(life: Life) -> None:
-    lost = life.lost("told to stop", "handed over")
-    assert life.between("told to stop", "handed over") < HANDOVER_SECONDS + 1 + lost
+def test_a_leader_that_gets_sigterm_releases_its_lease_at_once(life: Life) -> None:
+    lost = life.lost("sigterm", "handed over")
+    assert life.between("sigterm", "handed over") < HANDOVER_SECONDS + 1 + lost
 
 
 def test_no_pod_was_evicted_twice(own_control_plane: ControlPlane, life: Life) -> None:

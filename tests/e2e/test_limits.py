@@ -1,4 +1,4 @@
-"""Each limit on a cluster that lives: whom it holds, that the others go on, and what the status says.
+"""Each limit on a working cluster: which pods it delays, that others leave, and what the status reports.
 
 Pods that left are replaced by the real controllers, and an observer counts who is missing at every moment. All stories
 are played side by side. `view` is in tests/controller/test_whole.py; rates of policies, `calls`, `budget`, `guard`,
@@ -16,7 +16,7 @@ from controlplane import STOP_SECONDS_ANNOTATION, ControlPlane, Json
 from controlplane.comparisons import known_gates
 from docs.pages import objects
 from e2e.limit_scenes import ALL_SECONDS, GOOD, LEAVE_SECONDS, LimitScene
-from e2e.stories import NO_LIMITS, PodRef, Stories, Story, Told, annotation, calls, toleration
+from e2e.stories import NO_LIMITS, PodRef, RunningStories, Stories, Story, annotation, calls, toleration
 
 SECONDS_EACH = 3
 SLOWLY, HARDLY = {"evictionsPerSecond": 1 / SECONDS_EACH}, {"evictionsPerSecond": 0.001}
@@ -24,7 +24,7 @@ SLOWLY, HARDLY = {"evictionsPerSecond": 1 / SECONDS_EACH}, {"evictionsPerSecond"
 NEVER_SECONDS = 3600
 UNHEALTHY = [{"key": "sla", "operator": "Lt", "value": "950"}]
 UNREAD = {"tolerations": [toleration("Exists")], "annotations": annotation(toleration("Gt", "950"))}
-"""The scheduler reads the one and puts pods anywhere, the operator the other and takes them away again."""
+"""The scheduler reads the toleration and binds pods to any node; the operator reads the annotation and evicts them."""
 
 
 def window(hours_from_now: int) -> list[Json]:
@@ -61,13 +61,13 @@ pytestmark = pytest.mark.timeout(480)  # the first test waits for the cluster, a
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
-def test_story(limits_told: Told, story: Story) -> None:
-    limits_told.judge(story)
+def test_story(running_limits: RunningStories, story: Story) -> None:
+    running_limits.judge(story)
 
 
-def test_no_pod_was_evicted_twice(working_cluster: ControlPlane, limits_told: Told) -> None:
-    limits_told.wait()
-    for story, scene in limits_told.scenes.items():
+def test_no_pod_was_evicted_twice(working_cluster: ControlPlane, running_limits: RunningStories) -> None:
+    running_limits.wait()
+    for story, scene in running_limits.scenes.items():
         accepted = [entry for entry in calls(working_cluster, scene.namespace) if entry["responseStatus"]["code"] < 300]
         twice = {name: times for name, times in Counter(map(pod_of, accepted)).items() if times > 1}
         assert twice == {}, story
@@ -78,8 +78,8 @@ def pod_of(entry: Json) -> str:
     return name
 
 
-def test_the_shipped_rights_suffice(limits_told: Told) -> None:
-    limits_told.judge_rights()
+def test_the_shipped_rights_suffice(running_limits: RunningStories) -> None:
+    running_limits.judge_rights()
 
 
 def wait_gone(scene: LimitScene, pods: Sequence[PodRef]) -> list[float]:
@@ -167,7 +167,7 @@ def no_pod_leaves_while_all_are_unhealthy(scene: LimitScene) -> None:
     fell = fall(scene, *nodes)
     scene.wait_limit("zone", len(pods))
     scene.wait_zones({f"test/{zone}": ("Full", 3, 3) for zone in "abc"})
-    scene.nobody_leaves(fell)
+    scene.assert_none_leaves(fell)
     recovered = scene.recover(nodes[0])
     left = scene.wait_departures(len(pods) - 1, recovered)
     assert nodes[0] not in {one.node for one in left}

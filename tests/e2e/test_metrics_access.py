@@ -34,7 +34,7 @@ class Scraped:
         return answer(f"https://{LOOPBACK}:{self._ports[process]}/metrics", headers, unverified)
 
     def is_granted(self, process: str) -> bool:
-        """It listens for this after it listens for probes, and the API server hears of a binding later."""
+        """Return True once the port for metrics, which opens after that of probes, answers and the binding is known."""
         with suppress(urllib.error.URLError):
             return self.ask(process, self.tokens[READER])[0] == 200
         return False
@@ -80,7 +80,7 @@ BOTH = pytest.mark.parametrize("process", ["operator", "webhook"])
 
 @BOTH
 @pytest.mark.parametrize(("account", "status"), [("", 401), (STRANGER, 403), (READER, 200)])
-def test_metrics_are_for_whoever_has_the_right(scraped, process, account, status):
+def test_metrics_need_the_right(scraped, process, account, status):
     found, text = scraped.ask(process, scraped.tokens.get(account, ""))
     assert found == status
     its_own = {"operator": "taintwarden_nodes", "webhook": "taintwarden_admission_requests"}[process]

@@ -59,7 +59,7 @@ def fill(house: Household) -> None:
 
 @contextmanager
 def with_kubelet(servants: Servants) -> Iterator[tuple[Household, RealKubelet]]:
-    """The same, and the first node has a kubelet of its own."""
+    """A household whose first node has a kubelet of its own."""
     others = servants.ground.kubelet.others
     with household(servants) as house:
         others.add(house.first)
@@ -140,7 +140,7 @@ def pending(house: Household, app: str) -> list[str]:
 
 
 def test_the_webhook_is_away(servants: Servants) -> None:
-    """What is created then waits; when it is back, the pods are created again, and the DaemonSet is restarted."""
+    """Pods created meanwhile wait; when it is back, they are created again, and the DaemonSet is restarted."""
     with household(servants) as house:
         servants.switch("webhook", on=False)
         house.create_all()
@@ -158,7 +158,7 @@ def test_the_webhook_is_away(servants: Servants) -> None:
 
 
 def restart(house: Household) -> None:
-    """As `kubectl rollout restart` does."""
+    """Restart the rollouts as `kubectl rollout restart` does."""
     stamp = {"kubectl.kubernetes.io/restartedAt": str(time.time())}
     template = {"metadata": {"annotations": stamp}}
     house.client.patch("daemonsets", APPS[Owner.DAEMON_SET], {"spec": {"template": template}}, house.name)

@@ -1,6 +1,6 @@
-"""What placement takes for granted about node affinity, seen with the real API server and scheduler.
+"""Assumptions of placement about node affinity, checked with the real API server and scheduler.
 
-Each requirement is asked of each node by a pod that wants just that node; so one pod tells of one pair.
+A pod for each pair of requirement and node requires both, so that its binding shows if the node meets the requirement.
 """
 
 import uuid
@@ -19,7 +19,7 @@ from taintwarden_placement.node_labels import node_labels
 
 SECONDS = 90
 DOMAIN = "placement-forms.example"
-"""Not our own: an operator of other tests may run here, and removes labels of its domain that no taint stands for."""
+"""Not Taintwarden's domain: an operator of other tests may run here, and removes labels of it that match no taint."""
 KEY, VALUE, VERSION = "sla", f"value.{DOMAIN}/sla", f"version.{DOMAIN}/sla"
 HIGH, LOW, LOW_VERSION = (
     f"{name}-or-{end}.{DOMAIN}/sla" for name, end in (("value", "max"), ("value", "min"), ("version", "min"))
@@ -107,7 +107,7 @@ def is_decided(pod: Json) -> bool:
     return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
 
 
-def test_the_scheduler_reads_requirements_as_our_tests_do(admitted: dict[str, set[str]]) -> None:
+def test_the_scheduler_matches_requirements_as_the_simulation_does(admitted: dict[str, set[str]]) -> None:
     """Leading zeros are read as a number, numbers compare to the last digit, empty labels are above and below none."""
     assert admitted == {
         form: {node for node, labels in NODES.items() if term_holds({"matchExpressions": terms}, labels)}

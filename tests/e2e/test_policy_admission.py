@@ -29,7 +29,7 @@ def parse(body: Json) -> Any:
 
 
 def create(cluster: Cluster, body: Json) -> Json:
-    """What the server would store."""
+    """Create an object in a dry run, and return what the server would store."""
     namespace = body["metadata"].get("namespace", "")
     return cluster.create(PLURALS[body["kind"]], body, namespace, dryRun="All", fieldValidation="Strict")
 
@@ -44,7 +44,7 @@ def refusal(cluster: Cluster, body: Json) -> str:
 
 
 def names_field(message: str, path: str) -> bool:
-    """Whether the answer is about this field. An entry of a map is [a] to CEL rules and .a to the schema."""
+    """Return True if the answer is about this field. An entry of a map is [a] to CEL rules and .a to the schema."""
     dotted = path.replace("[a]", ".a")
     return f"{path}: " in message or f"{dotted}: " in message or f'unknown field "{path}"' in message
 
@@ -81,10 +81,10 @@ def test_both_accept_with_the_same_defaults(cluster):
 
 
 def test_the_server_says_what_a_value_of_a_profile_must_be(cluster):
-    for operator, value, told in (
+    for operator, value, fault in (
         ("Gt", "0950", "must be a whole number of 64 bits for Gt and Lt, such as 950"),
         ("SemverGt", "1.2-rc1", "must be a version for SemverGt, SemverLt and SemverEq, such as 1.28.0"),
     ):
         message = refusal(cluster, profile({"tolerations": [{"key": "k", "operator": operator, "value": value}]}))
         assert "spec.tolerations[0].value: Invalid value:" in message
-        assert told in message
+        assert fault in message

@@ -70,7 +70,7 @@ def are_of_the_release(name: str) -> None:
         assert wire_type(kind) == wire_type(real_kind), field
         if kind == "map":
             assert real_kind == "map", field
-        elif "." in kind:  # an envelope has bytes where we know the message
+        elif "." in kind:  # an envelope has bytes where the declared schema has the message
             _, message = package_and_message(kind.removeprefix("repeated "))
             assert real_kind.split(".")[-1] in (message, "bytes"), field
 

@@ -1,4 +1,4 @@
-"""What the publisher's account may do on a real API server, and what its object may say.
+"""Rights of the publisher's account on a real API server, and admission of its object.
 
 Its loop with a real Prometheus is in test_slo_loop.py.
 """
@@ -51,14 +51,14 @@ KEY = ("taintwarden.io", "taintkeys", "publish")
 
 
 def granted() -> set[tuple[str, str, str]]:
-    """What the shipped roles say."""
+    """Rights that the shipped roles grant."""
     documents = [one for folder in (*MANIFESTS, PUBLISHER) for one in access_documents(folder)]
     given = (one for one in documents if one["kind"] in ("Role", "ClusterRole"))
     roles = {(one["kind"], one["metadata"]["name"]): one.get("rules", []) for one in given}
     return rights(rule for role in bound(documents, {PUBLISHER_SERVICE_ACCOUNT}) for rule in roles[role])
 
 
-def test_the_api_server_says_of_the_account_what_the_roles_say(ground, account):
+def test_the_account_has_exactly_the_rights_of_its_roles(ground, account):
     assert reviewed(account) == granted() | {KEY} | everybodys(ground.client)
 
 
@@ -72,7 +72,7 @@ def taint(key: str, value: str = "1") -> Json:
 
 
 BEFORE = [taint("tested"), taint("mine"), taint("mass")]
-"""Of which tested has a record."""
+"""The publisher has a record of the first one only."""
 
 
 def change(
@@ -161,7 +161,7 @@ def test_its_finalizer_is_its_own(tried, account):
     account.patch("taintpublishers", TRIED, metadata(finalizers=["publisher.taintwarden.io/taints"]), dryRun="All")
 
 
-def test_the_policies_concern_nobody_else(tried):
+def test_the_admission_policies_do_not_restrict_other_users(tried):
     for name in set(REFUSED) - {"the pods' addresses", "an owner", "a finalizer"}:
         REFUSED[name](tried.client)
 

@@ -84,7 +84,7 @@ def tenant(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFac
 
 
 def has_to_leave(tenant: Tenant, answer: str) -> bool:
-    """It is terminating, for as long as the policy grants: no kubelet ends it earlier."""
+    """Return True if the pod is terminating. It stays so for the policy's grace, since there is no kubelet."""
     return "deletionTimestamp" in tenant.admin.get("pods", named(answer), NAMESPACE)["metadata"]
 
 

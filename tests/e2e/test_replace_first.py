@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from e2e.limit_scenes import ALL_SECONDS, GOOD, LimitScene
-from e2e.stories import NO_LIMITS, Stories, Story, Told
+from e2e.stories import NO_LIMITS, RunningStories, Stories, Story
 
 TIMEOUT_SECONDS = 40
 # The operator sees the Deployment complete in another stream than the taint, which must not come first.
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.timeout(480)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
-def test_story(limits_told: Told, story: Story) -> None:
-    limits_told.judge(story)
+def test_story(running_limits: RunningStories, story: Story) -> None:
+    running_limits.judge(story)
 
 
 def deploy(scene: LimitScene) -> str:

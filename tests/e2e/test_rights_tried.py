@@ -1,4 +1,4 @@
-"""What the shipped accounts may do on a real API server, with their tokens: rights, and what bounds them further."""
+"""Rights of the shipped accounts on a real API server, with their tokens, and the policies that bound them further."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -185,7 +185,7 @@ REFUSED = {
 
 
 def refused_now(tried: Tried) -> set[str]:
-    """The server hears of each policy and of each binding by itself."""
+    """Names of the changes that are refused now. The server observes each policy and each binding by itself."""
     return {name for name, change in REFUSED.items() if is_refused(partial(change, tried.operator))}
 
 
@@ -200,7 +200,7 @@ def test_the_webhook_may_change_none_of_it(tried):
     assert {name for name, change in changes.items() if is_refused(partial(change, tried.webhook))} == set(changes)
 
 
-def test_the_policies_concern_nobody_else(tried):
+def test_the_admission_policies_do_not_restrict_other_users(tried):
     for change in (REFUSED["a cordon"], REFUSED["the mode of a policy"], REFUSED["a label of a node"]):
         change(tried.admin)
 
@@ -226,11 +226,11 @@ METHODS = {
     "deletecollection": "DELETE",
 }
 NAMES = ("tried-name", "taintwarden", webhook_setup.NAME)
-"""Nobody's, and those that rights are bounded to."""
+"""A name without rights, and those that rights are bounded to."""
 
 
 def rights(rules: Iterable[Json]) -> set[Right]:
-    """What these rules give."""
+    """Rights that these rules grant."""
     return {
         (group, resource, verb)
         for rule in rules
@@ -250,14 +250,14 @@ def bound(documents: Iterable[Json], subjects: set[str]) -> Iterator[tuple[str, 
 
 
 def granted(account: str) -> set[Right]:
-    """What the shipped roles say."""
+    """Rights that the shipped roles grant."""
     documents = [one for folder in MANIFESTS for one in access_documents(folder)]
     roles = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in documents if "rules" in one}
     return rights(rule for role in bound(documents, {account}) for rule in roles[role])
 
 
 def everybodys(admin: Cluster) -> set[Right]:
-    """What Kubernetes itself gives to every account."""
+    """Rights that Kubernetes itself grants to every account."""
     given = [
         one | {"kind": "ClusterRoleBinding"}
         for one in admin.items("clusterrolebindings")
@@ -268,7 +268,7 @@ def everybodys(admin: Cluster) -> set[Right]:
 
 
 def reviewed(client: Cluster) -> set[Right]:
-    """What the API server says of it, asked with its own token."""
+    """Rights of the account as the API server reports them to its own token."""
     body = {"spec": {"namespace": webhook_setup.NAMESPACE}}
     return rights(client.create("authorization.k8s.io/v1/selfsubjectrulesreviews", body)["status"]["resourceRules"])
 
@@ -284,7 +284,7 @@ def served(admin: Cluster) -> Iterator[tuple[str, str, bool]]:
 
 
 def may(client: Cluster, version: str, resource: str, verb: str, *, namespaced: bool) -> bool:
-    """Whether a real call gets past authorization. It changes nothing: it is dry, and about nothing that is there."""
+    """Return True if a call passes authorization. It changes nothing: a dry run for an object that does not exist."""
     plural, _, subresource = resource.partition("/")
     whole = f"{group_path(version)}/namespaces/{webhook_setup.NAMESPACE}" if namespaced else group_path(version)
     query: Json = {} if METHODS[verb] == "GET" else {"dryRun": "All"}
@@ -312,12 +312,12 @@ def may(client: Cluster, version: str, resource: str, verb: str, *, namespaced: 
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
-def test_the_api_server_says_of_an_account_what_the_roles_say(tried, account):
+def test_an_account_has_exactly_the_rights_of_its_roles(tried, account):
     assert reviewed(tried.of(account)) == granted(account) | everybodys(tried.admin)
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
-def test_every_verb_on_every_resource_is_what_the_roles_say(tried, account):
+def test_every_verb_on_every_resource_is_allowed_as_the_roles_grant(tried, account):
     """Called with the account's own token, one after the other, for all that the API server has."""
     resources = list(served(tried.admin))
     assert len(resources) > 100
@@ -344,7 +344,7 @@ def test_no_admission_policy_reaches_webhook_configurations(tried):
 
 @pytest.fixture(scope="module")
 def unbounded(tried: Tried) -> Iterator[Tried]:
-    """The policies bind nobody. Comes last: each test of the module before it needs them."""
+    """Policies without bindings. Comes last, since each earlier test of the module needs them."""
     bindings = [one["metadata"]["name"] for one in tried.admin.items("validatingadmissionpolicybindings")]
     ours = [name for name in bindings if name.startswith("taintwarden")]
     assert ours
@@ -359,5 +359,5 @@ def unbounded(tried: Tried) -> Iterator[Tried]:
 
 
 def test_without_the_admission_policies_only_rights_bound_the_operator(unbounded):
-    """What the policies are worth: they refuse all of it, and nothing else does."""
+    """The policies refuse all of these changes, and nothing else does."""
     assert not refused_now(unbounded)

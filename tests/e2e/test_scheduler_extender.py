@@ -30,7 +30,7 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def extender(ground: ControlPlane) -> Iterator[Extender]:
-    """Ours, with a scheduler that asks it as shipped."""
+    """The operator's extender, with a scheduler that calls it with the shipped configuration."""
     with serving(ground, ground.folder) as (extender, entry):
         ground.start_configured_scheduler("scheduler", configuration(entry))
         yield extender

@@ -1,4 +1,4 @@
-"""What a kubelet may write of devices, with the certificate of its node, while pods of other nodes are evicted.
+"""A kubelet writes devices with the certificate of its node, while pods of other nodes are evicted.
 
 One story, played once. Before the operator starts a node has many ResourceSlices of one pool, and a policy selects
 taints of devices of every driver; while pods of another node are evicted, the node renames its slices all the time.
@@ -27,7 +27,7 @@ NAMESPACE, NODE, WRITING, POLICY = "slices", "evicting", "writing", "slices"
 SLICES, DEVICES, THREADS = 2_000, 64, 8
 VICTIMS, EVERY_SECONDS = 20, 0.5
 EXPLAINED_SECONDS = 20.0
-"""As `LATEST_SECONDS`: it is two seconds where nothing else runs, and a minute if each slice costs what all have."""
+"""Maximum duration of `explain`: two seconds on an idle machine, a minute if each slice costs the work of all."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ def slice_of(name: str, node: str = WRITING) -> Json:
 
 @pytest.fixture(scope="module")
 def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    folder, cluster, told = tmp_path_factory.mktemp("slices"), own_control_plane.client, Story()
+    folder, cluster, played = tmp_path_factory.mktemp("slices"), own_control_plane.client, Story()
     with ExitStack() as stack:
         cluster.create_namespace(NAMESPACE)
         stack.callback(cluster.delete_all, "pods", NAMESPACE)
@@ -66,31 +66,31 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
         try:
             kubelet.create("resourceslices", slice_of("foreign", NODE))
         except ApiError as error:
-            told.refused = str(error)
+            played.refused = str(error)
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(lambda number: kubelet.create("resourceslices", slice_of(f"a-{number}")), range(SLICES)))
         operator = stack.enter_context(Operator(own_control_plane.operator_kubeconfig(), folder))
         operator.wait_leading()
-        play(told, own_control_plane, operator, kubelet)
-        told.judge(operator)
-        told.left_out = operator.metric("taintwarden_undecodable_objects_total", resource="resourceslices")
-        yield told
+        play(played, own_control_plane, operator, kubelet)
+        played.judge(operator)
+        played.left_out = operator.metric("taintwarden_undecodable_objects_total", resource="resourceslices")
+        yield played
 
 
-def play(told: Story, target: ControlPlane, operator: Operator, kubelet: Cluster) -> None:
+def play(played: Story, target: ControlPlane, operator: Operator, kubelet: Cluster) -> None:
     cluster, ended = target.client, threading.Event()
-    told.make_due(cluster, NAMESPACE, NODE, VICTIMS, EVERY_SECONDS)
+    played.make_due(cluster, NAMESPACE, NODE, VICTIMS, EVERY_SECONDS)
     threads = [
-        threading.Thread(target=rename, args=(told, kubelet, ended)),
-        threading.Thread(target=told.probe, args=(operator, ended)),
+        threading.Thread(target=rename, args=(played, kubelet, ended)),
+        threading.Thread(target=played.probe, args=(operator, ended)),
     ]
     for thread in threads:
         thread.start()
     try:
         cluster.set_taints(NODE, [TAINT])
         began = time.monotonic()
-        told.explained = explain(f"victim-{VICTIMS - 1}", target.admin_kubeconfig)
-        told.explained_seconds = time.monotonic() - began
+        played.explained = explain(f"victim-{VICTIMS - 1}", target.admin_kubeconfig)
+        played.explained_seconds = time.monotonic() - began
         ends_at = began + FIRST_SECONDS + VICTIMS * EVERY_SECONDS + LATEST_SECONDS
         while cluster.find("pods", f"victim-{VICTIMS - 1}", NAMESPACE) and time.monotonic() < ends_at:
             time.sleep(0.5)  # a pod that stays is judged below, with the times of all
@@ -100,13 +100,13 @@ def play(told: Story, target: ControlPlane, operator: Operator, kubelet: Cluster
             thread.join()
 
 
-def rename(told: Story, kubelet: Cluster, ended: threading.Event) -> None:
+def rename(played: Story, kubelet: Cluster, ended: threading.Event) -> None:
     """A slice has another name, one after the other and as fast as the API server takes it."""
     while not ended.is_set():
-        number, turn = told.renamed % SLICES, told.renamed // SLICES
+        number, turn = played.renamed % SLICES, played.renamed // SLICES
         kubelet.delete("resourceslices", f"{'ab'[turn % 2]}-{number}")
         kubelet.create("resourceslices", slice_of(f"{'ba'[turn % 2]}-{number}"))
-        told.renamed += 1
+        played.renamed += 1
 
 
 def explain(pod: str, kubeconfig: Path) -> subprocess.CompletedProcess[str]:

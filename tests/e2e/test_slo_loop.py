@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
-class Told:
+class Tutorial:
     """The cluster after the tutorial, and what was done and seen."""
 
     found: ToTry
@@ -32,71 +32,71 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def tutorial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tutorial]:
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a control plane of its own, not --kubeconfig")
     with opened(tmp_path_factory.mktemp("slo"), slo=True) as found:
         desk = Desk(tmp_path_factory.mktemp("desk") / "clone", found.cluster.admin_kubeconfig, found.variables)
-        yield Told(found, play(found, desk))
+        yield Tutorial(found, play(found, desk))
 
 
 @pytest.mark.parametrize("step", [one for one in STEPS if one.shown], ids=str)
-def test_a_command_shows_what_the_page_shows(told: Told, step: Step) -> None:
-    done = told.played.done[step]
+def test_a_command_shows_what_the_page_shows(tutorial: Tutorial, step: Step) -> None:
+    done = tutorial.played.done[step]
     assert unseen(step, done) == [], done.output
 
 
-def test_good_values_become_taints_that_evict_no_pod(told: Told) -> None:
-    assert told.played.after[PUBLISHED].taints == dict.fromkeys(told.found.nodes, "980")
-    assert [one for one in told.found.cluster.availability.departures() if one.at < _fall(told)] == []
+def test_good_values_become_taints_that_evict_no_pod(tutorial: Tutorial) -> None:
+    assert tutorial.played.after[PUBLISHED].taints == dict.fromkeys(tutorial.found.nodes, "980")
+    assert [one for one in tutorial.found.cluster.availability.departures() if one.at < _fall(tutorial)] == []
 
 
-def test_the_taints_of_the_nodes_that_fall_follow_and_no_others(told: Told) -> None:
-    assert told.played.after[FELL].taints == dict.fromkeys(told.good, "980") | dict.fromkeys(FALLEN, "940")
+def test_the_taints_of_the_nodes_that_fall_follow_and_no_others(tutorial: Tutorial) -> None:
+    assert tutorial.played.after[FELL].taints == dict.fromkeys(tutorial.good, "980") | dict.fromkeys(FALLEN, "940")
 
 
-def test_the_pods_that_compare_are_evicted_from_these_nodes_and_no_others(told: Told) -> None:
-    before = told.played.after[PUBLISHED].pods
+def test_the_pods_that_compare_are_evicted_from_these_nodes_and_no_others(tutorial: Tutorial) -> None:
+    before = tutorial.played.after[PUBLISHED].pods
     leaving = {uid for uid, (app, node) in before.items() if app == "web" and node in FALLEN}
-    left = told.found.cluster.availability.departures(since=_fall(told))
+    left = tutorial.found.cluster.availability.departures(since=_fall(tutorial))
     assert leaving
     assert {one.uid for one in left} == leaving
     assert all(one.evicted for one in left)
 
 
-def test_the_pods_that_accept_less_stay(told: Told) -> None:
-    assert told.found.cluster.availability.departures(BATCH, _fall(told)) == []
-    assert set(told.played.after[FELL].nodes("batch")) == set(told.found.nodes)
+def test_the_pods_that_accept_less_stay(tutorial: Tutorial) -> None:
+    assert tutorial.found.cluster.availability.departures(BATCH, _fall(tutorial)) == []
+    assert set(tutorial.played.after[FELL].nodes("batch")) == set(tutorial.found.nodes)
 
 
-def test_at_no_moment_is_more_missing_than_the_budget_allows(told: Told) -> None:
-    assert told.found.cluster.availability.worst(WEB, _fall(told)).missing == 1
+def test_at_no_moment_is_more_missing_than_the_budget_allows(tutorial: Tutorial) -> None:
+    assert tutorial.found.cluster.availability.worst(WEB, _fall(tutorial)).missing == 1
 
 
-def test_the_replacements_are_on_other_nodes(told: Told) -> None:
-    nodes = told.played.after[FELL].nodes("web")
-    assert set(nodes) == told.good
+def test_the_replacements_are_on_other_nodes(tutorial: Tutorial) -> None:
+    nodes = tutorial.played.after[FELL].nodes("web")
+    assert set(nodes) == tutorial.good
     assert nodes.total() == REPLICAS
 
 
-def test_the_taints_of_the_nodes_that_recover_follow(told: Told) -> None:
-    assert told.played.after[RECOVERED].taints == dict.fromkeys(told.found.nodes, "980")
+def test_the_taints_of_the_nodes_that_recover_follow(tutorial: Tutorial) -> None:
+    assert tutorial.played.after[RECOVERED].taints == dict.fromkeys(tutorial.found.nodes, "980")
 
 
-def test_nothing_moves_when_the_nodes_have_recovered(told: Told) -> None:
-    assert told.found.cluster.availability.departures(since=told.played.began[RECOVERED]) == []
-    assert told.played.after[WRONG].pods == told.played.after[FELL].pods
+def test_nothing_moves_when_the_nodes_have_recovered(tutorial: Tutorial) -> None:
+    assert tutorial.found.cluster.availability.departures(since=tutorial.played.began[RECOVERED]) == []
+    assert tutorial.played.after[WRONG].pods == tutorial.played.after[FELL].pods
 
 
-def test_the_taints_are_removed_with_their_object(told: Told) -> None:
-    assert told.played.after[WRONG].taints == {}
+def test_the_taints_are_removed_with_their_object(tutorial: Tutorial) -> None:
+    assert tutorial.played.after[WRONG].taints == {}
 
 
-def test_no_part_lacks_a_right_or_complains(told: Told) -> None:
-    assert told.found.loop
-    assert complaints(told.found.operator) == []
-    assert [line for line in told.found.loop.publisher.logs() if line.get("level") in ("error", "critical")] == []
+def test_no_part_lacks_a_right_or_complains(tutorial: Tutorial) -> None:
+    assert tutorial.found.loop
+    assert complaints(tutorial.found.operator) == []
+    assert [line for line in tutorial.found.loop.publisher.logs() if line.get("level") in ("error", "critical")] == []
 
 
-def _fall(told: Told) -> float:
-    return told.played.began[FELL]
+def _fall(tutorial: Tutorial) -> float:
+    return tutorial.played.began[FELL]

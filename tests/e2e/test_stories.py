@@ -1,4 +1,4 @@
-"""What policies promise, on a real API server: stories that one operator tells side by side.
+"""Promises of policies on a real API server: stories that run side by side against one operator.
 
 Budgets that are respected are in tests/blackbox. Nodes have no kubelet: their versions and conditions are set as
 kubelets and other agents set them.
@@ -16,14 +16,14 @@ from e2e.stories import (
     PATIENCE_SECONDS,
     TOLERATIONS,
     PodRef,
+    RunningStories,
     Scene,
     Stories,
     Story,
-    Told,
     annotation,
     calls,
+    running_stories,
     taint,
-    telling,
     toleration,
 )
 from taintwarden.api.opt_outs import DO_NOT_EVICT
@@ -44,16 +44,16 @@ ANY = toleration("Exists")
 
 
 @pytest.fixture(scope="module")
-def told(
+def running(
     request: pytest.FixtureRequest, own_control_plane: Target, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
-    with telling(request, own_control_plane, tmp_path_factory.mktemp("stories"), STORIES, POLICIES) as told:
-        yield told
+) -> Iterator[RunningStories]:
+    with running_stories(request, own_control_plane, tmp_path_factory.mktemp("stories"), STORIES, POLICIES) as running:
+        yield running
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
-def test_story(told: Told, story: Story) -> None:
-    told.judge(story)
+def test_story(running: RunningStories, story: Story) -> None:
+    running.judge(story)
 
 
 @STORIES.under(FORCING)
@@ -64,8 +64,8 @@ def deleting_asks_no_budget(scene: Scene) -> None:
     scene.cluster.create_pdb("web-budget", scene.namespace, APP)
     wait_budget(scene, "web-budget")
     scene.leaves(pod, scene.taint(node, taint("940")))
-    told = f"Deleted in spite of PodDisruptionBudget {scene.namespace}/web-budget from "
-    assert scene.event(pod, "Evicted")["note"].startswith(told)
+    expected = f"Deleted in spite of PodDisruptionBudget {scene.namespace}/web-budget from "
+    assert scene.event(pod, "Evicted")["note"].startswith(expected)
     wait_until(lambda: scene.status().get("pastBudgets") == 1, PATIENCE_SECONDS, "the status to count it")
     assert scene.operator.metric("taintwarden_evictions_total", policy=scene.policy, outcome="past-budget") == 1
     conditions = {one["type"]: one for one in scene.watch.last(pod.uid)["status"]["conditions"]}
@@ -126,7 +126,7 @@ def report(scene: Scene, node: str, **status: object) -> float:
 
 @STORIES.under(KUBELET)
 def pods_run_only_where_the_kubelet_is_new_enough(scene: Scene) -> None:
-    """KEP-5721, story 1, where nobody writes a taint."""
+    """KEP-5721, story 1, where no client writes a taint."""
     old, new = scene.node(name="old"), scene.node(name="new")
     report(scene, old, nodeInfo={"kubeletVersion": "v1.34.2+k3s1"})
     began = report(scene, new, nodeInfo={"kubeletVersion": "v1.36.1"})
@@ -179,12 +179,12 @@ def a_pod_that_opts_out_is_told_that_it_ends_with_its_node(scene: Scene) -> None
     assert scene.events(kept, "EndsWithNode")[0].get("series") is None
 
 
-def test_deleting_is_one_call(own_control_plane: ControlPlane, told: Told) -> None:
-    told.wait()
-    [scene] = [scene for story, scene in told.scenes.items() if story.play is deleting_asks_no_budget]
+def test_deleting_is_one_call(own_control_plane: ControlPlane, running: RunningStories) -> None:
+    running.wait()
+    [scene] = [scene for story, scene in running.scenes.items() if story.play is deleting_asks_no_budget]
     made = [one for one in calls(own_control_plane, scene.namespace) if one["objectRef"]["name"] == "web"]
     assert [(one["verb"], one["responseStatus"]["code"]) for one in made] == [("delete", 200)]
 
 
-def test_the_shipped_rights_suffice(told: Told) -> None:
-    told.judge_rights()
+def test_the_shipped_rights_suffice(running: RunningStories) -> None:
+    running.judge_rights()

@@ -1,4 +1,4 @@
-"""What one tenant may store and change, with its own token, while pods of others are evicted by two replicas.
+"""One tenant stores and changes objects with its own token, while two replicas evict pods of others.
 
 One story, played once. Before the operator starts the tenant has large profiles and pods, pods with very many
 tolerations and an object that is nested deeply; while it evicts, the tenant changes labels of a thousand profiles and
@@ -86,7 +86,7 @@ def nested() -> bytes:
 
 
 def is_nested(tenant: Tenant) -> bool:
-    """Whether the API server stores it as it was created."""
+    """Return True if the API server stored the nested profile."""
     try:
         tenant.admin.get("tolerationprofiles", NESTED, tenant.namespace)
     except RecursionError:

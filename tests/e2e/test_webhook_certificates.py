@@ -1,7 +1,7 @@
 """The certificates of the webhooks on a real API server: from an empty Secret to a new key, without a call that fails.
 
-One story, played once: two replicas fill an empty Secret; nobody trusts it until the Job of the installation has run;
-both answer; under load the certificate is renewed; then one replica is killed, and somebody breaks the configurations.
+One story, played once: two replicas fill an empty Secret; the API server trusts it once the installation's Job has run;
+both answer; under load the certificate is renewed; then one replica is killed, and the configurations are broken.
 Each test judges one thing about it.
 """
 
@@ -30,12 +30,12 @@ EXPIRY = "taintwarden_webhook_certificate_expiry_timestamp_seconds"
 
 @dataclass
 class Load:
-    """A policy that has to be refused, sent again and again: one that is stored was not looked at."""
+    """A policy that has to be refused, sent repeatedly: one that is stored was not checked."""
 
     cluster: Cluster
     refused: int = 0
     missed: list[float] = field(default_factory=list)
-    """How many seconds after the load began."""
+    """Seconds from the begin of the load to each call that was not refused."""
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> "Load":
@@ -59,10 +59,10 @@ class Load:
 
 @dataclass
 class Story:
-    """What was seen."""
+    """Observations of the story."""
 
     untrusted: list[dict[str, Any]] = field(default_factory=list)
-    """What the first replica logged about configurations before anybody trusted it."""
+    """Log lines of the first replica about configurations before they trusted it."""
     trusted_at_first: float = 0.0
     job: str = ""
     job_again: str = ""
@@ -95,7 +95,7 @@ def bundles(cluster: Cluster) -> set[str]:
 
 
 def trusted(replica: Webhook) -> float:
-    """Of the configuration that trusts it less."""
+    """Smaller value of the two configurations: 1 if its CA bundle trusts the replica."""
     samples = replica.metrics().get("taintwarden_webhook_trusted", [({}, -1.0)])
     return min(value for _, value in samples)
 
@@ -127,18 +127,18 @@ def story(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFact
         name: Webhook(own_control_plane.webhook_kubeconfig(), folder, port, name=name) for name, port in ports.items()
     }
     webhook_setup.install(cluster, ports["first"])
-    told = Story()
+    played = Story()
     try:
-        play(told, own_control_plane, replicas, ports)
-        told.logs = {name: [line.get("event", "") for line in replica.logs()] for name, replica in replicas.items()}
-        yield told
+        play(played, own_control_plane, replicas, ports)
+        played.logs = {name: [line.get("event", "") for line in replica.logs()] for name, replica in replicas.items()}
+        yield played
     finally:
         for replica in replicas.values():
             replica.process.stop()
         webhook_setup.remove(cluster)
 
 
-def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports: dict[str, int]) -> None:
+def play(played: Story, target: ControlPlane, replicas: dict[str, Webhook], ports: dict[str, int]) -> None:
     cluster = target.client
     for replica in replicas.values():
         replica.start()
@@ -146,31 +146,31 @@ def play(told: Story, target: ControlPlane, replicas: dict[str, Webhook], ports:
     wait_until(lambda: trusted(first) == 0, 30, "a replica to see that nobody trusts it")
     untrusted = lambda: [line for line in first.logs() if line.get("event") == "webhook-untrusted"]  # noqa: E731
     wait_until(lambda: len(untrusted()) == len(webhook_setup.CONFIGURATIONS), 30, "it to say so of each configuration")
-    told.untrusted = untrusted()
-    told.trusted_at_first = trusted(first)
-    told.job = webhook_setup.trust(target)
+    played.untrusted = untrusted()
+    played.trusted_at_first = trusted(first)
+    played.job = webhook_setup.trust(target)
     wait_until(lambda: is_refused(cluster), 30, "the first refusal")
-    told.job_again = webhook_setup.trust(target)
-    told.secrets.append(stored(cluster))
-    told.bundles.append(bundles(cluster))
+    played.job_again = webhook_setup.trust(target)
+    played.secrets.append(stored(cluster))
+    played.bundles.append(bundles(cluster))
     # The second answers, too: from here on the Service leads to it.
     webhook_setup.lead_to(cluster, ports["second"])
     webhook_setup.wait_asked(cluster, second)
-    with Load(cluster) as told.load:
-        renew(told, cluster, second)
-        wait_until(lambda: told.load.refused > 20, 30, "calls before and after it")
-    # One dies; the other keeps the certificate: it repairs what somebody breaks.
+    with Load(cluster) as played.load:
+        renew(played, cluster, second)
+        wait_until(lambda: played.load.refused > 20, 30, "calls before and after it")
+    # One dies; the other keeps the certificate, and repairs a broken one.
     first.kill9()
-    told.refused_after_kill = is_refused(cluster)
+    played.refused_after_kill = is_refused(cluster)
     before = stored(cluster)["tls.crt"]
     store(cluster, tls_key=b"nonsense")
     wait_until(lambda: stored(cluster)["tls.crt"] != before, 60, "the certificate to be made anew")
-    told.repaired = stored(cluster)
+    played.repaired = stored(cluster)
     wait_until(lambda: is_refused(cluster), 30, "webhooks that work with it")
-    spoil(told, target, second)
+    spoil(played, target, second)
 
 
-def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
+def renew(played: Story, cluster: Cluster, other: Webhook) -> None:
     """A certificate of 63 days ago: a third of its lifetime is left."""
     content = stored(cluster)
     authority = read_key_pair(content["authority.crt"], content["authority.key"], is_authority=True)
@@ -178,32 +178,32 @@ def renew(told: Story, cluster: Cluster, other: Webhook) -> None:
     store(cluster, tls_crt=aged.certificate, tls_key=aged.key)
     wait_until(lambda: stored(cluster)["tls.crt"] not in (aged.certificate, content["tls.crt"]), 60, "another one")
     wait_until(lambda: other.metric(EXPIRY) > aged.ends_at, 60, "the other replica to serve it")
-    told.secrets.append(stored(cluster))
-    told.bundles.append(bundles(cluster))
+    played.secrets.append(stored(cluster))
+    played.bundles.append(bundles(cluster))
 
 
-def spoil(told: Story, target: ControlPlane, replica: Webhook) -> None:
-    """Somebody writes another caBundle into one webhook."""
+def spoil(played: Story, target: ControlPlane, replica: Webhook) -> None:
+    """Write another caBundle into one webhook."""
     resource = webhook_setup.CONFIGURATIONS["validating"]
     path = "/webhooks/0/clientConfig/caBundle"
     wrong = base64.b64encode(make_key_pair(NAMES, time.time()).certificate).decode()
     target.client.patch(resource, "taintwarden", [{"op": "replace", "path": path, "value": wrong}], kind="json")
     wait_until(lambda: trusted(replica) == 0, 30, "the replica to see it")
     wait_until(lambda: not is_refused(target.client), 30, "the API server to see it")
-    told.broken["wrong"] = trusted(replica)
+    played.broken["wrong"] = trusted(replica)
     webhook_setup.trust(target)
     wait_until(lambda: trusted(replica) == 1, 30, "the replica to see that it is right again")
-    told.broken["right"] = trusted(replica)
+    played.broken["right"] = trusted(replica)
 
 
-def test_until_the_job_has_run_nobody_trusts_them_and_that_is_told_with_the_remedy(story):
+def test_until_the_job_has_run_the_webhooks_are_untrusted_and_the_remedy_is_logged(story):
     assert story.trusted_at_first == 0
     assert {line["reason"] for line in story.untrusted} == {"caBundle is missing"}
     assert len(story.untrusted) == len(webhook_setup.CONFIGURATIONS)
     assert all("taintwarden webhook-trust" in line["remedy"] for line in story.untrusted)
 
 
-def test_after_the_job_an_empty_secret_became_webhooks_that_work_in_seconds(story):
+def test_after_the_job_the_webhooks_work_within_seconds(story):
     assert set(story.secrets[0]) == {"tls.crt", "tls.key", "ca.crt", "authority.crt", "authority.key"}
     assert story.job.count("has the certificate now") == len(webhook_setup.CONFIGURATIONS)
 
@@ -223,17 +223,17 @@ def test_no_call_failed_meanwhile(story):
     assert story.load.missed == []
 
 
-def test_the_webhooks_work_on_when_one_is_killed(story):
+def test_the_webhooks_work_when_one_replica_is_killed(story):
     assert story.refused_after_kill
 
 
-def test_a_broken_secret_is_made_anew_by_the_other(story):
+def test_a_broken_secret_is_replaced_by_the_other_replica(story):
     assert any("certificate-repaired" in events for events in story.logs.values())
     assert story.repaired["tls.key"].startswith(b"-----BEGIN PRIVATE KEY-----")
     assert story.repaired["ca.crt"] == story.secrets[-1]["ca.crt"]
 
 
-def test_a_wrong_bundle_is_seen_and_the_job_puts_it_right(story):
+def test_a_wrong_bundle_is_reported_and_the_job_corrects_it(story):
     assert story.broken == {"wrong": 0, "right": 1}
 
 

@@ -14,7 +14,7 @@ from controlplane.waiting import sleep_until, wait_until
 Json = dict[str, Any]
 AWAY_SECONDS = 5
 SERVED_SECONDS = 2.5
-"""Less than a replica serves after it is told to stop. Only what was answered by then is judged."""
+"""Less than a replica serves after SIGTERM. Only answers until then are judged."""
 EVERY_SECONDS = 0.25
 GOOD = extended(gt())
 
@@ -46,7 +46,7 @@ def test_without_a_webhook_no_pod_is_refused(cluster, injected, webhook: Webhook
     wait_until(lambda: is_completed(create(cluster, injected, f"after-{next(names)}")), 30, "a completed pod")
 
 
-def test_a_webhook_that_is_told_to_stop_answers_a_while(cluster, injected, webhook: Webhook):
+def test_a_webhook_that_gets_sigterm_keeps_answering_for_a_while(cluster, injected, webhook: Webhook):
     os.kill(webhook.process.pid, signal.SIGTERM)
     ends = time.monotonic() + SERVED_SECONDS
     last, number = create(cluster, injected, "last"), 0

@@ -28,14 +28,14 @@ def user(target: Target, namespace: str, rules: Sequence[Json], path: Path) -> I
 
 
 def wait_granted(target: Target, token: str, rule: Json) -> None:
-    """Wait until whoever has this token has the rights of a rule."""
+    """Wait until the user with this token has the rights of a rule."""
     client = Cluster(target.server, target.ca, token=token)
     client.wait_allowed(rule["verbs"][0], rule["apiGroups"][0], rule["resources"][0])
     client.close()
 
 
 def run(command: Sequence[str | Path], kubeconfig: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of somebody who has this kubeconfig, and `taintwarden` on the PATH."""
+    """Run a command as a user who has this kubeconfig, and `taintwarden` on the PATH."""
     path = f"{EXECUTABLE.parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, **BYTECODE, "PATH": path, "KUBECONFIG": str(kubeconfig)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
