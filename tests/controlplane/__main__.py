@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def say(found: ToTry, *, slo: bool) -> None:
-    """What to type in another terminal."""
+    """Print the commands to type in another terminal."""
     cluster, path = found.cluster, os.pathsep.join(map(str, (EXECUTABLE.parent, binaries_folder())))
     words = {"KUBECONFIG": cluster.admin_kubeconfig, "PATH": f"{path}:$PATH", **found.variables}
     sys.stdout.write(

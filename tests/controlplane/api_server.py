@@ -31,10 +31,10 @@ AUDIT_POLICY = {
 
 
 def free_port() -> int:
-    """A port nobody listens on now; programs that are started again need to keep theirs, so none may pick its own.
+    """A port without a listener; programs that are restarted need to keep theirs, so none may pick its own.
 
-    Below those that kernels give to whoever asks for any: a connection of somebody else's would take it meanwhile. None
-    is given twice, since the first program may not listen yet; so processes that divide the tests share no port.
+    It is below the kernel's ephemeral ports, which a connection of another program could take meanwhile. No port is
+    returned twice, since the first program may not listen yet; so processes that divide the tests share no port.
     """
     worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
     own = PORTS[int(worker.removeprefix("gw")) :: int(workers)]
@@ -116,7 +116,7 @@ def kube_apiserver(
 def controller(
     name: str, port: int, kubeconfig: Path, serving: Pair, feature_gates: Mapping[str, bool], extra: Sequence[str]
 ) -> list[str | Path]:
-    """What kube-controller-manager and kube-scheduler have in common. The last value of a flag wins: `extra`'s."""
+    """Arguments common to kube-controller-manager and kube-scheduler. The last value of a flag wins: `extra`'s."""
     return [
         binary(name),
         f"--kubeconfig={kubeconfig}",

@@ -1,4 +1,4 @@
-"""How many pods each workload is short of, at every moment that a watch can show, and who left when."""
+"""Number of pods that each workload misses, at every moment that a watch can show, and which pods left when."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from controlplane.following import Follower
 
 @dataclass(frozen=True)
 class Count:
-    """What a workload had at one observed moment of the monotonic clock."""
+    """Pods of a workload at one observed moment of the monotonic clock."""
 
     at: float
     wanted: int
@@ -22,7 +22,7 @@ class Count:
 
     @property
     def missing(self) -> int:
-        """How many it was short of; a replacement that is Ready early does not make it less than none."""
+        """Number of missing pods; never negative, even if a replacement is Ready early."""
         return max(0, self.wanted - self.available)
 
 
@@ -38,7 +38,7 @@ class Departure:
     evicted: bool
     """By the Eviction API; otherwise it was deleted."""
     grace_seconds: int
-    """What it was given to stop."""
+    """Seconds that the pod has to stop."""
     ends_at: float
     """When that is over, in seconds since the epoch."""
 
@@ -78,14 +78,14 @@ class Availability:
             follower.check()
 
     def now(self, workload: str) -> Count | None:
-        """What the workload has; None while it was never seen."""
+        """The latest count of the workload; None if it was never seen."""
         self.check()
         with self._lock:
             counts = self._counts.get(workload)
             return counts[-1] if counts else None
 
     def counts(self, workload: str, since: float) -> list[Count]:
-        """What it had at a moment, and after each change since."""
+        """Counts of the workload at a moment, and after each change since."""
         self.check()
         with self._lock:
             counts = self._counts[workload]
@@ -97,7 +97,7 @@ class Availability:
         return max(self.counts(workload, since), key=lambda count: count.missing)
 
     def departures(self, workload: str = "", since: float = 0.0) -> list[Departure]:
-        """Who left since a moment, in order; of all workloads unless one is named."""
+        """Pods that left since a moment, in order; of all workloads unless one is named."""
         self.check()
         with self._lock:
             return [left for left in self._departures.values() if left.at >= since and workload in ("", left.workload)]

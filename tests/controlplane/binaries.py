@@ -33,7 +33,7 @@ def minor_of(version: str) -> int:
 
 
 def is_before(minor: int) -> bool:
-    """Whether the Kubernetes under test is older than 1.MINOR."""
+    """Return True if the Kubernetes under test is older than 1.MINOR."""
     return minor_of(wanted_version()) < minor
 
 

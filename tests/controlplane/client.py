@@ -140,7 +140,7 @@ class Client:
         return self.request("DELETE", resource_path(resource, name, namespace), body)
 
     def delete_all(self, resource: str, namespace: str = "", *, grace_seconds: int = 0, **query: Any) -> Json:
-        """Delete a collection, by default by force: nobody is there to end a pod in order."""
+        """Delete a collection, by default by force: there is no kubelet to end a pod in order."""
         path = resource_path(resource, "", namespace)
         return self.request("DELETE", path, {"gracePeriodSeconds": grace_seconds}, query)
 
@@ -153,7 +153,7 @@ class Client:
     def check_creation(self, document: Json) -> None:
         """Raise ApiError if the server would not create a document of any kind it knows, unknown fields refused.
 
-        An object of that name is no obstacle, whoever made it: the server validates first.
+        An existing object of that name is no obstacle: the server validates first.
         """
         resource, namespace = self._place(document)
         try:

@@ -1,4 +1,4 @@
-"""What tests do to a cluster, in the cluster's words: nodes with taints, pods that run, budgets.
+"""Changes that tests make to a cluster: nodes with taints, pods that run, budgets.
 
 No kubelet and, unless started, no controller is there: the helpers write what those would write, status included.
 """
@@ -32,7 +32,7 @@ def condition(kind: str, *, holds: bool | None = True) -> Json:
 
 
 def is_evicted(pod: Json | None) -> bool:
-    """Gone, or on its way: without a kubelet a pod with a grace period stays Terminating for ever."""
+    """True if the pod is gone or terminating: without a kubelet a pod with a grace period stays Terminating."""
     return pod is None or "deletionTimestamp" in pod["metadata"]
 
 
@@ -40,12 +40,12 @@ class Cluster(Client):
     """A client with the verbs that tests share."""
 
     native_comparisons = True
-    """Whether spec.tolerations may hold Gt and Lt. Where not, what is created holds them in the annotation."""
+    """True if spec.tolerations may hold Gt and Lt. Otherwise created objects have them in the annotation."""
 
     def create(
         self, resource: str, body: Json, namespace: str = "", *, name: str = "", subresource: str = "", **query: Any
     ) -> Json:
-        """As a client does, with comparisons where this cluster takes them."""
+        """Create an object as the client does, with comparisons in the field that this cluster accepts."""
         fitting = body if self.native_comparisons or subresource else in_annotation(resource, body)
         return super().create(resource, fitting, namespace, name=name, subresource=subresource, **query)
 
@@ -63,7 +63,7 @@ class Cluster(Client):
     def remove_namespace(self, name: str) -> None:
         """Force its pods out and delete it; without its controller it stays Terminating, empty of pods.
 
-        Pods go after what would replace them, and before the namespace, in which nobody can be evicted any more.
+        Pods are deleted after their controllers, and before the namespace, in which no pod can be evicted any more.
         Their budgets stay: an operator watches them apart, and would evict a pod whose end it has not seen yet.
         """
         for resource in ("deployments", "replicasets", "statefulsets", "daemonsets", "batch/v1/jobs", "pods"):
@@ -162,7 +162,7 @@ class Cluster(Client):
         return self.set_disruptions_allowed(name, namespace, disruptions_allowed)
 
     def set_disruptions_allowed(self, name: str, namespace: str, disruptions_allowed: int) -> Json:
-        """Report the budget as observed. Without the controller nobody refills what evictions take from it."""
+        """Report the budget as observed. Without the controller evictions use it up."""
         generation = self.get("poddisruptionbudgets", name, namespace)["metadata"]["generation"]
         pods = 1 + disruptions_allowed
         counts = {"currentHealthy": pods, "desiredHealthy": 1, "expectedPods": pods}
@@ -175,7 +175,7 @@ class Cluster(Client):
         wait_until(lambda: is_evicted(self.find("pods", name, namespace)), timeout_seconds, what)
 
     def wait_allowed(self, verb: str, group: str, resource: str, namespace: str = "", name: str = "") -> None:
-        """Wait until the server lets this client do something: it hears of roles and bindings a moment later."""
+        """Wait until the server allows this client a request: it observes roles and bindings a moment later."""
         attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}
         body = {"spec": {"resourceAttributes": attributes}}
         is_allowed = lambda: self.create("selfsubjectaccessreviews", body)["status"]["allowed"]  # noqa: E731

@@ -19,7 +19,7 @@ def known_gates() -> dict[str, bool]:
 
 
 def in_annotation(resource: str, body: Json) -> Json:
-    """The same pod, or workload with a pod template, with its comparisons where the documents say for older clusters.
+    """Return the pod or workload with its comparisons in the annotation, as documented for older clusters.
 
     For a key that the annotation names, only the annotation counts. So all tolerations of such a key go there, and a
     native `Exists` stands for them.

@@ -32,7 +32,7 @@ class ControlPlane(Target):
     """
 
     ready_seconds = 60
-    """How long each process may take to start."""
+    """Maximum seconds until each process is ready."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class ControlPlane(Target):
         return self._start_controller("kube-controller-manager", [*keys, *extra_args])
 
     def start_scheduler(self, extra_args: Sequence[str] = ()) -> Process:
-        """Start kube-scheduler; it needs nodes that are Ready and have room, as Cluster.create_node makes them."""
+        """Start kube-scheduler; it needs Ready nodes with free resources, as Cluster.create_node makes them."""
         return self._start_controller("kube-scheduler", extra_args)
 
     def start_configured_scheduler(self, name: str, configuration: Json) -> Process:

@@ -23,7 +23,7 @@ class EvictionDenial:
         self._probe = f"eviction-denial-{uuid4().hex[:8]}"
 
     def install(self) -> None:
-        """Install the policy and wait until the server obeys it."""
+        """Install the policy and wait until it is in force."""
         rules = [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]},
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]},

@@ -7,7 +7,7 @@ from typing import Any, Self
 from controlplane.client import Client, Json, resource_path
 
 See = Callable[[str, Json], None]
-"""Told the type of a watch event (ADDED for what was listed) and the object."""
+"""Called with the type of a watch event (ADDED for listed objects) and the object."""
 
 
 class Follower:

@@ -8,7 +8,7 @@ PROBE_SECONDS = 5
 
 
 def status_of(url: str, ca: Path | None = None) -> int:
-    """The HTTP status of an anonymous GET; 0 when nobody answers."""
+    """The HTTP status of an anonymous GET; 0 without an answer."""
     with urllib3.PoolManager(retries=False, timeout=PROBE_SECONDS, ca_certs=str(ca) if ca else None) as pool:
         try:
             return pool.request("GET", url).status

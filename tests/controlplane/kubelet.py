@@ -36,7 +36,7 @@ class Kubelet:
         self.others: set[str] = set()
         """Nodes with kubelets of their own."""
         self._begun: set[tuple[str, str]] = set()
-        """What is planned already, by UID and what it is."""
+        """Steps that are planned already, by UID and kind of step."""
         self._plans: list[tuple[float, int, Callable[[str], None], str]] = []
         self._numbers = itertools.count()
         self._changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""What tests leave on a cluster that goes on living after them: found by comparison, removed, and told."""
+"""Objects that tests leave on a cluster that is used after them: found by comparison, removed, and reported."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,7 +70,7 @@ def remove_all(cluster: Cluster, objects: set[tuple[str, str]]) -> None:
 
 
 def present(cluster: Cluster, resource: str) -> list[str]:
-    """The names of what is there to stay. A node with a kubelet is nobody's leftover."""
+    """Names of the objects that could be leftovers. A node with a kubelet is none."""
     try:
         found: list[Json] = cluster.items(resource)
     except ApiError as error:

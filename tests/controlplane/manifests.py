@@ -30,9 +30,9 @@ def documents(folder: Path) -> Iterator[tuple[Path, Json]]:
 
 
 def access_documents(folder: Path) -> list[Json]:
-    """What gives operator and webhook their rights, and bounds them.
+    """Documents that grant operator and webhook their rights, and bound them.
 
-    No Deployment, which nothing would run, and no configuration of webhooks, which nobody serves.
+    No Deployment, which nothing would run, and no webhook configuration, for which there is no server.
     """
     found = [document for _, document in documents(folder) if document["kind"] in ACCESS_KINDS]
     return sorted(found, key=lambda document: ACCESS_KINDS.index(document["kind"]))

@@ -19,7 +19,7 @@ from controlplane.certificates import Pair
 CHUNK_BYTES = 2**16
 HEAD_BYTES = 2**18
 THROTTLED_BYTES = 8_192
-"""At most so much at once where bytes per second are limited."""
+"""Maximum bytes at once where bytes per second are limited."""
 Answer = tuple[str, dict[str, str], str]
 """Status line, headers, message."""
 ERRORS: tuple[Answer, ...] = (
@@ -37,7 +37,7 @@ class Conditions:
     """Nothing passes, without FIN or RST."""
     delay_seconds: float = 0.0
     bytes_per_second: float = 0.0
-    """Of all answers together; 0 for no limit."""
+    """Limit of all answers together; 0 for no limit."""
     error_share: float = 0.0
     before: Callable[[str], None] | None = None
     """Called, in a thread, with each request line before it passes."""
@@ -115,7 +115,7 @@ class Link:
             self._connections.discard(connection)
 
     def error(self) -> Answer | None:
-        """What the proxy says instead of passing a request on, if it is this one's turn."""
+        """The proxy's own answer in place of the server's, for a share of the requests at random."""
         if self._random.random() >= self.conditions.error_share:
             return None
         return self._random.choice(ERRORS)

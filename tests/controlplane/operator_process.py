@@ -26,7 +26,7 @@ STOP_SECONDS = 20
 
 
 class Operator:
-    """`taintwarden run` outside the cluster. Starts in seconds; the log goes on over restarts."""
+    """`taintwarden run` outside the cluster. Starts in seconds; the log continues over restarts."""
 
     COMMAND = "run"
 
@@ -59,7 +59,7 @@ class Operator:
         self.process.stop()
 
     def start(self, *, wait_ready: bool = True) -> None:
-        """Start it and, unless told otherwise, wait for /readyz. A second replica waits for the lease: do not wait."""
+        """Start it and, by default, wait for /readyz. A second replica waits for the lease: do not wait."""
         self.process.start()
         if wait_ready:
             self.wait_ready()

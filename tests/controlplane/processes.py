@@ -36,7 +36,7 @@ class ProcessFailedError(Exception):
 
 
 class Process:
-    """One program with its log file; started again, it goes on in the same log.
+    """One program with its log file; after a restart it continues the same log.
 
     `patience_seconds` is how long `stop` waits for an orderly end before it kills.
     """
@@ -137,7 +137,7 @@ def stop_all() -> None:
 
 
 def exists(pid: int) -> bool:
-    """Whether a process with this pid exists; a zombie counts as gone."""
+    """Return True if a process with this pid exists; a zombie counts as gone."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

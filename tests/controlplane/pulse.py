@@ -1,4 +1,4 @@
-"""How much time a busy machine takes from everybody on it, so that no test calls that late."""
+"""Time that a busy machine takes from every process on it, so that tests do not count it as late."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ NORMAL_SECONDS = 0.05  # what the server may take for an answer
 class Pulse:
     """Asks the API server something small ten times a second, in a thread, and remembers which answers were late.
 
-    A machine that stands still, or works for somebody else, is late here as everywhere. Upper bounds of tests grow by
+    A machine that stands still, or runs other programs, is late here as everywhere. Upper bounds of tests grow by
     what was lost; lower bounds hold as they are. A server that was stopped refuses, and a refusal is not late.
     """
 
@@ -35,7 +35,7 @@ class Pulse:
         self._thread.join()
 
     def lost(self, since: float, until: float | None = None) -> float:
-        """The seconds lost between two moments of the monotonic clock, the second of them now unless told."""
+        """The seconds lost between two moments of the monotonic clock; `until` is now by default."""
         due, now = self._due, time.monotonic()
         # In this order: a beat that ends meanwhile is in both, and counts once.
         spans = ({} if due is None else {due: now}) | dict(self._late)

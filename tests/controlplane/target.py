@@ -1,4 +1,4 @@
-"""What tests may do with any cluster: the one started here, or one named by a kubeconfig."""
+"""A cluster under test, with what works on any: the one started here, or one named by a kubeconfig."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,7 +67,7 @@ class Target:
         self.folder = folder
 
     def version(self) -> str:
-        """What the server calls itself, such as v1.37.1."""
+        """The server's version, such as v1.37.1."""
         return self.client.request("GET", "/version")["gitVersion"]
 
     def apply_crds(self, folder: Path = ROOT / "crds") -> None:
@@ -98,19 +98,19 @@ class Target:
         return self._kubeconfig(name, OPERATOR_SERVICE_ACCOUNT, server)
 
     def webhook_kubeconfig(self) -> Path:
-        """The same of the webhook's service account."""
+        """Kubeconfig of the webhook's service account."""
         return self._kubeconfig("webhook", WEBHOOK_SERVICE_ACCOUNT)
 
     def trust_kubeconfig(self) -> Path:
-        """The same of the account that writes what the webhook configurations trust."""
+        """Kubeconfig of the account that writes the CA bundles of the webhook configurations."""
         return self._kubeconfig("trust", TRUST_SERVICE_ACCOUNT)
 
     def extender_kubeconfig(self) -> Path:
-        """The same of the scheduler extender's service account. Needs apply_manifests(EXTENDER) before."""
+        """Kubeconfig of the scheduler extender's service account. Needs apply_manifests(EXTENDER) before."""
         return self._kubeconfig("extender", EXTENDER_SERVICE_ACCOUNT)
 
     def publisher_kubeconfig(self) -> Path:
-        """The same of the publisher's service account. Needs apply_manifests(PUBLISHER) before."""
+        """Kubeconfig of the publisher's service account. Needs apply_manifests(PUBLISHER) before."""
         return self._kubeconfig("publisher", PUBLISHER_SERVICE_ACCOUNT)
 
     def operator_client(self) -> Cluster:
@@ -126,7 +126,7 @@ class Target:
         return Cluster(self.server, self.ca, token=self.token(TRUST_SERVICE_ACCOUNT))
 
     def answers(self, path: str) -> bool:
-        """Whether a GET as administrator succeeds; nobody there and "not yet" are both a no."""
+        """Return True if a GET as administrator succeeds; False while the server does not run, too."""
         try:
             self.client.request("GET", path)
         except (ApiError, urllib3.exceptions.HTTPError):

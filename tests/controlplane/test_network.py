@@ -88,7 +88,7 @@ def test_a_cut_ends_what_is_open(pool: urllib3.PoolManager, link: Link, tmp_path
     assert post(pool, link).data == BODY
 
 
-def test_errors_are_said_by_the_proxy(pool: urllib3.PoolManager, link: Link) -> None:
+def test_errors_are_answers_of_the_proxy(pool: urllib3.PoolManager, link: Link) -> None:
     link.conditions.error_share = 1.0
     answers = [post(pool, link) for _ in range(20)]
     assert {answer.status for answer in answers} == {500, 429, 504}

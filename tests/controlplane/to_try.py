@@ -29,7 +29,7 @@ WEB, BATCH = 950, 800
 
 @dataclass(frozen=True)
 class ToTry:
-    """What was started."""
+    """The cluster to try, and the processes started with it."""
 
     cluster: WorkingCluster
     nodes: list[str]
@@ -39,7 +39,7 @@ class ToTry:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a person's shell needs beside a kubeconfig and a path."""
+        """Environment of a person's shell in addition to a kubeconfig and a path."""
         return {"EXPORTER": self.loop.exporter.url, "PROMETHEUS": self.loop.prometheus.url} if self.loop else {}
 
 
@@ -83,7 +83,7 @@ def _apply_policy(cluster: WorkingCluster) -> None:
 
 
 def _are_labelled(cluster: WorkingCluster) -> bool:
-    """Whether pods of the policy may be placed on any node: without that the first ones would share few nodes."""
+    """Return True if all nodes have labels of placement: before, the first pods would share few nodes."""
     labels = (node["metadata"]["labels"] for node in cluster.client.items("nodes"))
     return all("value-or-max.taintwarden.io/sla" in one for one in labels)
 

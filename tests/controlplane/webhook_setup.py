@@ -27,21 +27,21 @@ CONFIGURATIONS = {
 }
 TRUSTED_SECONDS = 60
 HEARD_SECONDS = 60
-"""Until the API server has heard of other webhooks."""
+"""Seconds until the API server has observed other webhooks."""
 SHIPPED = {
     document["kind"]: document for path, document in documents(ROOT / "deploy" / "base") if path.stem == "webhooks"
 }
 
 
 def remove_configurations(cluster: Cluster) -> None:
-    """Nobody is asked any more."""
+    """Remove the configurations, so that the API server calls no webhook."""
     for resource in CONFIGURATIONS.values():
         if cluster.find(resource, "taintwarden"):
             cluster.delete(resource, "taintwarden")
 
 
 def remove(cluster: Cluster) -> None:
-    """Everything of the webhooks, so that tests without them are left in peace."""
+    """Remove all objects of the webhooks, which would affect tests without them."""
     remove_configurations(cluster)
     for resource in (SERVICES, SECRETS):
         if cluster.find(resource, NAME, NAMESPACE):
@@ -49,7 +49,7 @@ def remove(cluster: Cluster) -> None:
 
 
 def install(cluster: Cluster, port: int) -> None:
-    """What deploy/base/webhooks.yaml has, leading to this port of this machine."""
+    """Apply deploy/base/webhooks.yaml, with a Service that leads to this port of this machine."""
     alias = {**SHIPPED["Service"], "spec": {"type": "ExternalName", "externalName": "localhost"}}
     for document in (alias, SHIPPED["Secret"]):
         cluster.apply(document)
@@ -57,7 +57,7 @@ def install(cluster: Cluster, port: int) -> None:
 
 
 def lead_to(cluster: Cluster, port: int) -> None:
-    """Another port, as when other pods stand behind the Service. What the operator owns stays."""
+    """Have the API server call another port, as if the Service had other pods. Fields of the operator stay."""
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
         document = copy.deepcopy(SHIPPED[kind])
         for webhook in document["webhooks"]:
@@ -85,7 +85,7 @@ def trust(target: Target, *more: str) -> str:
 
 
 def reviews(webhook: Webhook, /, **labels: str) -> float:
-    """How many it has answered."""
+    """Number of reviews that it has answered."""
     return webhook.metric("taintwarden_admission_requests_total", **labels)
 
 

@@ -31,7 +31,7 @@ COMPLETE_SECONDS = 60
 class WorkingCluster(ControlPlane):
     """The real controller manager and scheduler, a stand-in for the kubelets, and an observer of what it does to pods.
 
-    The scheduler compares Gt and Lt of native tolerations if the feature gate is on, and knows nothing of annotations.
+    The scheduler compares Gt and Lt of native tolerations if the feature gate is on, and does not read annotations.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class WorkingCluster(ControlPlane):
     def create_zones(
         self, prefix: str, nodes: Mapping[str, int], labels: Mapping[str, str], *taints: Json
     ) -> list[str]:
-        """Create so many nodes for each zone: `{"a": 2}` makes PREFIX-a-0 and PREFIX-a-1. Returns their names."""
+        """Create nodes in each zone: `{"a": 2}` makes PREFIX-a-0 and PREFIX-a-1. Returns their names."""
         names = []
         for zone, number in nodes.items():
             for index in range(number):
