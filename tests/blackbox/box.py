@@ -1,4 +1,4 @@
-"""What a story of the black box has: a cluster, the operator as a process, and the command line.
+"""Box: a cluster, the operator as a process, and the command line for one story of the black box.
 
 A story creates its objects in namespaces of its own, on nodes that only its policies select, and judges what the API
 server and its audit log show. Moments are of the monotonic clock.
@@ -94,7 +94,7 @@ class Box(Scene):
     def crowd(
         self, namespaces: Sequence[str], number: int, node: str, *, annotations: Json | None = None, prefix: str = "pod"
     ) -> list[PodRef]:
-        """So many pods in each of these namespaces, bound to a node. An eviction removes them at once."""
+        """Create `number` pods in each namespace, bound to a node. An eviction removes them at once."""
 
         def create(namespace: str, name: str) -> PodRef:
             metadata = {"name": name, "labels": {RUN_LABEL: self.run}, "annotations": annotations or {}}
@@ -119,7 +119,7 @@ class Box(Scene):
         at_once([lambda name=name: self.cluster.patch("namespaces", name, body) for name in namespaces])
 
     def leaves_by(self, leader_since: float, pod: PodRef, since: float, seconds: float) -> None:
-        """As `leaves`, where no operator led until a moment, and what was due before goes first."""
+        """Call `leaves` with slack for the time in which no operator led, since earlier due pods come first."""
         self.leaves(pod, since, seconds, slack=SLACK_SECONDS + max(0.0, leader_since - since - seconds))
 
     def last_gone(self, pods: Sequence[PodRef], since: float, seconds: float) -> float:
@@ -137,12 +137,12 @@ class Box(Scene):
         return last - since - self.watch.lost(since, last)
 
     def left(self, pods: Sequence[PodRef]) -> int:
-        """How many of these pods are not evicted."""
+        """Number of these pods that are not evicted."""
         self.watch.check()
         return sum(self.watch.evicted_at(pod.uid) is None for pod in pods)
 
     def accepted(self, namespace: str = "") -> Counter[str]:
-        """How often the server accepted an eviction or deletion by the operator, by pod.
+        """Number of the operator's evictions and deletions that the server accepted, by pod.
 
         It logs a call when it has answered it, and its watch may show before that the pod leaves: that is waited for.
         """
@@ -169,7 +169,7 @@ class Box(Scene):
         return self.run_command("explain", "pod", self._full(pod)).returncode
 
     def explanation(self, pod: PodRef) -> Json:
-        """What `explain pod` says."""
+        """Output of `explain pod`."""
         return json.loads(self.run_command("explain", "pod", self._full(pod), "-o", "json").stdout)
 
     def _full(self, pod: PodRef) -> str:
@@ -180,7 +180,7 @@ class Box(Scene):
         return self.run_command("status", self.policy).returncode
 
     def delay(self, limit: str) -> str:
-        """What the status of the first policy says of a limit that delays pods; empty: it delays none."""
+        """Message of a limit in the status of the first policy; empty if it delays no pod."""
         limits = self.status().get("limits", ())
         return next((one.get("message", "") for one in limits if one["limit"] == limit), "")
 
@@ -197,7 +197,7 @@ class Box(Scene):
 
 
 def logged(control_plane: ControlPlane, namespace: str) -> Counter[str]:
-    """How often the server accepted the end of a pod of each name, whoever asked for it."""
+    """Number of deletions and evictions by any client that the server accepted, by pod."""
     here = [entry for entry in control_plane.audit() if entry["objectRef"].get("namespace") == namespace]
     ends = [entry for entry in here if entry["verb"] == "delete" or "subresource" in entry["objectRef"]]
     return Counter(entry["objectRef"].get("name") for entry in ends if entry["responseStatus"]["code"] < 300)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: kept, and whoever waits for one holds no other pod."""
+"""PodDisruptionBudgets: they are respected, and a pod that waits for one delays no other pod."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Who has to leave, and when: what tolerations, values and annotations say."""
+"""Which pods are evicted, and when, by tolerations, values and annotations."""
 
 import time
 from datetime import UTC, datetime, timedelta

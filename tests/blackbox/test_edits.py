@@ -1,4 +1,4 @@
-"""What people change in the middle of a wave holds from the next pod on."""
+"""Edits in the middle of a wave apply from the next pod on."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ EDITS: dict[str, tuple[Callable[[Box], None], int]] = {
     "toleration": (tolerate, STAYS),
     "repaired": (repair, STAYS),
 }
-"""What is done until the operator has seen it, and what `explain` says of the rest afterwards."""
+"""Each edit, which returns once the operator has observed it, and the state of the other pods in `explain` then."""
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ ABOVE = {"taintwarden.io/tolerations": '[{"key": "sla", "operator": "Gt", "value
 
 
 def crowded(box: Box, number: int, name: str = "n") -> tuple[list[str], list[PodRef]]:
-    """So many good nodes with pods of two namespaces, half of them each."""
+    """Create `number` good nodes, with pods of two namespaces, half of them each."""
     nodes = [box.node(GOOD, name=f"{name}{index}") for index in range(number)]
     namespaces = box.namespaces or box.add_namespaces(2)
     half = ON_A_NODE // 2
@@ -23,7 +23,7 @@ def crowded(box: Box, number: int, name: str = "n") -> tuple[list[str], list[Pod
 
 
 def healthy(box: Box, number: int) -> None:
-    """So many good nodes without pods: most of the zone."""
+    """Create `number` good nodes without pods: most of the zone."""
     for index in range(number):
         box.node(GOOD, name=f"healthy{index}")
 
@@ -41,7 +41,7 @@ def trips(box: Box, nodes: list[str], pods: list[PodRef]) -> None:
 
 
 def release(box: Box) -> float:
-    """As a person does it; returns the moment."""
+    """Release the guard by the command line. Returns the moment."""
     began = time.monotonic()
     done = box.run_command("guard", "reset", box.policy, "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -76,7 +76,7 @@ def test_a_wave_of_half_of_few_pods_leaves_when_others_go_too(box: Box) -> None:
     assert box.status_code() == FINE
 
 
-def test_a_release_lets_exactly_the_held_pods_go(box: Box) -> None:
+def test_a_release_evicts_exactly_the_held_pods(box: Box) -> None:
     box.enforce(limits=GUARDED)
     healthy(box, 3)
     first, held = crowded(box, 2, "first")

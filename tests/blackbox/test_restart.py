@@ -1,4 +1,4 @@
-"""The operator's process ends, in order or not, and the next one goes on where it was."""
+"""The operator's process ends, in order or not, and the next one continues from its state."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from e2e.stories import taint, toleration
 PODS, PER_SECOND, BEGUN = 12, 2, 3
 LEASE_SECONDS = 15
 START_SECONDS = 10
-"""How long a process takes to start, and to fill its caches, on most machines."""
+"""Seconds until a process has started and filled its caches, on most machines."""
 BAD = taint("900")
 STEP_SECONDS = 3_600
 GRACE_SECONDS, KNOWN_SECONDS = 4, 15

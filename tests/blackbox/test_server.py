@@ -1,4 +1,4 @@
-"""The API server stands still, and goes on."""
+"""The API server is suspended and resumed."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ FIRST_SECONDS, RETRY_SECONDS, LATER_SECONDS = 5, 5, 3
 
 
 @pytest.mark.parametrize("away_seconds", [4, 12], ids=["short", "longer-than-a-leader-may-act"])
-def test_evictions_go_on_soon_after_a_frozen_server_has_returned(box: Box, away_seconds: int) -> None:
+def test_evictions_continue_soon_after_a_frozen_server_has_returned(box: Box, away_seconds: int) -> None:
     box.enforce(limits=NO_LIMIT | {"evictionsPerSecond": PER_SECOND, "burst": 1})
     node = box.node()
     pods = box.crowd([box.namespace], PODS, node)

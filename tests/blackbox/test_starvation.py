@@ -13,7 +13,7 @@ from e2e.stories import PodRef, taint
 NAMESPACES, PODS, PER_SECOND = 200, 2, 100
 RATED = NO_LIMIT | {"evictionsPerSecond": PER_SECOND, "burst": 10}
 LATER_SECONDS = 3
-"""How much later the last pod of the others may leave than without refusals."""
+"""Maximum delay of the last pod of the others, compared to a run without refusals."""
 GIVE_UP_SECONDS = 20
 ONE_NAMESPACE, SLOW_PER_SECOND, SETTLED_SECONDS = 300, 10, 15
 LONGEST_RETRY_SECONDS = 30
@@ -41,7 +41,7 @@ def undisturbed() -> dict[str, float]:
 
 @pytest.fixture
 def tenants(box: Box, namespaces: list[str]) -> Iterator[list[str]]:
-    """The same, empty again afterwards."""
+    """The namespaces, whose pods are removed afterwards."""
     yield namespaces
     box.allow(*namespaces)
     at_once([lambda name=name: box.cluster.delete_all("pods", name) for name in namespaces])

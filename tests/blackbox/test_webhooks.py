@@ -11,7 +11,7 @@ from e2e.stories import taint
 
 HUNG, OTHERS, PODS = 40, 20, 2
 SLOW_SECONDS, MANY, NOTICE_SECONDS = 1.5, 80, 48
-"""As 200 pods within a notice of 120 s."""
+"""Equal to 200 pods within a notice of 120 s."""
 BAD = taint("900")
 
 

@@ -17,7 +17,7 @@ HEARD_SECONDS = 60
 
 
 class SlowWebhook:
-    """It allows everything after `seconds`; beyond TIMEOUT_SECONDS the server refuses the eviction meanwhile."""
+    """Webhook that allows all requests after `seconds`; beyond TIMEOUT_SECONDS the server refuses the eviction."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -31,7 +31,7 @@ class SlowWebhook:
 
 @contextmanager
 def serving(control_plane: ControlPlane) -> Iterator[SlowWebhook]:
-    """Serve one that answers at once, until it is told otherwise, and have the API server ask it."""
+    """Serve a SlowWebhook, without a delay at first, and have the API server call it."""
     webhook, cluster = SlowWebhook(), control_plane.client
     asking = {"matchLabels": {LABEL: "true"}}
     with EvictionWebhook(control_plane, PROBE, webhook.answer, namespaces=asking, timeout_seconds=TIMEOUT_SECONDS):
@@ -62,7 +62,7 @@ def is_asked(control_plane: ControlPlane, webhook: SlowWebhook) -> bool:
 
 
 class TakingWebhook:
-    """It answers evictions in its own way, and deletes the pods itself `seconds` later (0: never).
+    """Webhook that answers evictions in its own way, and deletes the pods itself `seconds` later (0: never).
 
     `behaviour`: `dry-run` (it makes the accepted eviction a dry run), `postpone` (429), `deny` (403).
     """
