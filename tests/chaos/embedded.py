@@ -1,6 +1,6 @@
-"""What an embedded server stored and was asked for, as the records that an audit log would have.
+"""Writes and requests of an embedded server, as the records that an audit log would have.
 
-An operator shows its identity as its token; all else is written by nobody in particular.
+An operator has its identity as its token; other writes have no user.
 """
 
 import re
@@ -60,7 +60,7 @@ class Kept:
             yield Record(one.received, completed, *where, SUBJECT.user, one.token, one.status, {}, {})
 
     def verdict(self, staleness_seconds: float) -> Verdict:
-        """Of all so far; nothing has to be in time."""
+        """The verdict on all records so far; evictions need not be in time."""
         begin, end = self._began - 1, time.time()
         tolerance = Tolerance(staleness_seconds, 64, [Between(begin, end)])
         return judged(self.records(), SUBJECT, (), begin, end, tolerance)

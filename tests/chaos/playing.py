@@ -78,7 +78,7 @@ def play(scene: Scene, name: str, seed: int, scale: Scale) -> Run:
     time.sleep(WARM_SECONDS)  # the wave is in progress when the fault begins
     _break(scene, fault)
     fault.end(scene)
-    time.sleep(fault.after_seconds)  # the world goes on for as long after the fault
+    time.sleep(fault.after_seconds)  # the world continues for this time after the fault
     scene.world.freeze()
     frozen = time.time()
     left = _settle(scene, frozen + fault.bound_seconds)

@@ -1,4 +1,4 @@
-"""What is judged as users run it: two replicas, each with its own token and its own network."""
+"""The operator as users run it: two replicas, each with its own token and its own network."""
 
 import os
 import threading
@@ -154,7 +154,7 @@ class Replicas:
         self.leader()
 
     def most_calls_per_second(self, begin: float, end: float) -> int:
-        """Of one replica, of every kind, whatever became of them."""
+        """Maximum number of calls of one replica in a second, of every kind and with any answer."""
         return max(most_per_second(link.requests, begin, end) for link in self._network.links)
 
     def links(self) -> Sequence[Link]:

@@ -1,4 +1,4 @@
-"""What holds for every fault, without a cluster."""
+"""Properties of every fault, without a cluster."""
 
 import json
 from pathlib import Path

@@ -99,7 +99,7 @@ def test_a_pod_that_is_never_evicted_is_found_unless_a_fault_lasts(
         pytest.param(f"value 10 940; remove 14 web user={OPERATOR} by=a", {"over": 1}, id="a deletion by the operator"),
     ],
 )
-def test_one_pod(case: Case, events: str, found: dict[str, int]) -> None:
+def test_verdict_on_evictions_of_one_pod(case: Case, events: str, found: dict[str, int]) -> None:
     case.played(f"pod 1 web; {events}")
     assert case.verdict().breaches() == found
 
@@ -128,7 +128,7 @@ def test_a_pod_counts_from_when_the_scheduler_binds_it(case: Case, at: float, fo
         pytest.param(
             "evict 14 web-0; evict 15 web-1; pod 16 web-10 owner=rs; evict 17 web-2", {}, id="a replacement is ready"
         ),
-        # A call that was held until another replica led knows nothing of that one's calls.
+        # The sender of a call that was delayed until another replica led does not know that one's calls.
         pytest.param(
             "lease 200 b; evict 14 web-0; evict 15 web-1; evict 16 web-2 by=b",
             {"not_leader": 1},

@@ -35,7 +35,7 @@ FRESH_SECONDS = 6.0
 RETRY_SECONDS = 0.5
 WRITERS = 6
 MOST_BAD = 0.12
-"""Of the nodes at once: far from the share at which a zone counts as Degraded."""
+"""Maximum share of bad nodes: far from the share at which a zone counts as Degraded."""
 
 ANSWERS = "taintwarden.io/tolerations"
 KINDS: tuple[tuple[str, tuple[Json, ...]], ...] = (
@@ -44,7 +44,7 @@ KINDS: tuple[tuple[str, tuple[Json, ...]], ...] = (
     ("modest", ({"key": SLA, "operator": "Gt", "value": "900", "effect": "NoExecute"},)),
     ("tolerant", ()),
 )
-"""What the pods of a workload compare, in their annotation. A tolerant one has only the native Exists."""
+"""Comparisons in the annotation of each workload's pods. A tolerant one has only the native Exists."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class World:
         self._report(name, of.namespace)
 
     def _report(self, name: str, namespace: str) -> None:
-        """What a kubelet would say: the pod runs and is Ready."""
+        """Report as a kubelet would that the pod runs and is Ready."""
         conditions = [condition("PodScheduled"), condition("Ready"), condition("ContainersReady")]
         status = {"phase": "Running", "startTime": now(), "conditions": conditions}
         self._persist(
@@ -289,7 +289,7 @@ class World:
         self._client.request("PUT", f"/api/v1/namespaces/{namespace}/finalize", body)
 
     def settle(self, namespace: str, names: Iterable[str]) -> None:
-        """The same again, new. Its pods come with the next look."""
+        """Create a namespace with new workloads. Their pods are created at the next reconcile."""
         self._client.create_namespace(namespace)
         for name in names:
             self._create_workload(int(name[1:]), namespace, name)

@@ -91,7 +91,7 @@ class Log:
         self.write(at + 0.02, "patch", "pods/status", name, ready, namespace="team")
 
     def bind(self, at: float, name: str, node: str) -> None:
-        """As the scheduler does."""
+        """Bind a pod as the scheduler does."""
         sent = {"target": {"name": node}}
         self.write(at, "create", "pods/binding", name, {}, namespace="team", code=201, sent=sent)
 

@@ -46,8 +46,8 @@ FAULTS: dict[str, type[Fault]] = {
     )
 }
 SHORT = ("api-killed", "cut")
-"""What continuous integration plays."""
+"""Faults that continuous integration plays."""
 BY_NAME_ONLY = frozenset({turnover.Turnover.name})
-"""It takes an hour."""
+"""Faults that are not played by default, since they take an hour."""
 
 __all__ = ["BY_NAME_ONLY", "FAULTS", "SHORT", "Fault", "Nothing", "Scene"]

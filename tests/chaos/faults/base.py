@@ -1,4 +1,4 @@
-"""What a fault is, and what it may do."""
+"""Base class of faults, with the tolerances of each."""
 
 import random
 from collections.abc import Mapping
@@ -32,17 +32,17 @@ class Fault:
 
     name: ClassVar[str]
     seconds: float = 20
-    """How long it lasts."""
+    """Seconds for which the fault lasts."""
     after_seconds: ClassVar[float] = 2
     """For how long values change after it has ended."""
     staleness_seconds: ClassVar[float] = 2
-    """For how long an eviction may rest on what was true before. More where the network itself holds things back."""
+    """Maximum age of the state on which an eviction depends. More where the network itself delays messages."""
     in_flight: ClassVar[int] = 10
-    """How many calls may arrive at once that were sent apart."""
+    """Maximum number of calls that may arrive at once although they were sent apart."""
     bound_seconds: ClassVar[float] = 60
-    """After so long every pod that has to leave has left."""
+    """Seconds after which every pod that has to leave has left."""
     hinders: ClassVar[bool] = True
-    """Whether it may make evictions late while it lasts, and until that bound."""
+    """True if it may make evictions late while it lasts, and until that bound."""
     excused: ClassVar[Mapping[str, str]] = {}
     """Counts of the verdict for which zero is not promised, with the reason."""
 
@@ -53,13 +53,13 @@ class Fault:
         """Break something."""
 
     def tick(self, scene: Scene, elapsed_seconds: float) -> None:
-        """Go on breaking it."""
+        """Continue the fault; called repeatedly while it lasts."""
 
     def end(self, scene: Scene) -> None:
         """Repair it."""
 
     def measured(self) -> str:
-        """What it has measured itself, for the person who reads it."""
+        """Measurements of the fault itself, for the person who reads the report."""
         return ""
 
     def clear(self, scene: Scene) -> None:

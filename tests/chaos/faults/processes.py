@@ -49,7 +49,7 @@ class BothKilled(Fault):
 
 
 class FiftyKills(Fault):
-    """Fifty kills while a wave goes on: always one that runs, at any moment of its life."""
+    """Fifty kills during a wave: always of a running replica, at any moment of its life."""
 
     name = "fifty-kills"
     seconds = 90
@@ -71,7 +71,7 @@ class FiftyKills(Fault):
 
 
 class LeaderStopped(Fault):
-    """The leader stands still for half a minute (SIGSTOP), and does not know it when it goes on."""
+    """The leader is suspended for half a minute (SIGSTOP), and does not notice that when it resumes."""
 
     name = "leader-stopped"
     seconds = 30
@@ -196,7 +196,7 @@ class ClockWrong(Clock):
         scene.replicas.restart(self._environment())
 
     def start(self, scene: Scene) -> None:
-        """It is wrong already."""
+        """Do nothing: the clock is wrong already."""
 
 
 class Memory(Fault):

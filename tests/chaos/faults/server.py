@@ -65,7 +65,7 @@ class StoreKilled(Fault):
 
 
 class StoreRestored(Fault):
-    """etcd goes back to a copy of its files that is some seconds old, while evictions go on."""
+    """etcd is restored from a copy of its files that is some seconds old, while evictions continue."""
 
     name = "etcd-restored"
     seconds = 30

@@ -10,12 +10,12 @@ MIB = 2**20
 HOUR = 3600
 NODE_SECONDS, NAMESPACE_SECONDS, MEMORY_SECONDS = 5, 30, 10
 WARM_SHARE = 0.25
-"""Of the time, in which memory may grow to what the operator needs: the slope is that of the rest."""
+"""Share of the time in which memory may grow to what the operator needs: the slope is that of the rest."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has at one moment."""
+    """Resources of a process at one moment."""
 
     elapsed_seconds: float
     mib: float

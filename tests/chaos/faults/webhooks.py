@@ -1,4 +1,4 @@
-"""Admission webhooks of others that stand in the way of evictions, in half of the namespaces."""
+"""Foreign admission webhooks that deny or delay evictions, in half of the namespaces."""
 
 import time
 
@@ -39,13 +39,13 @@ class Webhook(Fault):
 
 
 class WebhookDenies(Webhook):
-    """It denies every eviction."""
+    """The webhook denies every eviction."""
 
     name = "webhook-denies"
 
 
 class WebhookDeniesLast(WebhookDenies):
-    """It denies every eviction until ten seconds after the last value has changed."""
+    """The webhook denies every eviction until ten seconds after the last value has changed."""
 
     name = "webhook-denies-last"
 
@@ -56,14 +56,14 @@ class WebhookDeniesLast(WebhookDenies):
 
 
 class WebhookBusy(Webhook):
-    """It answers 429, as budgets of other projects do."""
+    """The webhook answers 429, as budgets of other projects do."""
 
     name = "webhook-429"
     code = 429
 
 
 class WebhookHangs(Webhook):
-    """It does not answer, so that each call takes five seconds and fails."""
+    """The webhook does not answer, so that each call takes five seconds and fails."""
 
     name = "webhook-hangs"
     seconds = 30

@@ -17,7 +17,7 @@ WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 
 
 def audit_policy() -> Json:
-    """What the API server has to write down for the judge.
+    """Audit policy for the requests that the judge needs.
 
     A request that is never answered, because the server is killed, has only the stage RequestReceived: it is kept where
     an effect without an answer matters.
@@ -72,7 +72,7 @@ class Record:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may have had an effect, and the log does not say."""
+        """True if it may have had an effect that the log does not show."""
         return self.code == 0
 
     @property

@@ -3,7 +3,7 @@
 What no log can know is stated so that no bound becomes stricter by it: a call was decided on when the API server
 received it; what is written counts from when the write was received, since watches bring it before its writer has the
 answer, and what was there before counts for as long as it may be stale; an operator follows nodes while the Lease is
-held; it is well when whoever plays the run says so.
+held; it is well when the player of the run reports so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ STORED = {
 }
 NAMESPACED = ("profiles", "budgets")
 UNANSWERED_SECONDS = 0.01
-"""Who called notices at some time that no answer comes: for the law at once, since then nothing surely waits for it."""
+"""Seconds until a call without an answer has ended for the judge; the caller itself notices that later."""
 FOREVER = float("inf")
 
 
@@ -37,7 +37,7 @@ class Between(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose evictions are judged."""
+    """The user whose evictions are judged."""
 
     user: str
     lease: str

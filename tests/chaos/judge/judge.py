@@ -18,17 +18,17 @@ COLUMNS = {"late": "lost", "right": "wrong", "early": "early", "twice": "doubled
 TRANSIT_SECONDS = 1.5
 """By how much staler what is known may be than an order that arrives."""
 STANDS = ("object", "state")
-"""Of facts before the beginning the last ones count: then all nodes are good."""
+"""Kinds of which the last facts before the beginning count: then all nodes are good."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What is stated, and no more."""
+    """Deviations that the promises allow."""
 
     staleness_seconds: float
     """For how long a pod may still be evicted after it may stay, or after others have removed pods of its workload."""
     in_flight: int
-    """How many calls may be held back on their way and arrive at once."""
+    """Maximum number of calls that the network may delay and deliver at once."""
     unwell: Sequence[Between] = ()
     """When a fault hinders the operator: meanwhile it need not evict in time."""
     slots: int = 20

@@ -1,4 +1,4 @@
-"""Who led when, by the writes of the Lease."""
+"""Terms of leaders, by the writes of the Lease."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from chaos.judge.audit import Record
 
 LEASE_SECONDS = 15.0
-"""How long a Lease lasts after its last renewal."""
+"""Seconds for which a Lease lasts after its last renewal."""
 
 
 class Term(NamedTuple):
@@ -52,17 +52,17 @@ class Leading:
             self.terms.append(Term(at, at + LEASE_SECONDS, holder, last.number + 1))
 
     def term(self, at: float) -> Term | None:
-        """Whose term it was."""
+        """The term at a moment; None if no replica led."""
         index = bisect_right(self.terms, at, key=lambda one: one.since) - 1
         return self.terms[index] if index >= 0 and at < self.terms[index].until else None
 
     def name(self, record: Record) -> str:
-        """Who sent this; a replica that has not written anything yet has the first name that it writes."""
+        """Name of the sender; a replica that has not written anything yet has the first name that it writes."""
         names = self._names.get(record.credential)
         at = min(record.completed, record.received)
         return names[max(0, bisect_right(names, at, key=lambda one: one[0]) - 1)][1] if names else ""
 
     def longest_gap(self, begin: float, end: float) -> float:
-        """The longest time without a renewal between two moments: for so long at most no replica led."""
+        """The longest time without a renewal between two moments, a bound of the time without a leader."""
         times = [begin, *(at for at in self.renewals if begin <= at <= end), end]
         return max(later - earlier for earlier, later in pairwise(times))

@@ -1,4 +1,4 @@
-"""What the judge found about one run of one fault."""
+"""The judge's findings about one run of one fault."""
 
 from dataclasses import dataclass, field
 
