@@ -93,7 +93,7 @@ def reader(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def operator(cluster: Cluster, reader: str) -> Installation:
-    """The operator, complete and led by somebody."""
+    """The operator with all replicas, one of which leads."""
     installed = Installation(cluster, token=reader)
     if installed.deployment["spec"]["replicas"] == 0:
         installed.scale(3)

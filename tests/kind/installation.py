@@ -63,7 +63,7 @@ class Installation:
         return [pod for pod in self.all_pods() if "deletionTimestamp" not in pod["metadata"]]
 
     def all_pods(self) -> list[Json]:
-        """With those that are on their way out: they answer for a while."""
+        """All pods, including terminating ones, which answer for a while."""
         return self.cluster.items("pods", OPERATOR_NAMESPACE, labelSelector=f"app.kubernetes.io/name={self.name}")
 
     def holder(self) -> str:
@@ -105,9 +105,9 @@ class Installation:
             deployment = self.deployment
             wanted = deployment["spec"]["replicas"] if replicas is None else replicas
             status = deployment.get("status", {})
-            told = status.get("observedGeneration") == deployment["metadata"]["generation"]
+            is_observed = status.get("observedGeneration") == deployment["metadata"]["generation"]
             counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "readyReplicas")]
-            return told and counts == [wanted] * 3 and len(self.pods()) == wanted
+            return is_observed and counts == [wanted] * 3 and len(self.pods()) == wanted
 
         wait_until(complete, SECONDS, "all replicas of the operator")
 
@@ -151,7 +151,7 @@ class Installation:
         wait_until(restarted, SECONDS, f"{name} to be ready again")
 
     def proxied(self, pod: Json, path: str) -> Any:
-        """What a replica answers on its port for probes and metrics, through the API server."""
+        """Answer of a replica on its port for probes and metrics, through the API server."""
         name = f"{pod['metadata']['name']}:8080"
 
         def answer() -> Any:
@@ -165,7 +165,7 @@ class Installation:
         return wait_until(answer, SECONDS, f"{name} to answer")
 
     def metrics(self, pod: Json) -> str:
-        """What a replica tells those who may get its metrics.
+        """Metrics of a replica, as a client with the right gets them.
 
         Protected ones are read inside its container: the API server passes no token on to a pod.
         """

@@ -66,7 +66,7 @@ def switched_off(node: str) -> Iterator[None]:
 
 @contextmanager
 def cut_off(node: str) -> Iterator[None]:
-    """Within, all on the node goes on, but reaches no API server."""
+    """Within, all processes on the node run, but cannot reach an API server."""
     chains = ("OUTPUT", "FORWARD")  # of the kubelet, of pods
     rule = ("-p", "tcp", "--dport", str(API_PORT), "-j", "DROP")
     for chain in chains:
@@ -80,7 +80,7 @@ def cut_off(node: str) -> Iterator[None]:
 
 @contextmanager
 def without_kubelet(node: str) -> Iterator[None]:
-    """Within, containers go on, but nobody reports of them, or ends them."""
+    """Within, containers run, but no kubelet reports on them, or ends them."""
     on_node(node, "systemctl", "stop", "kubelet")
     try:
         yield

@@ -15,7 +15,7 @@ LIMIT = "950"
 RUN_SECONDS = 60
 LEAVE_SECONDS = 30
 SLACK_SECONDS = 4.0  # two cores, a dozen containers
-# Ends at SIGTERM after so many seconds; more than the grace is a program that does not listen.
+# Ends this number of seconds after SIGTERM; more than the grace is a program that ignores SIGTERM.
 WAITS = """\
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (time.sleep({seconds}), sys.exit({code})))
@@ -33,7 +33,7 @@ def above(**more: Any) -> Json:
 
 
 class Scene:
-    """What one story needs. Everything it makes is in its namespace, or undone by `end`."""
+    """The objects of one story. All that it creates is in its namespace, or undone by `end`."""
 
     def __init__(self, cluster: Cluster, name: str, image: str, workers: Sequence[str]):
         self.cluster = cluster
@@ -86,7 +86,7 @@ class Scene:
         tolerations: Sequence[Json] = (),
         **spec: Any,
     ) -> Json:
-        """A pod that runs a program which ends so many seconds after SIGTERM."""
+        """A pod that runs a program which ends `stop_seconds` after SIGTERM."""
         container = {
             "name": "main",
             "image": self.image,
@@ -131,7 +131,7 @@ class Scene:
         }
 
     def wait_running(self, number: int = 1, *, off: str = "", seconds: float = RUN_SECONDS) -> dict[str, str]:
-        """Wait until so many pods are Ready, none of them on the node `off`."""
+        """Wait until `number` pods are Ready, none of them on the node `off`."""
 
         def found() -> dict[str, str] | None:
             running = {name: node for name, node in self.running().items() if node != off}

@@ -1,4 +1,4 @@
-"""What else happens to pods and nodes while pods are evicted: late kubelets, a drain."""
+"""Disturbances while pods are evicted: late kubelets, a drain."""
 
 import time
 
@@ -24,7 +24,7 @@ def evicted(scene: Scene) -> list[str]:
     )
 
 
-def test_a_kubelet_that_reports_late_delays_nobody_else(scene: Scene, operator: Installation) -> None:
+def test_a_kubelet_that_reports_late_delays_no_other_pod(scene: Scene, operator: Installation) -> None:
     """Its pod is evicted once, and is there until the kubelet is back."""
     late, other, *_ = scene.workers
     uids = {name: scene.pod(name, on=node, grace_seconds=1) for name, node in (("late", late), ("web", other))}

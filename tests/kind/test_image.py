@@ -40,11 +40,11 @@ def installed(request: pytest.FixtureRequest, cluster) -> Installation:
 
 @pytest.fixture(scope="module")
 def seen(installed: Installation) -> dict:
-    """What the process finds around itself."""
+    """User, capabilities and files that a process in the container sees."""
     return json.loads(installed.execute(installed.pods()[0], LOOK))
 
 
-def test_nobody_has_a_name_or_a_right(seen: dict) -> None:
+def test_processes_have_no_user_name_and_no_capability(seen: dict) -> None:
     assert set(seen["user"]) == {"65532"}
     assert int(seen["capabilities"], 16) == 0
     assert seen["no_new_privileges"] == "1"
@@ -63,7 +63,7 @@ def test_what_a_pod_does_not_need_is_not_there(seen: dict, installed: Installati
 
 
 def test_a_start_is_cheap(operator: Installation) -> None:
-    """Of the newest container: what it had used when it was a few seconds old."""
+    """The newest container is measured when it is a few seconds old."""
     operator.replace_restarted()
     leader = operator.leader()["metadata"]["name"]
     pod = next(one for one in operator.pods() if one["metadata"]["name"] != leader)

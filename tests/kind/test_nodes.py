@@ -80,7 +80,7 @@ def test_a_node_that_is_away_loses_its_pods_and_comes_back(
 
 
 def test_beside_the_built_in_controller(scene: Scene, manager_arguments, operator: Installation) -> None:
-    """It decides for whoever has no toleration; a native Exists leaves the decision to the policy."""
+    """The built-in controller evicts pods without a toleration; a native Exists leaves the decision to the policy."""
     manager_arguments(controllers="*,bootstrapsigner,tokencleaner")
     node = scene.workers[0]
     native = {"key": KEY, "operator": "Exists", "effect": "NoExecute"}

@@ -1,4 +1,4 @@
-"""The operator's own pods crash, go, freeze and are drained: somebody goes on, and nobody goes on twice."""
+"""The operator's own pods crash, are deleted, freeze and are drained: exactly one replica continues."""
 
 import time
 from collections.abc import Callable
@@ -36,8 +36,8 @@ def evicted_after(scene: Scene, waiting: tuple[str, str], since: float, seconds:
     return scene.wait_gone("web", uid, since, seconds)
 
 
-def test_a_container_that_crashes_goes_on_at_once(scene: Scene, operator: Installation, waiting) -> None:
-    """It has the identity of its pod, so it need not wait until its own Lease expires."""
+def test_a_container_that_crashes_leads_again_at_once(scene: Scene, operator: Installation, waiting) -> None:
+    """The container has the identity of its pod, so it need not wait until its own Lease expires."""
     leader, holder = operator.leader(), operator.holder()
     assert operator.restarts(leader) == 0, "a kubelet waits before it starts a container a third time"
     operator.crash(leader)

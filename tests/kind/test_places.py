@@ -58,7 +58,7 @@ def test_one_node_after_the_other_loses_its_pods(scene: Scene) -> None:
     assert sorted(seen, key=sorted) == [{node} for node in sorted(scene.workers)]
 
 
-def test_a_new_leader_lets_the_same_node_go_on(scene: Scene) -> None:
+def test_a_new_leader_keeps_the_place_of_the_node(scene: Scene) -> None:
     first, second = scene.workers[:2]
     for node in (first, second):
         scene.pod(node, on=node, stop_seconds=2 * STOP_SECONDS)
@@ -73,7 +73,7 @@ def test_a_new_leader_lets_the_same_node_go_on(scene: Scene) -> None:
     assert watch_until_drained(scene) == [{first}, {second}]
 
 
-def test_two_of_forty_nodes_at_a_time_lose_pods_whoever_leads(scene: Scene, many_nodes: list[str]) -> None:
+def test_two_of_forty_nodes_at_a_time_lose_pods_over_a_change_of_leader(scene: Scene, many_nodes: list[str]) -> None:
     for node in many_nodes:
         for number in range(2):
             scene.pod(f"{node}-{number}", on=node)

@@ -22,7 +22,7 @@ STAYS_SECONDS = 4
     ],
 )  # fmt: skip
 def test_a_pod_has_its_grace(scene: Scene, pod: dict, least: float, most: float) -> None:
-    """A bare one, which nobody makes again."""
+    """The pod is bare, so no controller replaces it."""
     node = scene.workers[0]
     uid = scene.pod("web", on=node, **pod)
     scene.wait_running()
@@ -54,7 +54,7 @@ def test_a_stateful_pod_comes_back_elsewhere_with_its_name_and_volume(scene: Sce
 
 
 def test_a_daemon_set_stays_unless_the_policy_says_otherwise(scene: Scene) -> None:
-    """It goes only where that is wanted, and is back when the taint is gone.
+    """The pod is evicted only if the policy includes it, and is created again when the taint is gone.
 
     By NoSchedule: pods that do not tolerate NoExecute are taken off the node by the controller of the set itself.
     """

@@ -39,7 +39,7 @@ VALUES = [
     "--set=publisher.keys={sla}",
 ]
 UNOWNED = {"NetworkPolicy/taintwarden-scheduler-extender"}
-"""What the overlay installs, and the chart only with the scheduler extender: no release takes it over."""
+"""Objects that the overlay installs, and the chart only with the scheduler extender: no release takes them over."""
 DEFINED = ("taintevictionpolicies", "taintpublishers", "tolerationprofiles")
 KINDS = {
     "Deployment": "deployments",

@@ -62,11 +62,11 @@ def serve(scene: Scene, node: str) -> None:
     client = scene.template(on=calm, container={"command": command})
     client["metadata"] |= {"name": "client", "labels": {}}
     scene.cluster.create("pods", client, scene.name)
-    wait_until(lambda: "served" in heard(scene), RUN_SECONDS, "the client to be served")
+    wait_until(lambda: "served" in client_log(scene), RUN_SECONDS, "the client to be served")
 
 
-def heard(scene: Scene) -> str:
-    """What the client printed so far."""
+def client_log(scene: Scene) -> str:
+    """Output of the client so far."""
     path = f"/api/v1/namespaces/{scene.name}/pods/client/log"
     pod = scene.cluster.get("pods", "client", scene.name)
     return str(scene.cluster.request("GET", path)) if pod["status"].get("phase") == "Running" else ""
@@ -81,12 +81,12 @@ def empty(scene: Scene, eviction: Json, *, budget: bool = False) -> tuple[int, i
         scene.cluster.create("poddisruptionbudgets", {"metadata": {"name": "web"}, "spec": spec}, scene.name)
     scene.policy(eviction=eviction)
     scene.wait_enforcing()
-    before = heard(scene)
+    before = client_log(scene)
     scene.taint(node)
     scene.wait_running(off=node)
     wait_until(lambda: node not in nodes(scene), LEAVE_SECONDS, f"{node} to be empty")
     time.sleep(1)  # the last requests
-    lines = heard(scene)[len(before) :].splitlines()
+    lines = client_log(scene)[len(before) :].splitlines()
     return sum(one == "served" for one in lines), sum(one.startswith("failed") for one in lines)
 
 

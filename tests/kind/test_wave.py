@@ -14,7 +14,7 @@ MEMORY_LIMIT_BYTES = 100 * 2**20
 
 
 def test_an_upgrade_in_the_middle_of_a_wave_loses_nothing(scene: Scene, operator: Installation) -> None:
-    """Each pod goes once, at the rate of the policy over both replicas, and nobody is forgotten."""
+    """Every pod is evicted once, at the rate of the policy over both replicas."""
     node = scene.workers[0]
     pause = {"image": IMAGE, "command": None}
     for number in range(PODS):
