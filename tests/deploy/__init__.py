@@ -1,1 +1,1 @@
-"""What deploy/ ships, rendered by the tools that users render it with: helm, and kustomize as kubectl has it."""
+"""Manifests of deploy/, rendered by the tools that users render them with: helm, and kustomize as kubectl has it."""

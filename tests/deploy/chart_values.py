@@ -1,4 +1,4 @@
-"""The values of the chart as paths, and what its schema says of each."""
+"""The values of the chart as paths, with the schema of each."""
 
 import json
 from collections.abc import Iterator

@@ -81,7 +81,7 @@ def play(stage: Stage, root: Path) -> None:
 
 
 def copy(source: str, target: Path) -> None:
-    """What the engine would find in its context: only what the ignore file lets through."""
+    """Copy the files that the engine would find in its context: those that the ignore file allows."""
     lines = IGNORED.read_text().splitlines()
     assert lines[0] == "*"
     assert f"!{source}" in lines, f"{source} is not part of the build's context"

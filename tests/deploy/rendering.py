@@ -21,7 +21,7 @@ BASE = ROOT / "deploy" / "base"
 OVERLAYS = sorted(path.parent for path in (ROOT / "deploy" / "overlays").glob("*/kustomization.yaml"))
 TOOLS = ROOT / ".cache" / "deploy-tools" / "bin"
 FOREIGN_DEFINITIONS = TOOLS.parent / "definitions"
-"""Of kinds that the chart can make use of and that are not ours."""
+"""Definitions of foreign kinds that the chart can use."""
 NAMESPACE = "taintwarden-system"
 SECONDS = 60
 
@@ -59,7 +59,7 @@ def tool(name: str) -> Path:
 
 
 def run(*command: str | Path, seconds: float = SECONDS) -> str:
-    """What a tool prints. Raises RenderingError when it fails."""
+    """Return a tool's output. Raises RenderingError when it fails."""
     words = [str(part) for part in command]
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=seconds)
     if done.returncode:
@@ -79,7 +79,7 @@ def chart(
     namespace: str = NAMESPACE,
     more: Iterable[str] = ("--skip-tests",),
 ) -> list[Json]:
-    """What `helm install` would install with these values. Raises RenderingError with helm's words."""
+    """Return the objects that `helm install` would create. Raises RenderingError with helm's words."""
     sets = [f"--set-json={name}={json.dumps(value)}" for name, value in (values or {}).items()]
     command = tool("helm"), "template", release, chart, f"--namespace={namespace}", *sets, *more
     return copy.deepcopy(_rendered(command) if chart == CHART else load(run(*command)))
@@ -100,7 +100,7 @@ def kubectl() -> str | Path:
 
 
 def kustomize(folder: Path) -> list[Json]:
-    """What `kubectl apply -k` would apply. Raises RenderingError."""
+    """Return the objects that `kubectl apply -k` would apply. Raises RenderingError."""
     command = kubectl(), "kustomize", folder
     return copy.deepcopy(_rendered(command)) if folder.is_relative_to(ROOT) else load(run(*command))
 

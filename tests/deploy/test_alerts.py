@@ -28,7 +28,7 @@ ORDINARY: Mapping[str, str] = {
     # The connection to the API server is lost for some minutes.
     'taintwarden_devices_known{instance="a", policy="sla"}': "1x20 0x9 1x50",
     'taintwarden_guard_tripped{instance="a", policy="sla"}': "0x80",
-    # What a dry run would hold concerns nobody.
+    # A guard that would trip in a dry run is no reason for an alert.
     'taintwarden_guard_tripped{instance="a", policy="tried"}': "0x10 1x70",
     'taintwarden_all_nodes_unhealthy{instance="a", policy="sla"}': "0x80",
     'taintwarden_all_nodes_unhealthy{instance="a", policy="tried"}': "0x10 1x70",
@@ -68,12 +68,12 @@ ORDINARY: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is out of the ordinary, from minute 10 on unless told otherwise."""
+    """Series that differ from the ordinary, by default from minute 10 on, and the alert that they cause."""
 
     alert: str
     series: Mapping[str, str]
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Of the alert, beside its severity."""
+    """Labels of the alert in addition to its severity."""
     began: int = 10
     """Minute of the first sample for which the expression holds, or a little before."""
     without: str = ""
@@ -215,7 +215,7 @@ POSTPONED = Case(
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What promtool found, by the name of the test; one run for all."""
+    """Faults that promtool found, by the name of the test; one run for all."""
     groups = [silent_group("ordinary", ORDINARY), *map(group, CASES), group(POSTPONED) | {"name": "postponed"}]
     return rule_faults(groups, tmp_path_factory.mktemp("alerts"))
 

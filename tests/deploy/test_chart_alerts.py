@@ -1,4 +1,4 @@
-"""Alerts and dashboard as the chart and kustomize ship them: one source, with what the values say of it."""
+"""Alerts and dashboard as the chart and kustomize ship them: one source, changed by the values."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def component(folder: Path, name: str) -> list[Json]:
     return kustomize(overlay)
 
 
-def test_they_come_only_where_they_are_asked_for():
+def test_alerts_and_dashboard_are_rendered_only_if_enabled():
     plain = by_key(chart()).keys()
     assert not {RULE, DASHBOARD} & plain
     given = {"prometheusRule": {"enabled": True}, "dashboard": {"enabled": True}}
@@ -73,7 +73,7 @@ def test_without_published_pages_no_alert_names_one(nothing):
     assert not [one for one in rules(groups(runbooks=nothing)).values() if "runbook_url" in one["annotations"]]
 
 
-def test_labels_of_alerts_come_beside_ours_and_may_replace_the_severity():
+def test_labels_of_alerts_are_added_and_may_replace_the_severity():
     for one in rules(groups(alertLabels={"team": "platform", "severity": "page"})).values():
         assert one["labels"] == {"team": "platform", "severity": "page"}
 
@@ -99,7 +99,7 @@ def test_without_the_extender_no_alert_is_about_it():
     assert not {OF_EXTENDER, OF_PUBLISHER} & by_key(chart({"prometheusRule.enabled": True})).keys()
 
 
-def test_what_the_chart_renders_is_read_by_prometheus(tmp_path):
+def test_prometheus_accepts_the_rendered_rules(tmp_path):
     path = tmp_path / "rules.yaml"
     rendered = groups(alertLabels={"team": "platform"}, runbooks="https://a.example.com")
     path.write_text(yaml.safe_dump({"groups": rendered}))
@@ -107,7 +107,7 @@ def test_what_the_chart_renders_is_read_by_prometheus(tmp_path):
     assert f"{len(alerts())} rules found" in done.stdout, done.stderr
 
 
-def test_the_dashboard_is_where_the_sidecar_of_grafana_looks():
+def test_the_dashboard_has_the_label_that_the_sidecar_of_grafana_selects():
     rendered = by_key(chart({"dashboard": {"enabled": True, "annotations": {"folder": "nodes"}}}))[DASHBOARD]
     assert rendered["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert rendered["metadata"]["annotations"] == {"folder": "nodes"}

@@ -1,4 +1,4 @@
-"""The chart on its way to users: it has copies of what the repository ships, and its archive renders the same."""
+"""The chart as published: it has copies of the repository's files, and its archive renders the same."""
 
 import re
 import subprocess
@@ -24,11 +24,11 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_helm_lint_says_nothing_but_that_there_is_no_icon():
-    """It says a line for each link, too."""
-    told = subprocess.run(
+    """Helm prints a line for each link, too."""
+    done = subprocess.run(
         [tool("helm"), "lint", CHART], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    assert re.findall(r"^\[?(?:INFO|WARN|level).*", told.stdout, re.MULTILINE) == [
+    assert re.findall(r"^\[?(?:INFO|WARN|level).*", done.stdout, re.MULTILINE) == [
         "[INFO] Chart.yaml: icon is recommended"
     ]
 
@@ -53,7 +53,7 @@ def test_the_chart_of_the_source_distribution_renders_the_same(tmp_path):
     assert chart(chart=unpacked) == chart()
 
 
-def test_what_a_hub_is_told_of_the_definitions_is_true():
+def test_the_annotation_for_a_hub_lists_the_definitions():
     stated = yaml.safe_load(META["annotations"]["artifacthub.io/crds"])
     definitions = [yaml.safe_load(path.read_text()) for path in (ROOT / "crds").glob("*.yaml")]
     names = {

@@ -19,7 +19,7 @@ HOOKS = {"helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"}
 KEPT = {"helm.sh/resource-policy": "keep"}
 EXTENDER = BASE.parent / "components" / "scheduler-extender"
 PUBLISHER = BASE.parent / "components" / "publisher"
-NOT_HELMS = ("Namespace", NAMESPACE)  # helm makes it before anything is rendered, or the user did
+NOT_HELMS = ("Namespace", NAMESPACE)  # created by helm before it renders anything, or by the user
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_the_publisher_is_that_of_the_component(base, tmp_path):
 
 
 def test_rules_that_the_cluster_gathers_are_not_given(tmp_path):
-    """Who applies them owns them, and so does the controller that fills them in: helm refuses the next upgrade."""
+    """The controller that fills them in would own them besides the release: helm refuses the next upgrade."""
     kustomized, charted = base_with(PUBLISHER, tmp_path), by_key(chart({"publisher.enabled": True}))
     gathered = [one for found in (kustomized, charted) for one in found.values() if "aggregationRule" in one]
     assert len(gathered) == 2
@@ -102,5 +102,5 @@ def test_a_difference_would_be_seen(base):
 
 
 def test_every_release_has_the_same_names(rendered):
-    """So a second operator, which would act on the same policies, is refused."""
+    """Equal names have a second operator refused, which would act on the same policies."""
     assert by_key(chart(release="another")).keys() == rendered.keys()

@@ -28,7 +28,7 @@ NEEDED = {
     "resourceQuota.pods": "resourceQuota.pods",
     "networkPolicy.apiServerPorts": "networkPolicy.apiServerPorts",
 }
-"""What the chart cannot do without, and the value that it asks for."""
+"""Values that the chart requires, each with the value that its error names."""
 
 
 @pytest.mark.parametrize("path", NEEDED)

@@ -43,12 +43,12 @@ ALL = {
         ),
     ],
 )
-def test_what_is_switched_off_is_gone_and_nothing_else(values, gone):
+def test_a_disabled_part_removes_its_objects_and_no_others(values, gone):
     left = {kind for kind, _ in names(**values)}
     assert left == {kind for kind, _ in names()} - gone
 
 
-def test_without_rights_people_may_still_look():
+def test_without_rights_for_the_operator_the_roles_of_people_remain():
     assert {name for kind, name in names(rbac={"create": False}) if kind.startswith("ClusterRole")} == {
         "taintwarden-limited",  # gives nothing: the admission policies find the account by it
         "taintwarden-view",
@@ -88,7 +88,7 @@ def test_the_admission_policies_are_about_the_service_account_that_was_named():
         ({"podMonitor": {"enabled": True}}, ("PodMonitor", "taintwarden-metrics")),
     ],
 )
-def test_what_is_given_only_where_that_was_asked_for(values, added):
+def test_an_enabled_part_adds_its_objects_and_no_others(values, added):
     assert added not in names()
     assert names(**values) == names() | {added}
 
@@ -145,7 +145,7 @@ TRUST = {"taintwarden-webhook-trust"}
         {"webhooks": {"enabled": False}},
     ],
 )
-def test_where_no_job_runs_nobody_may_change_webhook_configurations(values):
+def test_without_the_job_no_account_may_change_webhook_configurations(values):
     assert {name for _, name in names()} >= TRUST
     assert not TRUST & {name for _, name in names(**values)}
     given = [rule for one in chart(values) for rule in one.get("rules", ())]
@@ -256,7 +256,7 @@ def test_cert_manager_makes_the_secret_and_injects_the_authority():
 
 
 @pytest.mark.parametrize(("certificates", "read"), [("own", "own"), ("cert-manager", "external")])
-def test_the_webhook_makes_certificates_only_if_nobody_else_does(certificates, read):
+def test_the_webhook_makes_certificates_only_without_another_issuer(certificates, read):
     given = {
         one["name"]: one.get("value", "") for one in webhook_container(webhooks={"certificates": certificates})["env"]
     }
@@ -273,7 +273,7 @@ def test_an_issuer_of_the_users_is_used():
 
 
 def webhooks(**values: Any) -> dict[str, Json]:
-    """What the API server is told of each."""
+    """The configuration of each webhook by its name."""
     documents = chart({f"webhooks.{name}": value for name, value in values.items()})
     return {hook["name"]: hook for one in documents for hook in one.get("webhooks", ())}
 
@@ -297,13 +297,13 @@ def narrowed(ours: Json) -> Json:
     }
 
 
-def test_conditions_on_namespaces_come_beside_ours_in_every_webhook():
+def test_a_namespace_selector_is_added_to_that_of_every_webhook():
     before = webhooks()
     for name, hook in webhooks(namespaceSelector=MORE).items():
         assert hook == before[name] | {"namespaceSelector": narrowed(before[name]["namespaceSelector"])}
 
 
-def test_conditions_on_objects_are_for_pods_only():
+def test_an_object_selector_is_for_pods_only():
     before = webhooks()
     for name, hook in webhooks(objectSelector=MORE).items():
         if name == "objects.validate.taintwarden.io":
@@ -312,7 +312,7 @@ def test_conditions_on_objects_are_for_pods_only():
             assert hook == before[name] | {"objectSelector": narrowed(before[name].get("objectSelector", {}))}
 
 
-def test_no_condition_of_a_user_replaces_one_of_ours():
+def test_a_selector_of_a_user_does_not_replace_the_shipped_one():
     hook = webhooks(namespaceSelector={"matchLabels": {"taintwarden.io/inject": "maybe"}})["pods.mutate.taintwarden.io"]
     assert hook["namespaceSelector"]["matchLabels"] == {"taintwarden.io/inject": "true"}
 
@@ -425,7 +425,7 @@ MONITORS = {"serviceMonitor": ("ServiceMonitor", "endpoints"), "podMonitor": ("P
 
 
 @pytest.mark.parametrize(("value", "kind", "endpoints"), [(name, *facts) for name, facts in MONITORS.items()])
-def test_a_monitor_has_what_was_said_of_it(value, kind, endpoints):
+def test_a_monitor_has_the_fields_of_its_values(value, kind, endpoints):
     said = {
         "enabled": True,
         "interval": "1m",
@@ -472,7 +472,7 @@ def test_a_pod_monitor_of_protected_metrics_needs_a_token():
     ],
     ids=lambda said: next(iter(said)),
 )
-def test_what_is_said_of_the_endpoint_replaces_what_protected_metrics_bring(said):
+def test_values_of_the_endpoint_replace_those_for_protected_metrics(said):
     objects = by_key(chart({**PROTECTED, "serviceMonitor": {"enabled": True, "endpoint": said}}))
     [endpoint] = objects["ServiceMonitor", "taintwarden-metrics"]["spec"]["endpoints"]
     [(field, value)] = said.items()

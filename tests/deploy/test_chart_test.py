@@ -1,4 +1,4 @@
-"""`helm test`: what its pod is, and what its command says of servers of these tests."""
+"""`helm test`: its pod, and the result of its command for servers of these tests."""
 
 import http.server
 import ssl
@@ -19,7 +19,7 @@ SECONDS = 60
 
 
 def pods(**values: Any) -> list[Json]:
-    """What `helm test` starts beside what is installed."""
+    """Pods that `helm test` starts in addition to the installed objects."""
     installed = by_key(chart(values, namespace="ops"))
     return [one for name, one in by_key(chart(values, namespace="ops", more=[])).items() if name not in installed]
 
@@ -114,7 +114,7 @@ def plain() -> Iterator[str]:
 
 @pytest.fixture
 def encrypted(tmp_path: Path) -> Iterator[str]:
-    """It asks for a certificate of the caller, too, which the pod has not."""
+    """URL of a server with TLS that requests a client certificate, too, which the pod does not have."""
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     pair = make_key_pair(["taintwarden-webhook.ops.svc"], time.time())
     (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)

@@ -1,4 +1,4 @@
-"""What a user may set: each value is in the schema and does what its name says, and nothing else is taken."""
+"""Values that a user may set: each is in the schema and does what its name says, and no other is accepted."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def snake(name: str) -> str:
 
 
 def test_every_value_is_in_the_schema_and_has_a_default():
-    assert SCHEMA["properties"].keys() - {"global"} == VALUES.keys()  # helm hands `global` down to every chart
+    assert SCHEMA["properties"].keys() - {"global"} == VALUES.keys()  # helm passes `global` to every chart
 
 
 def test_every_inner_value_is_in_the_schema_and_has_a_default():
@@ -91,7 +91,7 @@ def test_an_unknown_value_is_refused(name, value):
     ],
 )
 def test_a_process_with_two_ports_that_are_one_is_refused(values, ports):
-    """It would end as soon as it starts."""
+    """The process would exit at its start."""
     assert f"{ports}: the ports of a process have to differ" in refused(**values)
 
 
@@ -122,12 +122,12 @@ def test_a_wrong_value_is_refused(name, value):
         ({"webhooks.issuerRef": {"name": "corporate"}}, {"webhooks.certificates": "cert-manager"}),
     ],
 )
-def test_what_protects_only_beside_another_value_is_refused_alone(alone, needs):
-    """It would be ignored: every client would be answered, or the certificate be one that the webhook makes."""
+def test_a_protection_without_the_value_it_needs_is_refused(alone, needs):
+    """The value would be ignored: every client would be answered, or the webhook would make the certificate."""
     [name], [(other, _)] = alone, needs.items()
-    told = refused(**alone)
-    assert name in told
-    assert other in told
+    error = refused(**alone)
+    assert name in error
+    assert other in error
     assert chart(alone | needs)
 
 
@@ -196,11 +196,11 @@ def test_the_image_is_the_one_that_was_named(image, named):
         ("imagePullSecrets", [{"name": "registry"}]),
     ],
 )
-def test_what_is_said_of_the_pod_is_taken_as_it_is(name, value):
+def test_a_value_of_the_pod_is_used_unchanged(name, value):
     assert pod(**{name: value}).get(name, []) == value
 
 
-# -- what is said of both processes -----------------------------------------------------------------------------------
+# -- values of both processes -----------------------------------------------------------------------------------------
 
 OF_THE_POD = {
     "priorityClassName": "high",
@@ -226,7 +226,7 @@ PROCESSES = {"taintwarden": "", "taintwarden-webhook": "webhooks."}
 
 
 def replaced(values: Json, prefix: str = "") -> Json:
-    """As a user would write it who wants nothing of the default: `null` for what a map has beside."""
+    """Values of a user who replaces the defaults: `null` for every other key of a map."""
     defaults = VALUES[prefix.rstrip(".")] if prefix else VALUES
     return {
         prefix + name: {**dict.fromkeys(defaults[name] or {}), **value} if isinstance(value, dict) else value
@@ -235,11 +235,11 @@ def replaced(values: Json, prefix: str = "") -> Json:
 
 
 def specs(values: Json) -> dict[str, Json]:
-    """Of the Deployments."""
+    """Specs of the Deployments by name."""
     return {name: one["spec"] for (kind, name), one in by_key(chart(values)).items() if kind == "Deployment"}
 
 
-def test_what_is_said_of_the_pods_is_said_of_both():
+def test_values_of_the_pods_apply_to_both_processes():
     for spec in specs(replaced(OF_THE_POD | OF_THE_CONTAINER)).values():
         pod = spec["template"]["spec"]
         assert {name: pod[name] for name in OF_THE_POD} == OF_THE_POD
@@ -247,7 +247,7 @@ def test_what_is_said_of_the_pods_is_said_of_both():
 
 
 @pytest.mark.parametrize(("deployment", "prefix"), PROCESSES.items())
-def test_it_may_be_said_of_one_process_alone(deployment, prefix):
+def test_values_of_one_process_do_not_change_the_other(deployment, prefix):
     said = OF_ONE_PROCESS if not prefix else OF_ONE_PROCESS | OF_THE_POD | OF_THE_CONTAINER
     found, before = specs(replaced(said, prefix)), specs({})
     [other] = before.keys() - {deployment}
@@ -257,7 +257,7 @@ def test_it_may_be_said_of_one_process_alone(deployment, prefix):
 
 
 @pytest.mark.parametrize("name", [name for name, value in VALUES["webhooks"].items() if value is None])
-def test_what_is_null_of_the_webhook_is_the_operators_until_it_is_set(name):
+def test_a_null_value_of_the_webhook_is_that_of_the_operator_until_it_is_set(name):
     examples = {"array": [{"name": "mine"}], "object": {"mine": "1"}, "integer": 7, "string": "mine"}
     kind = schema(SCHEMA["properties"]["webhooks"]["properties"][name])["type"][0]
     default, both, one = (
@@ -315,7 +315,7 @@ def test_a_webhook_without_what_the_operator_has():
     assert found["taintwarden"] == specs({})["taintwarden"]
 
 
-def test_volumes_come_beside_ours():
+def test_volumes_are_added_to_the_shipped_ones():
     volume, mount = {"name": "ca", "configMap": {"name": "corporate"}}, {"name": "ca", "mountPath": "/ca"}
     found = specs({"volumes": [volume], "volumeMounts": [mount], "webhooks.callers.configMap": "api-servers"})
     for name, first in (("taintwarden", []), ("taintwarden-webhook", ["callers"])):
@@ -382,7 +382,7 @@ def test_labels_and_annotations_reach_every_object_and_never_the_selector():
     assert deployment(commonLabels={"team": "a"})["spec"]["selector"] == deployment()["spec"]["selector"]
 
 
-def test_labels_and_annotations_of_the_pods_come_beside_ours():
+def test_labels_and_annotations_of_the_pods_are_added_to_the_shipped_ones():
     metadata = deployment(podLabels={"team": "a"}, podAnnotations={"note": "b"})["spec"]["template"]["metadata"]
     assert metadata["labels"] == {"app.kubernetes.io/name": "taintwarden", "team": "a"}
     assert metadata["annotations"] == {"taintwarden.io/do-not-evict": "true", "note": "b"}

@@ -1,4 +1,4 @@
-"""What is built for a package index: the product, and beside it the demo and its API server."""
+"""Distributions for a package index: the product, the demo and the demo's API server."""
 
 import re
 import sys

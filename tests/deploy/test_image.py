@@ -25,7 +25,7 @@ TEMPLATE = yaml.safe_load((ROOT / "deploy" / "base" / "deployment.yaml").read_te
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the last stage copies: the environment with the wheel in it. The sources are gone by then."""
+    """The environment with the wheel, which the last stage copies. The sources are gone by then."""
     root = tmp_path_factory.mktemp("image")
     play(BUILD, root)
     (root / "src").rename(root / "gone")
@@ -34,7 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def publisher(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same of the publisher's image, whose stage goes on in what the first one left."""
+    """The environment of the publisher's image, whose stage continues from the first one's files."""
     before, root = installed.parents[1], tmp_path_factory.mktemp("publisher") / "image"
     shutil.copytree(before, root, symlinks=True)
     (root / "gone").rename(root / "src")
@@ -105,13 +105,13 @@ def test_the_publisher_is_not_installed(installed):
     assert "pip install 'taintwarden[publisher]'" in done.stderr
 
 
-def test_it_is_compiled_since_nobody_can_do_it_later(installed):
+def test_every_module_is_compiled(installed):
     [package] = installed.glob("lib/python3*/site-packages/taintwarden")
     assert len(list(package.rglob("*.pyc"))) == len(list(package.rglob("*.py")))
 
 
-def test_what_is_compiled_is_the_same_in_every_build(installed):
-    """No time of a file is in it. By PEP 552 the second word is 1: found by a hash, which nobody checks at run time."""
+def test_compiled_modules_are_the_same_in_every_build(installed):
+    """No time of a file is in it. By PEP 552 the second word is 1: a hash that Python does not check at run time."""
     compiled = list(installed.glob("lib/**/*.pyc"))
     assert len(compiled) > 1000
     assert {path.read_bytes()[4:8] for path in compiled} == {b"\x01\0\0\0"}

@@ -19,7 +19,7 @@ def test_workers_are_in_three_zones():
     assert zones == [None, "a", "b", "c"]
 
 
-def test_nobody_else_evicts_by_taints():
+def test_the_built_in_controller_is_switched_off():
     """The controllers that kubeadm itself switches on stay on: without them no worker joins."""
     assert '"*,bootstrapsigner,tokencleaner,-taint-eviction-controller"' in str(CONFIG)
 

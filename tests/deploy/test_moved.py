@@ -34,7 +34,7 @@ CREDENTIALS = ("secrets", "taintwarden-publisher")
 
 
 def moved(folder: Path, made: Path, move: Mapping[str, Any], components: bool) -> list[Json]:
-    """What an overlay with these words gives of a folder, with every component."""
+    """Objects of an overlay of a folder with these fields, and with the components of the base if asked for."""
     folders = [os.path.relpath(one, made.resolve()) for one in (folder, *(COMPONENTS if components else ()))]
     kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     text = yaml.safe_dump({**kind, **move, "resources": folders[:1], "components": folders[1:]})
@@ -62,9 +62,9 @@ def names_of(documents: list[Json]) -> set[str]:
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[Json], list[Json], Json]:
-    """What is rendered, what was before, and how it was moved."""
+    """The moved objects, the objects before, and the fields that moved them."""
     folder, move = request.param
-    # The components that belong to the base; the others stand in the overlays already.
+    # The components that belong to the base; the overlays have theirs already.
     if folder not in BEFORE:
         BEFORE[folder] = moved(FOLDERS[folder], tmp_path_factory.mktemp("before"), {}, components=folder == "base")
     after = moved(FOLDERS[folder], tmp_path_factory.mktemp("after"), MOVES[move], components=folder == "base")

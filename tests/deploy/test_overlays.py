@@ -115,7 +115,7 @@ def test_every_port_that_a_network_policy_names_is_one_of_its_pods():
             assert named <= {port["name"] for one in containers for port in one["ports"]}
 
 
-def test_in_production_nobody_but_schedulers_connects_to_the_extender():
+def test_in_production_only_schedulers_connect_to_the_extender():
     """Metrics are on the plain port there, which the policy leaves to the kubelet."""
     policy = rendered("production")["NetworkPolicy", "taintwarden-scheduler-extender"]["spec"]
     [template] = pods(EXTENDER / "deployment.yaml")

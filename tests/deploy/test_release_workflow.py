@@ -145,7 +145,7 @@ def test_the_base_image_is_renewed_within_its_series():
 
 
 def shell(script: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """As the forge runs a step."""
+    """Run a script as the forge runs a step."""
     return subprocess.run(
         ["/bin/bash", "-e", "-o", "pipefail", "-c", script],
         check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=60,

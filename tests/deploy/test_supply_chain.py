@@ -1,4 +1,4 @@
-"""What the image is made of: each package is locked by hash, in the bill of materials, and under a licence we know."""
+"""Packages of the image: each is locked by hash, in the bill of materials, and under an allowed licence."""
 
 import json
 import re
@@ -37,7 +37,7 @@ LICENCES = {
 
 
 FREE_TEXT = {"protobuf": "3-Clause BSD License"}
-"""What packages write where an identifier is expected; the bill of materials leaves it out."""
+"""Licences of packages that do not state an identifier; the bill of materials leaves them out."""
 
 
 def normal(name: str) -> str:
@@ -55,7 +55,7 @@ def locked_for_the_image(*more: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def bill(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """What `make sbom` writes."""
+    """The bill of materials that `make sbom` writes."""
     folder = tmp_path_factory.mktemp("sbom")
     path = folder / "sbom.json"
     words = f"SBOM={path}", f"RUNTIME={folder / 'runtime'}", f"PYTHON={sys.executable}"
@@ -88,7 +88,7 @@ def test_it_says_what_needs_what(bill):
 
 
 def licences(component: Json) -> set[str]:
-    """What its authors say, each part of an expression by itself."""
+    """Licences that the authors state, each part of an expression by itself."""
     found: set[str] = set()
     for one in component.get("licenses", ()):
         if "expression" in one:
@@ -171,7 +171,7 @@ def test_uv_itself_is_installed_by_the_hashes_that_are_locked():
     assert set(re.findall(r"sha256:[0-9a-f]{64}", text)) == {one["hash"] for one in artifacts(locked)}
 
 
-def test_nobody_installs_uv_without_them():
+def test_every_installation_of_uv_requires_hashes():
     for path in (ROOT / "Makefile", ROOT / "deploy" / "Dockerfile"):
         lines = [line for line in path.read_text().splitlines() if "pip install" in line and "uv pip" not in line]
         assert len(lines) == 1
