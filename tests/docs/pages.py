@@ -85,7 +85,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """As GitHub makes them."""
+        """Anchors of the titles, as GitHub makes them."""
         titles = [HEADING.match(line) for line in self.prose]
         return {anchor(title[2]) for title in titles if title}
 
@@ -114,7 +114,7 @@ def anchor(title: str) -> str:
 
 
 def spans(cell: str) -> list[str]:
-    """What stands in code spans."""
+    """Contents of the code spans of a cell."""
     return CODE.findall(cell)
 
 
@@ -145,7 +145,7 @@ BLOCKS = [block for page in PAGES for block in page.blocks]
 
 
 def data_blocks() -> list[tuple[str, Any]]:
-    """Every document of every YAML and JSON block, with where it stands."""
+    """Every document of every YAML and JSON block, with its page and line."""
     found: list[tuple[str, Any]] = []
     for block in BLOCKS:
         if block.language == "yaml":

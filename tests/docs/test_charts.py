@@ -30,7 +30,7 @@ def test_a_line_begins_at_the_least_value_of_its_panel():
     assert [place.split(",")[1] for place in places.split()] == [lowest, highest]
 
 
-def test_panels_stand_in_one_column_if_told_so():
+def test_panels_are_in_one_column_with_columns_1():
     charts = [Chart(name, [Series("one", [(100.0, 1.0)])], {}) for name in "ab"]
     svg = draw_dashboard("Title", "Where it is from", charts, 100.0, 200.0, columns=1)
     places = [tuple(map(int, one)) for one in re.findall(r"translate\((\d+) (\d+)\)", svg)]

@@ -1,4 +1,4 @@
-"""Every command line of ours in the pages names commands, flags and choices that exist; so do `make` and paths."""
+"""Taintwarden's command lines in the pages name commands, flags and choices that exist; so do `make` and paths."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What the pages show is valid: YAML, JSON, policies, annotations, Python."""
+"""Examples in the pages are valid: YAML, JSON, policies, annotations, Python."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -108,7 +108,7 @@ def test_the_history_shown_is_one():
     assert decode_histories(block.text)["sla:NoExecute"].values[0] == "940"
 
 
-def test_the_refusal_shown_is_ours():
+def test_the_refusal_shown_is_that_of_the_parser():
     _, (error,) = parse_tolerations('[{"key": "sla", "operator": "Gt", "value": "0950"}]')
     assert str(error) in BY_NAME["docs/concepts.md"].text
 

@@ -12,14 +12,14 @@ TOOLS = ROOT / "tests" / "deploy" / "tools"
 MONITORING = ROOT / "tests" / "monitoring" / "tools"
 
 
-def test_every_overlay_is_told():
-    told = [only_span(folder) for folder in PAGE.table("With kubectl and Kustomize").column("folder")]
+def test_every_overlay_is_in_the_table():
+    listed = [only_span(folder) for folder in PAGE.table("With kubectl and Kustomize").column("folder")]
     overlays = sorted(path.parent.name for path in (ROOT / "deploy" / "overlays").glob("*/kustomization.yaml"))
-    assert told == ["deploy/base", *(f"deploy/overlays/{name}" for name in overlays)]
+    assert listed == ["deploy/base", *(f"deploy/overlays/{name}" for name in overlays)]
 
 
 def test_the_versions_of_kubernetes_that_are_claimed_can_be_tested():
-    """What is claimed has a control plane here, from the oldest that the chart takes."""
+    """Each claimed version has a control plane here, from the oldest that the chart accepts."""
     others = (ROOT / "tests" / "controlplane" / "versions").glob("*.mod")
     pinned = {version.removeprefix("v") for version in (*(path.stem for path in others), pinned_version())}
     rows = dict(PAGE.tables("What was run and what was not")[0].rows)

@@ -1,4 +1,4 @@
-"""What `make reference` writes is up to date, and complete by another reading of the sources."""
+"""Pages that `make reference` writes are up to date, and complete by another reading of the sources."""
 
 import json
 import re
@@ -123,7 +123,7 @@ def test_a_field_has_its_values_and_default():
             assert row["default"] == "", path
 
 
-def test_what_cel_refuses_is_told_with_its_field():
+def test_a_cel_rule_has_a_row_with_its_field():
     (table,) = [
         table for table in BY_NAME["docs/reference/policy.md"].every_table if "the server says" in table.columns
     ]

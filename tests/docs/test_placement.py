@@ -50,8 +50,8 @@ def test_a_pod_gets_the_affinity_that_is_shown():
     assert restrict(None, [requirements("sla", [Toleration("sla", "Gt", "950")])]) == (shown, None)
 
 
-def told(text):
-    """What a toleration written as in the table requires of nodes with the taint, in the words of the table."""
+def requirements_in_words(text):
+    """Requirements of a toleration, written as in the table, for nodes with the taint, in the words of the table."""
     operator, _, value = text.partition(" ")
     found = requirements("sla", [Toleration("sla", operator, value)])
     assert found.faults == ()
@@ -61,7 +61,7 @@ def told(text):
 @pytest.mark.parametrize("row", PAGE.table("What pods get").rows, ids=lambda row: row[0])
 def test_tolerations_let_in_what_the_table_says(row):
     tolerations = re.findall(r"`([^`]+)`", row[0])
-    requirements = [one for toleration in tolerations for one in told(toleration)]
+    requirements = [one for toleration in tolerations for one in requirements_in_words(toleration)]
     said = row[1].partition(":")[0].replace("`", "")
     bound = re.search(r"\d+$", said)
     for requirement in requirements:

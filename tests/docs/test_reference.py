@@ -36,11 +36,11 @@ def rows(table: Table) -> dict[str, dict[str, str]]:
 # -- limits and conditions ----------------------------------------------------------------------------------------
 
 
-def test_what_may_hold_the_queue_is_told():
+def test_every_limit_has_a_row():
     assert set(rows(CONCEPTS.table("Limits"))) == LIMIT_NAMES
 
 
-def test_what_to_do_about_it_is_told():
+def test_every_limit_has_a_remedy():
     table = TROUBLESHOOTING.table("A limit holds them")
     assert {name for cell in table.column("`limits[].limit`") for name in spans(cell)} == LIMIT_NAMES
 
