@@ -28,7 +28,7 @@ SOURCES = [
 
 
 def main() -> int:
-    """Try out mutants; what is known of one is kept, so that a run that is ended goes on where it was."""
+    """Try out mutants. The result of each is stored, so that an interrupted run continues from there."""
     parser = argparse.ArgumentParser(prog="mutants")
     parser.add_argument("files", nargs="*", type=Path, help="modules or packages")
     parser.add_argument(
@@ -94,7 +94,7 @@ def _key(mutant: Mutant) -> str:
 
 
 def _fingerprint(tests: list[str]) -> str:
-    """Of everything that decides which test runs which line."""
+    """Hash of everything that decides which test runs which line."""
     found = hashlib.sha256(repr(sorted(tests)).encode())
     for folder in (ROOT / "operator", ROOT / "packages", ROOT / "tests"):
         for path in sorted(folder.rglob("*.py")):
@@ -103,7 +103,7 @@ def _fingerprint(tests: list[str]) -> str:
 
 
 def _results(path: Path, *, again: bool) -> dict[str, list[str]]:
-    """What is known; with ``again`` only which mutants were killed."""
+    """Stored results of mutants; with ``again`` only those of killed and refused ones."""
     if not path.exists():
         return {}
     rows = [json.loads(line) for line in path.read_text().splitlines()]

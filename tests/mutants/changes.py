@@ -1,4 +1,4 @@
-"""What a change touches: the lines of code that it has written, and the tests that have to find mutants there."""
+"""Lines of code that a change has written, and the tests that have to find mutants there."""
 
 import random
 import re

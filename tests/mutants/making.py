@@ -1,4 +1,4 @@
-"""What mutants a module has: those of mutmut, and some kinds that it does not make."""
+"""Mutants of a module: those of mutmut, and some kinds that it does not make."""
 
 import random
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -26,7 +26,7 @@ class Mutant(NamedTuple):
 def mutants(
     path: Path, most: int, seed: int, *, typed: bool = False, lines: Container[int] | None = None
 ) -> list[Mutant]:
-    """Mutants of a module in the order of its lines: all, or with ``most`` so many of them chosen at random.
+    """Mutants of a module in the order of its lines: all, or ``most`` of them, chosen at random.
 
     ``typed``: only those that the type checker does not find. ``lines``: only those that change one of these.
     """
@@ -114,13 +114,13 @@ def _swapped(node: cst.IndentedBlock) -> Iterator[cst.CSTNode]:
 
 
 def _sees(one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Whether a statement has that in it which another one changes. A method of ``self`` sees and changes anything."""
+    """Return True if a statement reads what another one changes. A method of ``self`` reads and changes anything."""
     changed = _changed(other)
     return bool(changed and _changed(one)) and (changed == "self" or changed in _text(one))
 
 
 def _changed(node: cst.CSTNode) -> str:
-    """What a statement changes: the field, item or counter that it writes, or the object that it calls."""
+    """Name of the field, item or counter that a statement writes, or of the object that it calls."""
     if isinstance(node, cst.Expr | cst.Del) and any(_nothing(node)):
         call = node.value.expression if isinstance(node, cst.Expr) and isinstance(node.value, cst.Await) else node
         return _text(call).partition("(")[0].rpartition(".")[0]

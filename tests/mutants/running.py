@@ -15,17 +15,17 @@ import pytest
 from hypothesis import Phase, settings
 
 CPU_FACTOR, CPU_SECONDS = 10, 5
-"""How much more CPU time a test may take with a mutant; one that takes more has found it."""
+"""Maximum CPU time of a test with a mutant, as a factor and in addition; a test that takes more has found it."""
 MEMORY_BYTES = 4 << 30
 
-# A failure is enough: nobody reads the smallest example.
+# A failure is enough: the smallest example is not reported.
 settings.register_profile(
     "mutants", derandomize=True, deadline=None, database=None, phases=[Phase.explicit, Phase.generate]
 )
 
 
 class Found(NamedTuple):
-    """What tests say of a mutant."""
+    """Result of the tests for a mutant."""
 
     outcome: str
     """``killed``, ``survived``, ``not run`` where no test runs the line, or ``refused`` where it cannot be applied."""
@@ -34,7 +34,7 @@ class Found(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What tests do without a mutant."""
+    """Duration and coverage of tests without a mutant."""
 
     costs: dict[str, float]
     """Seconds of CPU, of each test that passes."""

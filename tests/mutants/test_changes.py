@@ -1,4 +1,4 @@
-"""What a change touches, in a repository of its own."""
+"""Lines and tests of a change, in a repository of its own."""
 
 import subprocess
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_branch_changes_what_it_has_written_since_it_left_main(repository):
 
 
 def test_main_changes_nothing(repository):
-    """What was merged was tried on its branch."""
+    """Merged changes were tried on their branch."""
     repository.commit("aBcd")
     assert base(repository.root) == ""
 
