@@ -36,7 +36,7 @@ def test_the_demo_succeeds_without_a_terminal() -> None:
 
 
 def test_the_demo_fails_when_the_operator_does_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is that, the judge says: test_judge.py."""
+    """Cases in which the judge finds that are in test_judge.py."""
 
     @asynccontextmanager
     async def no_operator(*_: object) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""The judge must be able to say no: each way in which a run can go wrong, and only that, is told."""
+"""The judge reports each way in which a run can go wrong, and only that."""
 
 import msgspec
 import pytest
@@ -35,31 +35,31 @@ def leaves_as_well(facts: Facts, workload: str, node: str) -> None:
     facts.policy_status["evicted"] += 1
 
 
-def test_a_run_as_it_had_to_be_is_accepted(scenario: Scenario, facts: Facts) -> None:
+def test_an_expected_run_is_accepted(scenario: Scenario, facts: Facts) -> None:
     assert wrong(scenario, facts) == []
 
 
-def test_nothing_at_all_is_no_success(scenario: Scenario) -> None:
+def test_a_run_without_facts_is_no_success(scenario: Scenario) -> None:
     checks = judge(scenario, Facts())
     assert [check.expected[:10] for check in checks if check.ok] == ["all 35 oth"]
 
 
 def test_an_eviction_that_is_missing(scenario: Scenario, facts: Facts) -> None:
     del facts.departures[0]
-    told = wrong(scenario, facts)
-    assert "1 instead of 2 left" in told[0].happened
-    assert len(told) == 2  # and an Event speaks of a pod that is still there
+    faults = wrong(scenario, facts)
+    assert "1 instead of 2 left" in faults[0].happened
+    assert len(faults) == 2  # and an Event names a pod that is still there
 
 
-def test_nobody_left(scenario: Scenario, facts: Facts) -> None:
+def test_a_workload_of_which_no_pod_left_is_reported(scenario: Scenario, facts: Facts) -> None:
     facts.departures = [one for one in facts.departures if one.workload != "search"]
     assert wrong(scenario, facts)[0].happened == "no pod left; 0 instead of 2 left"
 
 
 def test_an_eviction_that_is_early(scenario: Scenario, facts: Facts) -> None:
     departure = change(facts, 0, at=facts.departures[0].at - 0.3)
-    told = only_wrong(scenario, facts)
-    assert told.happened == f"2 left after 4.8 to 5.1 s; early: {departure.pod}"
+    fault = only_wrong(scenario, facts)
+    assert fault.happened == f"2 left after 4.8 to 5.1 s; early: {departure.pod}"
 
 
 def test_clocks_may_differ_by_a_little(scenario: Scenario, facts: Facts) -> None:
@@ -93,9 +93,9 @@ def test_a_pod_that_had_to_stay(scenario: Scenario, facts: Facts, workload: str,
 
 def test_a_pod_that_tolerates_the_value(scenario: Scenario, facts: Facts) -> None:
     leaves_as_well(facts, "reports", "a1")
-    told = wrong(scenario, facts)
-    assert told[0].happened == "reports-x left a1 at +9.0 s"
-    assert len(told) == 2  # the policy's count does not fit either
+    faults = wrong(scenario, facts)
+    assert faults[0].happened == "reports-x left a1 at +9.0 s"
+    assert len(faults) == 2  # the policy's count does not fit either
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,9 @@ def test_a_pod_that_tolerates_the_value(scenario: Scenario, facts: Facts) -> Non
         pytest.param({"Evicted": 1}, "9 evicted, 0 pending, 8 Events", id="an eviction"),
     ],
 )
-def test_what_was_not_told(scenario: Scenario, facts: Facts, forgotten: dict[str, int], happened: str) -> None:
+def test_a_missing_event_is_reported(
+    scenario: Scenario, facts: Facts, forgotten: dict[str, int], happened: str
+) -> None:
     for reason, count in forgotten.items():
         forget(facts, reason, count)
     assert only_wrong(scenario, facts).happened == happened

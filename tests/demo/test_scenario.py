@@ -12,7 +12,7 @@ def taint(value: str) -> dict[str, str]:
     return {"key": "sla", "value": value, "effect": "NoExecute"}
 
 
-def test_everybody_starts_where_they_may_stay(scenario: Scenario) -> None:
+def test_every_pod_starts_where_it_may_stay(scenario: Scenario) -> None:
     values = {node.name: node.sla for node in scenario.nodes}
     misplaced = [
         (one.name, node)

@@ -1,4 +1,4 @@
-"""What is shown: short lines, a picture that fits 100 columns, and a table at the end."""
+"""Views of the demo: short lines, a picture that fits 100 columns, and a table at the end."""
 
 import io
 

@@ -43,7 +43,7 @@ def pod_of(cluster: LocalCluster, workload: str, node: str) -> str:
     )
 
 
-def tell(cluster: LocalCluster, reason: str, note: str, kind: str, name: str, namespace: str = "") -> None:
+def create_event(cluster: LocalCluster, reason: str, note: str, kind: str, name: str, namespace: str = "") -> None:
     resource = "pods" if kind == "Pod" else "nodes"
     uid = cluster.store.get(resource, name, namespace)["metadata"]["uid"]
     subject = {"kind": kind, "name": name, "uid": uid, "namespace": namespace}
@@ -51,7 +51,7 @@ def tell(cluster: LocalCluster, reason: str, note: str, kind: str, name: str, na
     cluster.store.create("events", {"metadata": place, "reason": reason, "message": note, "involvedObject": subject})
 
 
-def test_the_policy_stands_in_the_cluster_with_its_defaults(cluster: LocalCluster) -> None:
+def test_the_policy_is_in_the_cluster_with_its_defaults(cluster: LocalCluster) -> None:
     spec = cluster.store.get("taintevictionpolicies", "sla")["spec"]
     assert (spec["mode"], spec["timing"]["onInvalidValue"]) == ("Enforce", "Hold")
 
@@ -64,7 +64,7 @@ def test_every_pod_has_a_controller_that_wants_as_many(cluster: LocalCluster) ->
     assert Counter(owners) == wanted
 
 
-async def test_who_is_evicted_is_replaced_where_it_may_stay(cluster: LocalCluster, observer: Observer) -> None:
+async def test_an_evicted_pod_is_replaced_where_it_may_stay(cluster: LocalCluster, observer: Observer) -> None:
     set_value(cluster, "a1", "890")
     name = pod_of(cluster, "payments", "a1")
     cluster.evict(name, "shop")
@@ -92,21 +92,21 @@ async def test_the_fewest_ready_pods_are_remembered(cluster: LocalCluster, obser
     assert observer.facts.fewest_ready == {"checkout": 4}
 
 
-async def test_events_tell_the_fate_of_a_pod(cluster: LocalCluster, observer: Observer) -> None:
+async def test_events_of_a_pod_become_lines(cluster: LocalCluster, observer: Observer) -> None:
     name = pod_of(cluster, "payments", "a1")
     view = next(pod for pod in observer.pods.values() if pod.name == name)
     note = (
         "Will be evicted from a1 at 2030-01-01T00:00:05Z: taint sla=940:NoExecute is not tolerated "
         "(sla Gt '950':NoExecute does not hold), 5 s of grace (policy sla)"
     )
-    tell(cluster, "EvictionScheduled", note, "Pod", name, "shop")
+    create_event(cluster, "EvictionScheduled", note, "Pod", name, "shop")
     assert view.due_at == 1893456005.0
     assert view.why == "must leave in 5 s: sla=940, but sla Gt '950' does not hold"
     (line,) = observer.take_lines()
     assert (line.node, line.workload, line.text) == ("a1", "payments", view.why)
 
 
-async def test_the_same_of_several_pods_is_one_line(cluster: LocalCluster, observer: Observer) -> None:
+async def test_evictions_of_several_pods_become_one_line(cluster: LocalCluster, observer: Observer) -> None:
     for _ in range(2):
         cluster.evict(pod_of(cluster, "payments", "b1"), "shop")
         await until(lambda: observer.is_calm)
@@ -114,8 +114,8 @@ async def test_the_same_of_several_pods_is_one_line(cluster: LocalCluster, obser
     assert (line.pods, line.workload, line.node, line.text) == (2, "payments", "b1", "evicted")
 
 
-async def test_a_node_can_be_spoken_of(cluster: LocalCluster, observer: Observer) -> None:
-    tell(cluster, "InvalidTaintValue", "The value of taint sla=high:NoExecute cannot be compared", "Node", "c1")
+async def test_an_event_of_a_node_is_observed(cluster: LocalCluster, observer: Observer) -> None:
+    create_event(cluster, "InvalidTaintValue", "The value of taint sla=high:NoExecute cannot be compared", "Node", "c1")
     (said,) = observer.facts.events_of("InvalidTaintValue", "c1")
     assert "high" in said.note
 
@@ -131,7 +131,7 @@ def test_definitions_of_the_first_place_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [{"run": "mine"}, {"app": "web"}])
-async def test_a_pod_of_a_user_comes_and_goes(
+async def test_a_pod_of_a_user_is_created_and_deleted(
     cluster: LocalCluster, observer: Observer, labels: dict[str, str]
 ) -> None:
     metadata = {"name": "mine", "namespace": "shop", "labels": labels}
