@@ -45,7 +45,7 @@ def mutate(data: bytes, max_size: int, seed: int, other: Callable[[bytes, int], 
 
 
 def _changed(value: Any, chance: random.Random) -> Any:
-    """The same with a part of it replaced, doubled, taken away, or made long."""
+    """The value with a part replaced, doubled, removed, or made long."""
     inner = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
     if not inner or chance.random() < 0.2:
         return copy.deepcopy(chance.choice(ODD))

@@ -1,4 +1,4 @@
-"""What is tried: functions of bytes that may raise nothing, each with the inputs that a search begins with."""
+"""Targets: functions of bytes that may raise nothing, each with the inputs that a search begins with."""
 
 import asyncio
 import base64
@@ -49,15 +49,15 @@ from taintwarden_placement.webhook_process import admission_webhooks
 
 NOW = Instant(WallTime(1_800_000_000.0), MonotonicTime(0.0))
 PAIR = make_key_pair(["hook.ns.svc"], NOW.wall)
-MAX_TOLD_CHARACTERS = 20_000
-"""Of all faults of one object: they are queued, logged and stored."""
+MAX_FAULT_CHARACTERS = 20_000
+"""Maximum length of all faults of one object, since they are queued, logged and stored."""
 POLICY = Policy(name="fuzz", taints=(TaintSelector("*"),))
 
 
 def annotation(data: bytes) -> None:
     """The annotation with tolerations."""
     _, faults = parse_tolerations(data.decode("utf-8", "surrogateescape"))
-    told(faults)
+    check_texts(faults)
 
 
 def versions(data: bytes) -> None:
@@ -65,7 +65,7 @@ def versions(data: bytes) -> None:
     one, _, other = data.decode("utf-8", "surrogateescape").partition("\n")
     first, second = parse_natural(one), parse_natural(other)
     assert (first is None) is bool(explain_natural(one))
-    told([FieldError("", "", explain_text_order(one, other)), FieldError("", "", explain_text(one))])
+    check_texts([FieldError("", "", explain_text_order(one, other)), FieldError("", "", explain_text(one))])
     if first is None or second is None:
         return
     assert [first < second, first == second, first > second].count(True) == 1
@@ -76,11 +76,11 @@ def versions(data: bytes) -> None:
 def affinities(data: bytes) -> None:
     """The annotation with node affinity."""
     _, faults = parse_node_affinity(data.decode("utf-8", "surrogateescape"))
-    told(faults)
+    check_texts(faults)
 
 
 def schedulers(data: bytes) -> None:
-    """What schedulers send to the extender."""
+    """Requests of schedulers to the extender."""
     scene = Scene()
     scene.nodes["a"] = node(sla(940), kubelet="1.31.0")
     try:
@@ -90,7 +90,7 @@ def schedulers(data: bytes) -> None:
     msgspec.json.encode(scene.extender.prioritize(args))
     demand = scene.demands.of(args.pod)
     refused = scene.filters.for_demand(demand).refusal(scene.nodes["a"].taints, scene.nodes["a"].labels)
-    assert refused is None or len(refused.reason) < MAX_TOLD_CHARACTERS
+    assert refused is None or len(refused.reason) < MAX_FAULT_CHARACTERS
 
 
 def objects(data: bytes) -> None:
@@ -103,11 +103,11 @@ def objects(data: bytes) -> None:
         try:
             parse(found)
         except InvalidObject as error:
-            told([error])
+            check_texts([error])
 
 
 def reviews(data: bytes) -> None:
-    """What API servers, and whoever reaches the port, post to the webhooks."""
+    """Requests of API servers, and of any client that reaches the port, to the webhooks."""
     try:
         request = msgspec.json.decode(data, type=handler.Review).request
     except NOT_JSON:
@@ -129,13 +129,13 @@ def watches(data: bytes) -> None:
             page = reader.page(data)
             found += map(page.read, page.items)
         except KubeError as error:
-            told([error])
+            check_texts([error])
         encoding = reader.watch_format(data)
         for frame in encoding.split(data)[0]:
             try:
                 found.append(encoding.change(frame).found)
             except KubeError as error:
-                told([error])
+                check_texts([error])
     for one in found:
         try:
             if isinstance(one, PodObject) and (seen := decoder.pod(one)) is not None:
@@ -144,8 +144,8 @@ def watches(data: bytes) -> None:
                 machine.step(events.NodeSeen(decoder.node(one)), NOW)
             elif isinstance(one, Identity) and one.node_name:
                 machine.step(events.PodGone(one.uid, one.node_name), NOW)
-        except ValueError as error:  # a timestamp that is none: the object is told of and left out
-            told([error])
+        except ValueError as error:  # not a timestamp: the object is reported and left out
+            check_texts([error])
 
 
 def histories(data: bytes) -> None:
@@ -173,7 +173,7 @@ def answers(data: bytes) -> None:
         try:
             found = asyncio.run(call(ScriptedClient(data)))
         except KubeError as error:
-            told([error])
+            check_texts([error])
         else:
             if hasattr(found, "content"):
                 plan(found.content, ["hook.ns.svc"], NOW.wall)
@@ -185,7 +185,7 @@ def certificates(data: bytes) -> None:
     served = {CERTIFICATE: first, KEY: second, TRUSTED: first}
     authority = {AUTHORITY: first, AUTHORITY_KEY: second}
     for stored in ({CERTIFICATE: data, KEY: data, TRUSTED: data}, served, served | authority):
-        told([plan(stored, ["hook.ns.svc"], NOW.wall).reason])
+        check_texts([plan(stored, ["hook.ns.svc"], NOW.wall).reason])
     trusts(data, PAIR.certificate)
 
 
@@ -198,10 +198,10 @@ def kubeconfig(data: bytes) -> None:
         str(error)
 
 
-def told(faults: Any) -> None:
-    """What is said of faults is short, and printable."""
+def check_texts(faults: Any) -> None:
+    """Assert that the texts of faults are short, and printable."""
     texts = [str(fault) for fault in faults]
-    assert sum(map(len, texts)) <= MAX_TOLD_CHARACTERS
+    assert sum(map(len, texts)) <= MAX_FAULT_CHARACTERS
     assert all(text.isprintable() for text in "".join(texts).split("\n"))
 
 
