@@ -19,11 +19,11 @@ class Panel:
     queries: tuple[tuple[str, str], ...]
     """Expressions as they are shipped, each with the format of its legend."""
     states: dict[str, tuple[str, str]]
-    """Of a panel of states: the text and the colour of each value."""
+    """Text and colour of each value, for a panel of states."""
 
 
 def document() -> Any:
-    """What Grafana imports."""
+    """The dashboard that Grafana imports."""
     return json.loads(SOURCE.read_text("utf-8"))
 
 

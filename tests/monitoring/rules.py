@@ -16,9 +16,9 @@ SOURCES = tuple(
 """Each is one PrometheusRule: the second is for those who install the scheduler extender, the third the publisher."""
 RUNBOOKS = ROOT / "docs" / "runbooks"
 TARGET_LABELS = {"instance", "job"}
-"""What Prometheus itself adds to every series."""
+"""Labels that Prometheus itself adds to every series."""
 OF_THE_API_SERVER = {"apiserver_admission_webhook_fail_open_count": {"name", "type"}}
-"""Metrics that are not ours, with their labels."""
+"""Metrics of the API server that alerts use, with their labels."""
 METRIC = re.compile(r"\b(?:taintwarden|apiserver)_[a-z_]+\b")
 
 
@@ -30,7 +30,7 @@ class Alert:
     group: str
     expr: str
     seconds: int
-    """How long the expression has to hold (``for``)."""
+    """Seconds for which the expression has to hold (``for``)."""
     labels: dict[str, str]
     annotations: dict[str, str]
 
@@ -41,7 +41,7 @@ class Alert:
 
 
 def spec() -> Any:
-    """What the PrometheusRules specify together."""
+    """The groups of all PrometheusRules."""
     documents = [yaml.safe_load(path.read_text("utf-8")) for path in SOURCES]
     return {"groups": [group for document in documents for group in document["spec"]["groups"]]}
 
@@ -58,7 +58,7 @@ def alerts() -> list[Alert]:
 
 
 def seconds(duration: str) -> int:
-    """Of a duration in one unit, as Prometheus writes it."""
+    """Seconds of a duration in one unit, as Prometheus writes it."""
     return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[duration[-1]]
 
 

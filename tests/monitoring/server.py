@@ -78,12 +78,12 @@ class Prometheus:
         self.process.stop()
 
     def query(self, expression: str) -> list[Sample]:
-        """What an expression is now: labels and value of each series."""
+        """Current values of an expression: labels and value of each series."""
         result = self._get("query", query=expression)["result"]
         return [(one["metric"], float(one["value"][1])) for one in result]
 
     def over(self, expression: str, begin: float, end: float, step: float = 1.0) -> list[tuple[dict[str, str], Any]]:
-        """The same over a time: labels, and pairs of time and value."""
+        """Values of an expression over a time: labels, and pairs of time and value."""
         result = self._get("query_range", query=expression, start=begin, end=end, step=step)["result"]
         return [(one["metric"], [(float(at), float(value)) for at, value in one["values"]]) for one in result]
 

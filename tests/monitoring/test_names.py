@@ -25,7 +25,7 @@ def test_a_label_in_an_alert_exists():
 
 
 def test_a_label_in_the_text_is_one_of_the_result():
-    """Of what is grouped only the grouping is left; of a bare series all labels are."""
+    """A grouped expression keeps only the labels of its grouping; a bare series keeps all."""
     for alert in ALERTS:
         text = " ".join(alert.annotations.values())
         grouped = re.search(r"(?:max|min|sum) by \(([^)]*)\)", alert.expr)
