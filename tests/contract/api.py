@@ -1,4 +1,4 @@
-"""A client for the cases: it sends what it is told and hides nothing of the answer."""
+"""A client for the cases: it sends requests unchanged and returns the complete answer."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ class Watch:
 
 @dataclass
 class Api:
-    """An API server. `compact` forgets its history; None where that cannot be asked for."""
+    """An API server. `compact` drops its history; None if the server does not offer that."""
 
     session: aiohttp.ClientSession
     url: str
@@ -153,7 +153,7 @@ class Api:
         return await self.create(self.pods, body)
 
     async def run(self, name: str, *, ready: bool = True) -> Json:
-        """What a kubelet would say of a pod."""
+        """Report a pod as running, as a kubelet would."""
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         status = {"status": {"phase": "Running", "conditions": [condition]}}
         return await self.ok("PATCH", f"{self.pods}/{name}/status", status, content_type=MERGE)

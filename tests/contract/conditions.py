@@ -1,4 +1,4 @@
-"""What every answer has in common: kinds, versions, errors, media types."""
+"""Common parts of all answers: kinds, versions, errors, media types."""
 
 from contract.api import Api, unique
 

@@ -1,4 +1,4 @@
-"""Faults strike as often as they are told, and leave no trace."""
+"""Faults strike as often as configured, and leave no trace."""
 
 import asyncio
 
