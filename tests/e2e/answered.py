@@ -69,7 +69,7 @@ class Seen:
         wait_until(lambda: not cluster.find("pods", last, namespace), END_SECONDS, "the last pod to be evicted")
 
     def probe(self, operator: Operator, ended: threading.Event) -> None:
-        """Until the end."""
+        """Call the probe until `ended` is set."""
         while not ended.wait(0.5):
             began = time.monotonic()
             self.probes.append(time.monotonic() - began if operator.is_live() else float("inf"))

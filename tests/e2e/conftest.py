@@ -156,7 +156,7 @@ def started_working_cluster(
 def working_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkingCluster]:
-    """One on which budgets, Deployments and StatefulSets live by themselves. The limits' operator leads there."""
+    """A cluster with controllers of budgets, Deployments and StatefulSets, on which the limits' operator leads."""
     shared, folder = request.config.stash.setdefault(SHARED, ExitStack()), tmp_path_factory.mktemp("working-cluster")
     controllers = (*CONTROLLERS, "statefulset-controller")
     yield shared.enter_context(started_working_cluster(request, folder, controllers=controllers))
@@ -167,7 +167,7 @@ def working_cluster(
 def own_working_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkingCluster]:
-    """One for a module whose own operator has to lead."""
+    """A working cluster for a module whose own operator has to lead."""
     with started_working_cluster(request, tmp_path_factory.mktemp("own-working-cluster")) as started:
         yield started
 

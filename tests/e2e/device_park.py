@@ -62,7 +62,7 @@ class Driver:
 
 
 class Park:
-    """Some nodes with two GPUs each, a driver of its own, and a policy for its taints.
+    """Nodes with two GPUs each, a driver for them, and a policy for the driver's taints.
 
     Args:
         ground: the cluster.

@@ -108,7 +108,7 @@ class Household:
     # -- workloads ----------------------------------------------------------------------------------------------------
 
     def create_all(self) -> None:
-        """One workload of each kind."""
+        """Create one workload of each kind."""
         for owner in Owner:
             self.create(owner)
 

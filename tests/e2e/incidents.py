@@ -84,7 +84,7 @@ class World:
 
 @contextmanager
 def opened(ground: WorkingCluster, folder: Path) -> Iterator[World]:
-    """Everything runs, and Prometheus scrapes it."""
+    """Start operators, webhook, extender and a Prometheus that scrapes them."""
     with ExitStack() as stack:
         port = free_port()
         webhook_setup.install(ground.client, port)
@@ -152,7 +152,7 @@ class Incident:
     shows: Callable[[Json], bool] | None = None
     """Returns True if the status of the policy shows it."""
     headings: tuple[str, ...] = ("Repair",)
-    """Which part of the page repairs it; none where only the test can."""
+    """Headings of the page's parts that repair it; empty where only the test can."""
     helps: Callable[[World], object] = lambda _: None
     """Steps that the commands do not do, such as starting a process in place of a kubelet."""
     ends: bool = True

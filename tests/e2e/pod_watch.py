@@ -1,4 +1,4 @@
-"""When each pod was evicted, as a watch of the API server shows it."""
+"""Times of evictions, as a watch of the API server shows them."""
 
 import time
 from collections import Counter

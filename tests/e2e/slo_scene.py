@@ -16,7 +16,7 @@ PUBLISHED, FELL, RECOVERED, WRONG = "Publish the values", "Two nodes fall", "The
 LONGEST_SECONDS = 150
 """Maximum duration of a command; commands of the page that wait have a shorter timeout of their own."""
 OBSERVED_SECONDS = 8
-"""For how long nothing more may move once all nodes are good again."""
+"""Seconds for which no pod may move once all nodes are good again."""
 CHANGING = {
     r"\b(web|batch)-[a-z0-9]{5,10}-[a-z0-9]{5}\b": "POD",
     r"\bnode-zone-[abc]-[01]\b": "NODE",
@@ -60,9 +60,9 @@ class Played:
 
     done: dict[Step, Done] = field(default_factory=dict)
     began: dict[str, float] = field(default_factory=dict)
-    """When the first command of a section was typed."""
+    """Moment of the first command of each section."""
     after: dict[str, State] = field(default_factory=dict)
-    """At the end of each section."""
+    """State of the cluster at the end of each section."""
 
 
 def steps() -> list[Step]:

@@ -19,7 +19,7 @@ ROLE = {
         {"apiGroups": ["taintwarden.io"], "resources": ["tolerationprofiles"], "verbs": VERBS},
     ],
 }
-"""Nothing fills Kubernetes' role `edit` here: that is a controller's work."""
+"""Rights of a tenant. Kubernetes' role `edit` is empty here, since no controller aggregates it."""
 THREADS = 4
 PART = 50
 POD_BYTES = 1_000_000
@@ -52,7 +52,7 @@ class Tenant:
         self.client.wait_allowed("create", "", "pods", namespace)
 
     def another_client(self) -> Cluster:
-        """One for another thread. Close it."""
+        """Return a client for another thread. Close it."""
         return Cluster(self._target.server, self._target.ca, token=self._token)
 
     def pod(

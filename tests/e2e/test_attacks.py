@@ -43,7 +43,7 @@ class Story(Seen):
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """On a control plane of its own, which ends with all that is stored."""
+    """The story, played on a control plane of its own, since it stores too much to delete."""
     played, folder, port = Story(), tmp_path_factory.mktemp("attacks"), free_port()
     with ControlPlane(folder) as target:
         target.apply_crds()
@@ -161,9 +161,9 @@ def test_a_pod_costs_one_short_line_of_the_log(story):
     assert sum(len(json.dumps(line)) for line in story.invalid) / HOSTILE_PODS < 1_500
 
 
-def test_requests_that_are_no_http_cost_no_log(story):
+def test_invalid_http_requests_are_not_logged(story):
     assert story.tracebacks == 0
 
 
-def test_the_webhook_answers_on(story):
+def test_the_webhook_still_answers_after_the_attacks(story):
     assert story.is_useful_after

@@ -31,7 +31,7 @@ def operator(own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
         yield started
 
 
-def test_it_outlives_a_reinstallation_of_the_definitions(
+def test_the_operator_survives_a_reinstallation_of_the_definitions(
     own_control_plane: ControlPlane, operator: Operator, namespace: str
 ) -> None:
     [crd] = yaml.safe_load_all(CRD.read_text())

@@ -24,7 +24,7 @@ def apply(cluster: Cluster, namespace: str) -> Callable[[Json], Json]:
     return applied
 
 
-def test_objects_are_shown() -> None:
+def test_the_pages_have_objects() -> None:
     assert {document["kind"] for _, document in SHOWN} >= {"TaintEvictionPolicy", "Deployment", "Pod"}
 
 
@@ -33,7 +33,7 @@ def test_the_server_takes_it(apply: Callable[[Json], Json], where: str, document
     assert apply(document)["metadata"]["name"] == document["metadata"]["name"]
 
 
-def test_what_is_wrong_is_refused(apply: Callable[[Json], Json]) -> None:
+def test_an_invalid_object_is_refused(apply: Callable[[Json], Json]) -> None:
     wrong = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": "wrong"}}
     with pytest.raises(ApiError):
         apply(wrong | {"spec": {"taints": [{"key": "sla", "effect": "NoExecute"}]}})

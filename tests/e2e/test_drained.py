@@ -109,7 +109,7 @@ def test_the_steps_to_reboot_a_node_work_as_documented(park: Park, tmp_path: Pat
     park.operator.start()
 
 
-def test_it_is_never_true_while_a_pod_has_to_leave(park: Park) -> None:
+def test_drained_is_never_true_while_a_pod_has_to_leave(park: Park) -> None:
     """Nodes fall and recover, pods come and end, and the operator is killed: the audit log says what was there."""
     chance, began = random.Random(7), time.time()
     ends_at, is_killed = time.monotonic() + CHURN_SECONDS, False
@@ -182,7 +182,7 @@ def test_no_right_is_missing(park: Park) -> None:
     assert not [line for line in park.operator.logs() if "not-saved" in line.get("event", "")]
 
 
-def test_it_ends_with_the_policy(park: Park) -> None:
+def test_drained_is_removed_with_the_policy(park: Park) -> None:
     park.cluster.delete("taintevictionpolicies", "drained")
     for node in NODES:
         park.wait(node, "", "")

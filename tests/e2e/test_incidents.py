@@ -100,7 +100,7 @@ def staged(world: World, chosen: Iterable[str]) -> None:
 
 
 def create_pods(world: World) -> None:
-    """In a namespace whose pods the webhook completes; the server asks it for each of them."""
+    """Create a pod in a namespace whose pods the webhook completes; the server calls it for each of them."""
     if world.cluster.find("namespaces", INJECTED) is None:
         world.cluster.create_namespace(INJECTED, {"taintwarden.io/inject": "true"})
     world.cluster.create_pod(f"web-{uuid.uuid4().hex[:8]}", INJECTED)
@@ -345,7 +345,7 @@ OPERATOR_INCIDENTS = [
         helps=come_back,
     ),
 ]
-"""One after the other: they stop everything else."""
+"""Incidents that are played one after the other, since they stop all other parts."""
 OBJECT_INCIDENTS = [
     Incident(
         "TaintwardenPolicyNotAccepted",
@@ -371,7 +371,7 @@ FIRST = (
     "TaintwardenAllNodesUnhealthy",
     "TaintwardenDown",
 )
-"""Those that are most likely. `INCIDENTS=all` plays the others, too, which takes several minutes more."""
+"""The most likely incidents. `INCIDENTS=all` plays the others, too, which takes several minutes more."""
 PLAYED = [one for one in ALL if one.alert in FIRST or os.environ.get("INCIDENTS") == "all"]
 
 

@@ -20,19 +20,19 @@ NEW = f"{CNI}=v3.28.0:NoSchedule"
 
 
 def refusal(labels: dict[str, str]) -> str:
-    """Why Karpenter would add no node with these labels for the pod; empty if it would."""
+    """Return Karpenter's reason to add no node with these labels for the pod; empty if it would add one."""
     if not os.access(BINARY, os.X_OK):
         raise MissingBinariesError(f"no Karpenter: {BINARY} is missing. Run `make karpenter` (needs Go).")
     asked = json.dumps({"pod": POD, "labels": labels})
     return subprocess.run([BINARY], input=asked, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
 
 
-def test_without_the_labels_no_node_is_added() -> None:
+def test_without_placement_labels_karpenter_adds_no_node() -> None:
     assert refusal({"disk": "ssd"}).endswith("does not have known values")
 
 
 @pytest.mark.parametrize("taints", [("sla=980:NoSchedule", NEW), ("sla", CNI), ("sla=980:NoSchedule", CNI)])
-def test_with_the_labels_of_a_suitable_node_one_is(taints: tuple[str, ...]) -> None:
+def test_with_placement_labels_of_a_suitable_node_karpenter_adds_one(taints: tuple[str, ...]) -> None:
     assert refusal(labels_for(taints)) == ""
 
 
@@ -43,5 +43,5 @@ def test_with_the_labels_of_a_suitable_node_one_is(taints: tuple[str, ...]) -> N
         (("sla=980:NoSchedule", f"{CNI}=v3.26.0:NoSchedule"), "example.com.version.taintwarden.io/cni"),
     ],
 )
-def test_with_those_of_another_none_is(taints: tuple[str, ...], label: str) -> None:
+def test_with_placement_labels_of_an_unsuitable_node_karpenter_adds_none(taints: tuple[str, ...], label: str) -> None:
     assert label in refusal(labels_for(taints))

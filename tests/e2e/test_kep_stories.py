@@ -53,7 +53,7 @@ pytestmark = pytest.mark.timeout(800)  # the first test waits for the cluster, a
 
 @pytest.fixture(scope="module")
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStories]:
-    """On a cluster whose API server does not take the native tolerations of KEP-5471."""
+    """Stories on a cluster whose API server refuses the native tolerations of KEP-5471."""
     gates = dict.fromkeys(FEATURE_GATES, False)
     with (
         started_working_cluster(request, tmp_path_factory.mktemp("gates"), gates) as ground,

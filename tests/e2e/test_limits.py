@@ -94,7 +94,7 @@ def wait_gone(scene: LimitScene, pods: Sequence[PodRef]) -> list[float]:
 
 
 def assert_slow(moments: Sequence[float]) -> None:
-    """They went one by one at the rate of SLOWLY."""
+    """Assert that the pods left one by one at the rate of SLOWLY."""
     took, least = moments[-1] - moments[0], (len(moments) - 1) * SECONDS_EACH
     assert took >= 0.8 * least, f"{took:.1f} s for {len(moments)} pods; the watch is not as even as the calls"
 

@@ -134,7 +134,7 @@ def bound(house: Household, app: str) -> list[str]:
 
 
 def pending(house: Household, app: str) -> list[str]:
-    """Why the scheduler found no node for pods."""
+    """Return the scheduler's reasons to bind no pod."""
     found = [one for pod in house.pods(app) for one in pod.get("status", {}).get("conditions", [])]
     return [one["message"] for one in found if one.get("reason") == "Unschedulable"]
 

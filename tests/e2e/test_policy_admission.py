@@ -58,7 +58,7 @@ def paths(body: Json) -> list[str]:
     return []
 
 
-def test_both_refuse_and_name_the_field(cluster):
+def test_server_and_parser_refuse_and_name_the_field(cluster):
     wrong = {}
     for name, (path, body) in BAD.items():
         message, refused = refusal(cluster, body), paths(body)
@@ -67,7 +67,7 @@ def test_both_refuse_and_name_the_field(cluster):
     assert wrong == {}
 
 
-def test_both_accept_with_the_same_defaults(cluster):
+def test_server_and_parser_accept_with_the_same_defaults(cluster):
     wrong = {}
     for name, body in GOOD.items():
         try:

@@ -39,7 +39,7 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def account(ground: ControlPlane) -> Iterator[Cluster]:
-    """With the token of the publisher, whose keys the API server knows."""
+    """Client with the publisher's token, once the API server has the publisher's keys."""
     client = Cluster(ground.server, ground.ca, token=ground.token(PUBLISHER_SERVICE_ACCOUNT))
     client.wait_allowed("publish", "taintwarden.io", "taintkeys", name="sla")
     yield client
@@ -157,7 +157,7 @@ def test_the_publisher_may_change_its_taints_and_their_records_and_nothing_else(
     assert refused_now(account) == set(REFUSED)
 
 
-def test_its_finalizer_is_its_own(tried, account):
+def test_the_publisher_may_set_its_finalizer(tried, account):
     account.patch("taintpublishers", TRIED, metadata(finalizers=["publisher.taintwarden.io/taints"]), dryRun="All")
 
 
@@ -186,7 +186,7 @@ def publish(ground: ControlPlane, **fields: Any) -> None:
     ground.client.create("taintpublishers", body, dryRun="All")
 
 
-def test_the_api_server_refuses_what_cannot_be(ground):
+def test_the_api_server_refuses_an_invalid_publisher(ground):
     publish(ground)
     for fields, said in REFUSALS:
         with pytest.raises(ApiError, match=said):

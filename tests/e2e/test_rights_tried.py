@@ -331,7 +331,7 @@ def test_every_verb_on_every_resource_is_allowed_as_the_roles_grant(tried, accou
 
 
 def test_no_admission_policy_reaches_webhook_configurations(tried):
-    """Why nothing but an account that no process uses may change these: API servers ask no policy about them."""
+    """API servers apply no admission policy to these, so only an account that no process uses may change them."""
     for resource in webhook_setup.CONFIGURATIONS.values():
         webhooks = tried.admin.get(resource, "taintwarden")["webhooks"]
         assert webhooks

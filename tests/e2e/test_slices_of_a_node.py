@@ -128,5 +128,5 @@ def test_the_command_answers(story):
     assert story.explained_seconds < EXPLAINED_SECONDS
 
 
-def test_what_is_not_kept_is_counted(story):
+def test_dropped_slices_are_counted(story):
     assert story.left_out > SLICES / 2

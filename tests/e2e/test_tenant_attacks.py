@@ -174,7 +174,7 @@ class TestOthers(Unharmed):
     pass
 
 
-def test_tenant_and_kubelet_did_what_they_could(story):
+def test_the_attacks_of_tenant_and_kubelet_took_place(story):
     assert story.recreated > RECREATED
     assert story.annotated == OF_KUBELET
     assert story.patches > 100  # as many as the API server takes beside all else

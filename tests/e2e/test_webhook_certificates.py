@@ -67,7 +67,7 @@ class Story:
     job: str = ""
     job_again: str = ""
     bundles: list[set[str]] = field(default_factory=list)
-    """All of the configurations, after the Job and after the renewal."""
+    """CA bundles of all configurations, after the Job and after the renewal."""
     broken: dict[str, float] = field(default_factory=dict)
     """The metric while a caBundle was wrong, and after the Job had run again."""
     load: Load | None = None
