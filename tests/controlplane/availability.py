@@ -36,11 +36,11 @@ class Departure:
     name: str
     node: str
     evicted: bool
-    """By the Eviction API; otherwise it was deleted."""
+    """True if the Eviction API removed it; False if it was deleted."""
     grace_seconds: int
     """Seconds that the pod has to stop."""
     ends_at: float
-    """When that is over, in seconds since the epoch."""
+    """End of these seconds, in seconds since the epoch."""
 
 
 class Availability:
@@ -93,7 +93,7 @@ class Availability:
             return counts[first:]
 
     def worst(self, workload: str, since: float) -> Count:
-        """When it was short of the most pods, since a moment."""
+        """The count with the most missing pods since a moment."""
         return max(self.counts(workload, since), key=lambda count: count.missing)
 
     def departures(self, workload: str = "", since: float = 0.0) -> list[Departure]:

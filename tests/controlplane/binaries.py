@@ -1,4 +1,4 @@
-"""Where the binaries of the control plane are: built here once, or given by envtest's variable."""
+"""Paths of the control plane's binaries: built here once, or given by envtest's variable."""
 
 import os
 from pathlib import Path

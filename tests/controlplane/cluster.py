@@ -182,7 +182,7 @@ class Cluster(Client):
         wait_until(is_allowed, HEARD_SECONDS, f"the right to {verb} {resource}")
 
     def refusal(self, method: str, path: str, body: Json | None = None) -> str:
-        """Why the server refuses this request, tried without effect; empty when it would do it."""
+        """Send a request as a dry run, and return the server's refusal; empty if it would accept it."""
         try:
             self.request(method, path, body, {"dryRun": "All"})
         except ApiError as error:

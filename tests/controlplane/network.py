@@ -79,7 +79,7 @@ class Link:
     def __init__(self, network: Network, seed: int = 0) -> None:
         self.conditions = Conditions()
         self.requests: list[float] = []
-        """When each request came, of every kind and with every outcome (seconds since 1970)."""
+        """Times of all requests, of every kind and with every outcome (seconds since 1970)."""
         self._network = network
         self._random = random.Random(seed)
         self._connections: set[Connection] = set()
@@ -90,16 +90,16 @@ class Link:
         network.links.append(self)
 
     def close(self) -> None:
-        """In the thread of the network: no connection is served any more."""
+        """Stop serving connections; called in the thread of the network."""
         self._server.close()
         self._each(Connection.abort)
 
     def cut(self) -> None:
-        """Every connection is reset."""
+        """Reset every connection."""
         self._network.loop.call_soon_threadsafe(self._each, Connection.abort)
 
     def lose(self) -> None:
-        """Every connection stays open and carries nothing any more; new ones work."""
+        """Drop all data of open connections, without closing them; new ones work."""
         self._network.loop.call_soon_threadsafe(self._each, Connection.lose)
 
     def _each(self, do: "Callable[[Connection], None]") -> None:

@@ -89,7 +89,7 @@ class Operator:
             raise ProcessFailedError(f"{self.process.name} ended with {code} on SIGTERM\n{self.process.tail()}")
 
     def kill9(self) -> None:
-        """No good-bye: the lease stays held until it expires."""
+        """Kill it with SIGKILL: the lease stays held until it expires."""
         self.process.kill()
 
     def restart(self) -> None:

@@ -67,12 +67,12 @@ def post(pool: urllib3.PoolManager, link: Link, seconds: float = 60) -> urllib3.
     return pool.request("POST", f"{link.url}/", body=b"hello", timeout=seconds)
 
 
-def test_requests_pass_and_are_counted(pool: urllib3.PoolManager, link: Link) -> None:
+def test_the_proxy_passes_and_counts_requests(pool: urllib3.PoolManager, link: Link) -> None:
     assert [post(pool, link).data for _ in range(3)] == [BODY] * 3
     assert len(link.requests) == 3
 
 
-def test_a_cut_ends_what_is_open(pool: urllib3.PoolManager, link: Link, tmp_path: Path) -> None:
+def test_a_cut_ends_open_connections(pool: urllib3.PoolManager, link: Link, tmp_path: Path) -> None:
     tls = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     port = urlsplit(link.url).port
     with (

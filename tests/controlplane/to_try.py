@@ -35,7 +35,7 @@ class ToTry:
     nodes: list[str]
     operator: Operator
     loop: Loop | None
-    """From the metric to the taint, if it is there."""
+    """Exporter, Prometheus and publisher, if they were started."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ def opened(folder: Path | None = None, *, slo: bool = False) -> Iterator[ToTry]:
 
 
 def _apply_policy(cluster: WorkingCluster) -> None:
-    """That of the README, in a namespace whose pods the webhook completes."""
+    """Create the README's example in a namespace whose pods the webhook completes."""
     cluster.client.create_namespace(NAMESPACE, {"taintwarden.io/inject": "true"})
     policy: Json = {"apiVersion": "taintwarden.io/v1alpha1", "kind": "TaintEvictionPolicy", "metadata": {"name": "sla"}}
     taint = {"key": "sla", "valueType": "Integer", "placement": True}
