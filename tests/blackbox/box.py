@@ -34,7 +34,7 @@ NO_LIMIT: Json = {
     "perWorkload": {"maxUnavailable": "100%"},
     "guard": {"maxPercent": 100, "settleSeconds": 0},
 }
-"""Every limit of a policy, switched off. Stories have at most two bad nodes, which makes no zone unhealthy."""
+"""Limits of a policy, all switched off. Stories have at most two bad nodes, which makes no zone unhealthy."""
 
 
 def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -85,7 +85,7 @@ class Box(Scene):
         return self.wait(found, seconds, f"{kind} to be {status}") or {}
 
     def add_namespaces(self, number: int, labels: Json | None = None) -> list[str]:
-        """More namespaces of this story."""
+        """Create more namespaces of this story."""
         names = [f"{self.namespace}-{len(self.namespaces) + index}" for index in range(number)]
         self.namespaces += names
         at_once([lambda name=name: self.cluster.create_namespace(name, labels) for name in names])
@@ -152,7 +152,7 @@ class Box(Scene):
         return accepted(self.control_plane, namespace)
 
     def received(self, since: float) -> list[float]:
-        """When the server received calls of the operator for pods of this story after a moment, both since 1970."""
+        """Times (since 1970) after `since` at which the server received the operator's calls for this story's pods."""
         stamps = (entry["requestReceivedTimestamp"] for entry in calls(self.control_plane, self.namespace))
         return sorted(at for stamp in stamps if (at := datetime.fromisoformat(stamp).timestamp()) > since)
 

@@ -54,7 +54,7 @@ EDITS: dict[str, tuple[Callable[[Box], None], int]] = {
 
 @pytest.fixture(scope="module")
 def played(new_box: NewBox) -> Iterator[dict[str, "Future[None]"]]:
-    """All of them side by side, since each wave takes its time."""
+    """All edits, played side by side, since each wave takes its time."""
 
     def play(edit: str) -> None:
         with new_box() as box:

@@ -93,7 +93,7 @@ def test_a_release_evicts_exactly_the_held_pods(box: Box) -> None:
 
 
 def test_a_pace_lets_the_allowance_leave_and_says_how_many_are_left(box: Box) -> None:
-    """No more before the window is over; they leave when a person releases them."""
+    """No more pods leave before the window is over; the others leave when a person releases them."""
     pace = GUARDED["guard"] | {"action": "Pace", "windowSeconds": SHORTEST_WINDOW}
     box.enforce(limits=GUARDED | {"guard": pace})
     healthy(box, 3)
@@ -134,7 +134,7 @@ def test_a_release_is_refused_where_nothing_is_held(box: Box) -> None:
 
 
 def test_values_that_are_repaired_node_by_node_evict_no_pod(box: Box) -> None:
-    """Not when those that are left would fit into what the guard allows, either."""
+    """No pod leaves even when the number of remaining pods fits into the guard's allowance."""
     box.enforce(limits=GUARDED)
     healthy(box, 4)
     nodes, pods = crowded(box, 3)

@@ -29,7 +29,7 @@ def places(box: Box) -> list[str]:
 
 
 def most_at_once(box: Box, pods: Mapping[str, Sequence[PodRef]]) -> int:
-    """From how many nodes pods left at the same time: each from its first to its last one, or until now."""
+    """Maximum number of nodes that lost pods at once: each from its first to its last pod, or until now."""
     moments = list[tuple[float, int]]()
     for of_node in pods.values():
         times = [box.watch.evicted_at(pod.uid) for pod in of_node]

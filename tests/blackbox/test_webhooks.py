@@ -22,7 +22,7 @@ def webhook(control_plane: ControlPlane) -> Iterator[SlowWebhook]:
 
 
 def test_a_webhook_that_does_not_answer_delays_no_other_namespace(box: Box, webhook: SlowWebhook) -> None:
-    """They are through before the first call that hangs has ended."""
+    """Pods of other namespaces are evicted before the first call that hangs has ended."""
     asking, others = box.add_namespaces(HUNG, {LABEL: "true"}), box.add_namespaces(OTHERS)
     webhook.seconds = TIMEOUT_SECONDS + 2
     box.enforce()

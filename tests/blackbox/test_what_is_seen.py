@@ -11,7 +11,7 @@ from e2e.stories import taint
 
 BAD = taint("900")
 READ_SECONDS, BACK_OFF_SECONDS = 5, 5
-"""When an accepted pod that runs on is read, and the first back-off after that, less its jitter."""
+"""Seconds until an accepted pod that still runs is read, and the first back-off after that, without jitter."""
 ALLOWED, ON_A_NODE, REPLICAS = 10, 8, 8
 GUARDED = NO_LIMIT | {"guard": {"minPods": ALLOWED, "maxPercent": 1, "settleSeconds": 2}}
 TAKES = pytest.mark.parametrize("behaviour", ["postpone", "deny"])
