@@ -46,7 +46,7 @@ def static_pod(name: str) -> str:
 
 @contextmanager
 def frozen(node: str) -> Iterator[None]:
-    """Within, nothing on the node gets any time."""
+    """Within, all processes on the node are frozen."""
     engine("pause", node)
     try:
         yield
@@ -56,7 +56,7 @@ def frozen(node: str) -> Iterator[None]:
 
 @contextmanager
 def switched_off(node: str) -> Iterator[None]:
-    """Within, nothing on the node runs. Afterwards its kubelet starts its containers again."""
+    """Within, the node is stopped. Afterwards its kubelet starts its containers again."""
     engine("stop", "--time", "1", node)
     try:
         yield

@@ -56,7 +56,7 @@ def test_nothing_can_be_written(seen: dict) -> None:
     assert "Read-only file system" in seen["writing"]
 
 
-def test_what_a_pod_does_not_need_is_not_there(seen: dict, installed: Installation) -> None:
+def test_the_image_has_no_development_packages(seen: dict, installed: Installation) -> None:
     official = {"kubernetes", "requests"}  # the client, and what it needs
     assert not {"uv", "pytest"} & set(seen["packages"])
     assert official & set(seen["packages"]) == (official if installed.name == PUBLISHER else set())
@@ -72,7 +72,7 @@ def test_a_start_is_cheap(operator: Installation) -> None:
     assert operator.metric(pod, "process_cpu_seconds_total") < START_CPU_SECONDS
 
 
-def test_it_is_small_and_says_what_it_is(installed: Installation) -> None:
+def test_the_image_is_small_and_labelled(installed: Installation) -> None:
     [image] = json.loads(engine("image", "inspect", installed.image))
     assert image["Size"] < MOST_BYTES[installed.name], f"{ENGINE} says {image['Size']:,} bytes"
     labels = image["Config"]["Labels"]

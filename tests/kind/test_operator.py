@@ -95,7 +95,7 @@ def test_a_drained_node_gives_its_replica_away(scene: Scene, operator: Installat
 
 
 @pytest.mark.parametrize("away", [frozen, cut_off])
-def test_a_node_that_is_away_loses_the_lead_and_does_not_act_when_it_is_back(
+def test_a_leader_on_a_node_that_is_away_loses_its_lease_and_does_not_act_when_it_is_back(
     scene: Scene, operator: Installation, waiting, away: Callable[[str], AbstractContextManager[None]]
 ) -> None:
     leader = operator.leader()

@@ -100,7 +100,7 @@ def test_the_release_is_upgraded_without_more_flags(cluster: Cluster, helm: list
     Installation(cluster).wait_complete(2)
 
 
-def test_its_publisher_asks_and_reports(cluster: Cluster, reader: str) -> None:
+def test_the_publisher_of_the_release_queries_and_reports(cluster: Cluster, reader: str) -> None:
     """With the rights and behind the metrics that the chart gives it."""
     publisher = Installation(cluster, PUBLISHER, token=reader)
     publisher.wait_complete()

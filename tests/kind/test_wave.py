@@ -34,7 +34,7 @@ def test_an_upgrade_in_the_middle_of_a_wave_loses_nothing(scene: Scene, operator
     assert len(evicted) == len(set(evicted))
 
 
-def test_it_needs_what_its_limits_give(operator: Installation) -> None:
+def test_replicas_stay_within_their_limits(operator: Installation) -> None:
     """No replica was ended for its memory, none is near its limit, and nothing is throttled: it has no CPU limit."""
     for pod in operator.pods():
         assert operator.metric(pod, "process_resident_memory_bytes") < MEMORY_LIMIT_BYTES
