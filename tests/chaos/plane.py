@@ -35,7 +35,7 @@ def audited(plane: AnyPlane) -> AnyPlane:
 
 @contextmanager
 def judging(plane: ControlPlane, *, slots: int = 20, overall: float = 50.0, skew: float = 0.0) -> Iterator[None]:
-    """At the end the law judges what stories evicted: whom, not before, once, and by the leader.
+    """Judge the evictions of stories at the end: of the right pods, not early, once, and by the leader.
 
     Stories say themselves what is in time, as they end operators and deny calls. How fast calls arrive on a busy
     machine says little of rates.

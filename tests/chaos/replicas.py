@@ -61,7 +61,7 @@ class Replica:
         self.operator.process.start()
 
     def stop(self) -> None:
-        """In order: it releases the Lease."""
+        """Stop it with SIGTERM, so that it releases the Lease."""
         self.is_wanted = False
         self.operator.process.stop()
 
@@ -135,7 +135,7 @@ class Replicas:
         return next((one for one in self.all if one.leads), None)
 
     def add(self, name: str, namespace: str = OPERATOR_NAMESPACE) -> Replica:
-        """One more, not started; with its Lease in another namespace, if one is given."""
+        """Add a replica, not started; with its Lease in another namespace, if one is given."""
         replica = Replica(self._cluster, self._network, name, namespace)
         with self._lock:
             self.all.append(replica)
@@ -147,7 +147,7 @@ class Replicas:
             self.all.remove(replica)
 
     def restart(self, environment: Mapping[str, str]) -> None:
-        """All of them, with other variables of the environment."""
+        """Restart all replicas with other environment variables."""
         for replica in self.all:
             replica.stop()
             replica.start(environment)

@@ -41,7 +41,7 @@ def test_runs_are_saved_and_loaded(tmp_path: Path) -> None:
     assert [(one.seed, one.verdict.evictions) for one in load(path)] == [(1, 3), (2, 0)]
 
 
-def test_what_is_excused_is_no_breach() -> None:
+def test_an_excused_count_is_no_breach() -> None:
     assert Run("no-lease", 1, Scale(), Verdict(not_leader=3), 60).breaches == {}
     assert Run("cut", 1, Scale(), Verdict(not_leader=3), 60).breaches == {"not_leader": 3}
 

@@ -226,7 +226,7 @@ class World:
         self._mistaken.set()
 
     def freeze(self) -> None:
-        """No value changes any more. The mistake is repaired; what is bad stays bad."""
+        """Stop changing values. The mistake is repaired; bad nodes stay bad."""
         self._changing.clear()
         self._mistaken.clear()
         with self._busy:
@@ -236,7 +236,7 @@ class World:
                     self._set(node, STRICT, GOOD)
 
     def recover(self) -> None:
-        """Every node is good again."""
+        """Give every node a good value."""
         with self._busy:
             for node in self.nodes:
                 if self._values[node] != {SLA: GOOD, STRICT: GOOD}:

@@ -34,7 +34,7 @@ class Fault:
     seconds: float = 20
     """Seconds for which the fault lasts."""
     after_seconds: ClassVar[float] = 2
-    """For how long values change after it has ended."""
+    """Seconds for which values change after it has ended."""
     staleness_seconds: ClassVar[float] = 2
     """Maximum age of the state on which an eviction depends. More where the network itself delays messages."""
     in_flight: ClassVar[int] = 10
@@ -67,7 +67,7 @@ class Fault:
 
 
 class Nothing(Fault):
-    """No fault: what the others are compared with."""
+    """No fault, for comparison with the others."""
 
     name = "none"
     hinders = False

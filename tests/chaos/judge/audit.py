@@ -58,7 +58,7 @@ class Record:
     name: str
     user: str
     credential: str
-    """Which token was shown: each replica has its own."""
+    """Token of the client: each replica has its own."""
     code: int
     """0 when the result is unknown: the server was killed, or its own store did not answer."""
     sent: Json

@@ -14,9 +14,9 @@ from simulated.world.when import Node, Pod, Rules, demands
 
 GROUP, VERSION = "taintwarden.io", "v1alpha1"
 COLUMNS = {"late": "lost", "right": "wrong", "early": "early", "twice": "doubled", "leader": "not_leader"}
-"""Where a verdict counts what breaks a rule of the law; all others are limits."""
+"""Field of the verdict that counts breaches of each rule; all other rules are limits."""
 TRANSIT_SECONDS = 1.5
-"""By how much staler what is known may be than an order that arrives."""
+"""Seconds by which an operator's state may be staler than a call of it that arrives."""
 STANDS = ("object", "state")
 """Kinds of which the last facts before the beginning count: then all nodes are good."""
 
@@ -26,11 +26,11 @@ class Tolerance:
     """Deviations that the promises allow."""
 
     staleness_seconds: float
-    """For how long a pod may still be evicted after it may stay, or after others have removed pods of its workload."""
+    """Seconds for which a pod may be evicted after it may stay, or after others removed pods of its workload."""
     in_flight: int
     """Maximum number of calls that the network may delay and deliver at once."""
     unwell: Sequence[Between] = ()
-    """When a fault hinders the operator: meanwhile it need not evict in time."""
+    """Times at which a fault hinders the operator, so that it need not evict in time."""
     slots: int = 20
     overall: float = 50.0
     """For calls, and evictions per second, of an operator without options."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 COUNTS = ("lost", "wrong", "early", "doubled", "over", "not_leader")
-"""Where zero is promised, unless a fault says why not."""
+"""Counts for which zero is promised, unless a fault states a reason."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Verdict:
     leaderless_seconds: float = 0.0
     calls_per_second: int = 0
     settled_seconds: float = 0.0
-    """From the end of the changes until no pod had to leave."""
+    """Seconds from the end of the changes until no pod had to leave."""
     findings: list[str] = field(default_factory=list)
 
     def count(self, column: str, finding: str) -> None:
