@@ -37,7 +37,7 @@ class Found:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     active_at: float
-    """When its expression began to hold, in seconds since 1970."""
+    """Time since which its expression holds, in seconds since 1970."""
 
     def has(self, labels: Mapping[str, str]) -> bool:
         return labels.items() <= self.labels.items()
@@ -88,7 +88,7 @@ class Prometheus:
         return [(one["metric"], [(float(at), float(value)) for at, value in one["values"]]) for one in result]
 
     def alerts(self) -> list[Found]:
-        """All that are pending or fire."""
+        """All alerts that are pending or fire."""
         return [_found(one) for one in self._get("alerts")["alerts"]]
 
     def firing(self) -> list[Found]:
