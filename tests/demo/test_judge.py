@@ -112,9 +112,7 @@ def test_a_pod_that_tolerates_the_value(scenario: Scenario, facts: Facts) -> Non
         pytest.param({"Evicted": 1}, "9 evicted, 0 pending, 8 Events", id="an eviction"),
     ],
 )
-def test_a_missing_event_is_reported(
-    scenario: Scenario, facts: Facts, forgotten: dict[str, int], happened: str
-) -> None:
+def test_missing_event_is_reported(scenario: Scenario, facts: Facts, forgotten: dict[str, int], happened: str) -> None:
     for reason, count in forgotten.items():
         forget(facts, reason, count)
     assert only_wrong(scenario, facts).happened == happened
