@@ -79,9 +79,7 @@ def test_a_node_that_is_away_loses_its_pods_and_comes_back(
     operator.wait_complete()
 
 
-def test_native_exists_leaves_the_decision_to_the_policy(
-    scene: Scene, manager_arguments, operator: Installation
-) -> None:
+def test_native_exists_leaves_decision_to_the_policy(scene: Scene, manager_arguments, operator: Installation) -> None:
     """The built-in controller evicts pods without a toleration; a native Exists leaves the decision to the policy."""
     manager_arguments(controllers="*,bootstrapsigner,tokencleaner")
     node = scene.workers[0]
