@@ -1,6 +1,6 @@
 """Docstrings, comments, documents and names of tests are in plain English: subject first, in the terms of Kubernetes.
 
-``ENGLISH="tools packages/cli" pytest tests/docs/test_english.py`` lists the faults of other files and folders.
+``ENGLISH="tests/cli" pytest tests/docs/test_english.py`` lists the faults of one folder.
 """
 
 import os
@@ -16,7 +16,7 @@ from docs.pages import ROOT
 REVISED = tuple(
     os.environ.get(
         "ENGLISH",
-        "docs README.md tools packages operator",
+        "docs README.md tools packages operator tests",
     ).split()
 )
 """Files and folders that are checked."""
