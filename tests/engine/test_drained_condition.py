@@ -408,6 +408,17 @@ def test_a_node_that_is_gone_is_forgotten():
     assert [order.uid for _, order in bench.saved] == ["other"]
 
 
+def test_a_node_that_is_deleted_while_it_is_written_is_forgotten_when_the_write_ends():
+    bench = Bench()
+    bench.taint("n1", "sla=0")
+    bench.advance(SETTLED)
+    [order] = writes(bench)
+    bench.process(events.NodeGone("n1"))
+    bench.written(order, WriteOutcome.GONE)
+    bench.advance(60)
+    assert not any([*bench.conditions._rests_until, *bench.conditions._unseen, *bench.conditions._writing])
+
+
 def test_a_restore_of_the_store_does_not_end_the_writes():
     bench = in_use()
     bench.delivers = False

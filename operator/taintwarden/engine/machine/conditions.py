@@ -90,11 +90,11 @@ class DrainedConditions:
 
     def _compare_node(self, name: str, state: NodeState | None) -> None:
         now = self._world.now.monotonic
+        if name in self._writing:  # compared again when the write ends
+            return
         if state is None or state.node is None:
             self._unseen.pop(name, None)
             self._rests_until.pop(name, None)
-            return
-        if name in self._writing:  # compared again when the write ends
             return
         wanted, rests_until = self._states.of(state), self._rests_until.get(name, now)
         is_true = wanted is not None and wanted.is_true
