@@ -268,6 +268,11 @@ def test_any_json_is_read_or_refused(value):
         assert all(one.value for one in decode_histories(json.dumps(value)).values())
 
 
+def test_any_time_that_is_read_can_be_written():
+    found = decode_histories('{"k:NoExecute": {"values": [[1.0, ["a"]]], "stamp": -1e308}}')
+    assert decode_histories(encode_histories(found)) == found
+
+
 def test_one_entry_that_cannot_be_read_costs_no_other():
     good = history(("980", 10.0))
     text = encode_histories({"good:x": good})[:-1] + ',"bad:x":{"values":[]}}'

@@ -60,7 +60,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
         It counts from the later of its stamp and ``absent_at``, at most ``now``. Without one, it counts from ``now``.
         """
         since = now if stamp is None else min(max(stamp, absent_at), now)
-        return cls((Span(_milliseconds(max(0.0, since)), (value,)),), stamp)
+        return cls((Span(_milliseconds(since), (value,)),), stamp)
 
     @property
     def added_at(self) -> float:
@@ -131,7 +131,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
 
     def after(self, at: float) -> Self:
         """Return the history as if the taint had been added ``at`` that time, unless it was added later."""
-        at = _milliseconds(max(0.0, at))
+        at = _milliseconds(at)
         ends = [*(span.since for span in self.spans[1:]), math.inf]
         spans = [Span(max(span.since, at), span.values) for span, end in zip(self.spans, ends, strict=True) if end > at]
         return msgspec.structs.replace(self, spans=tuple(spans))
@@ -350,5 +350,8 @@ def _until_now(history: TaintHistory, now: float) -> TaintHistory:
 
 
 def _milliseconds(at: float) -> float:
-    """Round up to milliseconds, so that the time read after a restart equals the one that decisions used."""
-    return math.ceil(at * 1000) / 1000
+    """Round up to milliseconds, so that the time read after a restart equals the one that decisions used.
+
+    A time before 1970 counts as 1970: any client may write ``-1e308`` into the annotation, which has no milliseconds.
+    """
+    return math.ceil(max(0.0, at) * 1000) / 1000
