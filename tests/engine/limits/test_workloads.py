@@ -300,3 +300,15 @@ def test_a_pod_that_is_not_ready_is_still_named_after_its_labels_changed():
     assert "(such as b on n1: not Ready)" in bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail
     bench.gone("b")
     assert "(such as" not in bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail
+
+
+def test_a_pod_that_is_on_two_nodes_after_a_restore_of_the_store_is_named_until_it_is_on_none():
+    bench = Bench()
+    bench.run("a", wanted=2)
+    old = bench.pod("b", ready=False)
+    new = msgspec.structs.replace(old, node="n2")
+    bench.workloads.seen(new, None)
+    bench.workloads.gone(old, AT_ONCE)
+    assert "(such as b on n2: not Ready)" in bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail
+    bench.workloads.gone(new, AT_ONCE)
+    assert "(such as" not in bench.workloads.refuse(bench.pods["a"], ONE, 0.0).detail

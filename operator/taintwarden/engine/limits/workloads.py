@@ -46,8 +46,8 @@ class _Workload:
         """For each evicted pod of an unknown controller without a Ready replacement: the time until which it counts."""
         self.known: set[str] = set()
         """UIDs of pods of unknown controllers that were Ready once, and therefore replace no further pod."""
-        self.unready: dict[str, Pod] = {}
-        """Pods that are not Ready, by UID."""
+        self.unready: dict[tuple[str, str], Pod] = {}
+        """Pods that are not Ready, by UID and node. After a restore of etcd a pod may be on two for a while."""
 
 
 class Workloads(Limit):
@@ -195,9 +195,9 @@ class Workloads(Limit):
                 workload.known.add(pod.uid)
                 del workload.missing_until[:1]
         elif by > 0:
-            workload.unready[pod.uid] = pod
-        elif workload.unready[pod.uid].shared is pod.shared:  # else a newer version of the pod took its place
-            del workload.unready[pod.uid]
+            workload.unready[pod.uid, pod.node] = pod
+        elif workload.unready[pod.uid, pod.node].shared is pod.shared:  # else a newer version of the pod took its place
+            del workload.unready[pod.uid, pod.node]
         if not workload.total:
             del self._workloads[key]
         self._freed.add(_key(key))
