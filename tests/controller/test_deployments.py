@@ -39,6 +39,7 @@ def test_a_deployment_of_one_replica_with_default_strategy_replaces_first():
         (rolling(maxSurge="1%", maxUnavailable="99%"), True),
         (rolling(maxSurge="0%", maxUnavailable="100%"), False),
         (rolling(maxSurge="25%", maxUnavailable="100%"), False),
+        (rolling(maxSurge="9" * 5_000 + "%"), False),
         (rolling(maxSurge="many"), False),
     ],
 )

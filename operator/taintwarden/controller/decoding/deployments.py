@@ -1,5 +1,7 @@
 """Decoders of Deployments and the ReplicaSets that they control, for ``eviction.replaceFirst``."""
 
+import re
+
 from taintwarden.engine.limit_settings import ALL_PERCENT
 from taintwarden.engine.model import Deployment, Revision
 from taintwarden.kube.calls.evictor import RESTARTED_AT
@@ -7,6 +9,8 @@ from taintwarden.kube.wire.kinds import DeploymentObject, WorkloadObject
 
 MAX_RESTARTED_AT_LENGTH = 64
 """Maximum characters kept of ``restartedAt``. A time has 25, but a tenant may write 256 KiB into the annotation."""
+_PERCENT = re.compile(r"([0-9]{1,9})%")
+"""Pattern of a percentage. API servers store any number of digits, and Python converts no more than 4,300."""
 DEFAULT_SHARE = "25%"
 """Default of ``maxSurge`` and ``maxUnavailable``."""
 
@@ -52,8 +56,8 @@ def _is_one(given: int | str | None, *, is_rounded_up: bool) -> bool:
     share = DEFAULT_SHARE if given is None else given
     if isinstance(share, int):
         return share >= 1
-    percent = share.removesuffix("%")
-    return percent.isdecimal() and int(percent) >= (1 if is_rounded_up else ALL_PERCENT)
+    percent = _PERCENT.fullmatch(share)
+    return percent is not None and int(percent[1]) >= (1 if is_rounded_up else ALL_PERCENT)
 
 
 def _restarted_at(text: str | None) -> str:
