@@ -186,6 +186,16 @@ def test_a_rule_and_the_driver_may_add_the_same_taint():
     assert rig.evicted == []
 
 
+def test_a_device_may_have_both_taints_that_share_a_history_on_nodes():
+    rig = Devices(for_devices("*", timing=Timing(violation_grace_seconds=60)))
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    rig.claim("a")
+    rig.pod("a")
+    for value in "12":
+        rig.slice(gpu_0=tuple(DeviceTaint(key, value, "NoExecute") for key in keys))
+    assert [history.value for _, history in rig.machine.view.node("n1").device_taints] == ["2", "2"]
+
+
 # -- slices and pools -------------------------------------------------------------------------------------------------
 
 

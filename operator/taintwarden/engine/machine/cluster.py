@@ -278,9 +278,9 @@ def history_name(taint: Taint) -> str:
 
     The two taints of a node that does not work share a name.
     """
-    name = f"{_ONE_CONDITION.get(taint.key, taint.key)}:{taint.effect}"
     if taint.origin is not None:
-        return f"{name}@{taint.origin.name}"
+        return f"{taint.key}:{taint.effect}@{taint.origin.name}"
+    name = f"{_ONE_CONDITION.get(taint.key, taint.key)}:{taint.effect}"
     return f"{name} from {taint.source}" if taint.source else name
 
 
