@@ -28,6 +28,7 @@ from taintwarden.engine.limit_settings import ALL_PODS, GuardSettings, Limits
 from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import NOT_LISTED
 from taintwarden.engine.model import DeviceId, DeviceUse
+from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.policy import DeviceTaintSelector, Policy, TaintSelector, Timing, ValueType
 from taintwarden_devices import events as device_events
 from taintwarden_devices.inventory import DeviceClaim, DeviceInventory, DeviceTaint, Slice, TaintRule
@@ -803,3 +804,21 @@ def test_a_pod_that_its_claim_does_not_name_any_more_has_no_device() -> None:
     rig.claim("b")
     rig.advance(1)
     assert rig.claimed() == ["b"]
+
+
+def test_a_deleted_node_is_not_named_as_the_cause_of_a_trip():
+    limits = msgspec.structs.replace(NO_LIMITS, guard=GuardSettings(1, min_pods=1, settle_seconds=0))
+    rig = Devices(msgspec.structs.replace(for_devices(), limits=limits))
+    rig.node("n2")
+    rig.slice(gpu_0=tainted())
+    rig.claim("a", "b", "c")
+    rig.pod("a")
+    rig.store()
+    rig.settle("a", Outcome.ACCEPTED)
+    rig.feed(events.NodeGone("n1"))
+    rig.slice(gpu_0=tainted("2"))
+    rig.pod("b", node="n2")
+    rig.pod("c", node="n2")
+    rig.advance(5)
+    [trip] = rig.take(commands.GuardTripped)
+    assert trip.guard.record.cause.endswith(f" on 1 node: {KEY}=2:NoExecute of device {GPU_0} on n2")

@@ -114,9 +114,7 @@ class NodeState:
         """History, by its name, of a taint of the node or of a source; None if there is no such taint."""
         found = self.histories.get(name)
         if found is None and self.source_taints is not None:
-            found = next(
-                (history for taint, history in self.source_taints.taints() if history_name(taint) == name), None
-            )
+            found = next((history for taint, history in self.taints() if history_name(taint) == name), None)
         return found
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
