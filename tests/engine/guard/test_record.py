@@ -209,6 +209,13 @@ def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
     assert other.advance(2) is GuardTransition.TRIPPED
 
 
+def test_a_guard_without_counts_whose_causes_are_not_known_does_not_have_to_be_checked_all_the_time():
+    other = Bench(action="Report").restart(GuardRecord(WALL, "a taint"))
+    other.is_known = False
+    other.advance(61)
+    assert other.guard.next_check_in(other.now, may_arm=False) == 2.0
+
+
 def test_a_time_of_the_future_is_no_time_of_a_trip():
     other = Bench().restart(GuardRecord(WALL + 1e6, "a taint"))
     assert other.guard.latch.tripped_at == WALL

@@ -107,10 +107,10 @@ class Latch:
             return next(iter(due))
         if self.scope != ALL:
             return self.scope if is_small(current.total() - current[self.scope]) else ALL
-        if not self.is_stored or now < self._narrows_at or not (counted := self.counted()):
+        if not self.is_stored or now < self._narrows_at:
             return ALL
-        self._narrows_at = later(now, RECHECK_SECONDS)
-        scope = _largest(counted)
+        self._narrows_at, counted = later(now, RECHECK_SECONDS), self.counted()
+        scope = _largest(counted) if counted else ALL  # the record of a guard that only reports has no counts
         return scope if is_small(counted.total() - counted[scope]) else ALL
 
     def _check_growth(self, now: MonotonicTime) -> None:
