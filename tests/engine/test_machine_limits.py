@@ -12,7 +12,7 @@ from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.freshness import NODE_CHECK
 from taintwarden.engine.model import Node, Owner, SpreadConstraint
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.policy import Policy, Reclaim
+from taintwarden.engine.policy import Policy, Reclaim, Window
 from taintwarden.engine.selectors import LabelSelector
 
 ONE, NO_LIMIT = PerWorkload(1), PerWorkload("100%")
@@ -333,6 +333,15 @@ def test_a_policy_that_may_not_evict_holds_back_no_others_of_a_budget():
     assert rig.evictions() == ["elsewhere"]
     rig.budget(allowed=1)
     assert rig.evictions() == ["b"]
+
+
+def test_refused_policies_leave_the_turns_of_a_step_to_another_one():
+    never = msgspec.structs.replace(keyed("x", "x"), windows=(Window("0 0 1 1 *", 60),))
+    rig = Rig(never, keyed("y", "y"), slice_size=1)
+    for node, taint in (("n1", "x=1"), ("n2", "y=1")):
+        rig.node(node, taint)
+        rig.pod(f"on-{node}", node=node)
+    assert rig.evictions() == ["on-n2"]
 
 
 # -- changes while held -----------------------------------------------------------------------------------------------

@@ -122,12 +122,10 @@ class Dispatcher:
     # -- evicting -------------------------------------------------------------------------------------------------
 
     def evict_due(self, most: int) -> None:
-        """Issue evictions, lane by lane. Checks at most ``most`` claims."""
+        """Issue evictions, lane by lane. Checks at most ``most`` claims, besides one of each policy that is refused."""
         world, refused = self._world, dict[LaneGroup, Refusal]()
-        for _ in range(most):
-            claim = world.queues.first_ready(excluded=refused)
-            if claim is None:
-                break
+        while most > 0 and (claim := world.queues.first_ready(excluded=refused)) is not None:
+            most -= 1
             if claim.due_at > world.now.wall:  # the clock was fast when it became due, and was set back
                 world.queues.wait(claim)
                 continue
@@ -155,6 +153,7 @@ class Dispatcher:
                         guard.unreserve_all(pod.namespace)
                 else:
                     refused[lane.group] = refusal
+                    most += 1  # refused policies must not use up each step before the turn of another one
         world.refusals.hold_policies(refused)
 
     def _why_uncertain(self, claim: Claim, pod: Pod) -> Refusal | None:
