@@ -1,7 +1,7 @@
 """Node affinity with versions: the annotation ``taintwarden.io/node-affinity``, and a profile's ``nodeAffinity``.
 
-It has the structure of ``spec.affinity.nodeAffinity``, and is valid or invalid as a whole: without one requirement, a
-pod could run on nodes that it must not use.
+It has the structure of ``spec.affinity.nodeAffinity``. One invalid requirement makes all of it invalid: if only that
+was dropped, a pod could run on nodes that it must not use.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ class VerdictKind(StrEnum):
     TOLERATED_FOR = "ToleratedFor"
     VIOLATED = "Violated"
     HELD = "Held"
-    """*Retained*: neither the value nor an earlier one can be compared, so the taint evicts no pod."""
+    """*Retained*: neither the value nor an earlier one can be compared, so the taint does not evict the pod."""
 
 
 _EVICTING = (VerdictKind.TOLERATED_FOR, VerdictKind.VIOLATED)
@@ -90,7 +90,7 @@ class TaintVerdict(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 class Concern(NamedTuple):
     """A taint that may concern pods of a class, with its history.
 
-    ``native``: tolerations that replace the native ones of the pods, which are for taints of nodes; None: no change.
+    ``native``: tolerations of a claim for a device, which replace the native ones of the pods; None: a taint of a node.
     ``settle_seconds``: seconds after its binding for which a pod stays: the known state of the taint may be older.
     """
 
@@ -229,7 +229,7 @@ def _part(tolerations: Sequence[Toleration], taint: Taint, mode: TolerationSecon
 def is_invalid(
     value: str, value_type: ValueType | None, unread: frozenset[ValueType | None] = frozenset[ValueType | None]()
 ) -> bool:
-    """Return True if a value is not of the policy's type or, without one, if a comparison cannot read it."""
+    """Return True if a value is not of the policy's type, or a comparison of that type (None: any) cannot read it."""
     if value_type is None:
         return bool(unread)
     return value_type in unread or TYPED[value_type].parse(value) is None

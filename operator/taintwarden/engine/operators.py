@@ -1,7 +1,7 @@
 """The table of operators: one row for each operator by which a toleration compares the value of a taint.
 
-A row names the family of its operator, which parses values, and the side on which a taint's value has to lie. All else
-follows from these two: how a toleration compares, which values it takes, which gate it needs, and (in
+A row names the family of its operator, which parses values, and the side on which a taint's value has to lie. From
+these two follow how a toleration compares, which values it takes, which gate it needs, and (in
 ``taintwarden_placement.affinity.translation``) which requirement on a node's labels is equivalent.
 """
 
@@ -118,7 +118,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """One operator.
 
     Attributes:
-        is_comparison: True if a value may stop satisfying the operator, which has a grace period then. False for
+        is_comparison: True if a pod has a grace period when a value stops satisfying the operator. False for
             ``Equal`` and ``Exists`` of Kubernetes, whose ``tolerationSeconds`` limit for how long they hold.
 
     """
@@ -213,7 +213,7 @@ def why_not(
 
 
 def is_comparison(toleration: Toleration) -> bool:
-    """Return True if a toleration compares in a way that a changed value of a taint may stop satisfying."""
+    """Return True if a toleration is a comparison: its operator is known, and neither ``Equal`` nor ``Exists``."""
     row = ROWS.get(toleration.operator)
     return row is not None and row.is_comparison
 

@@ -14,7 +14,7 @@ from taintwarden.engine.tally import Tally
 
 
 class BudgetKey(NamedTuple):
-    """Names of the PodDisruptionBudgets that select a pod, and True if the pod is Ready, which budgets distinguish."""
+    """Names of the PodDisruptionBudgets that select a pod. Some allow evictions only of pods that are not Ready."""
 
     namespace: str
     names: tuple[str, ...]
@@ -80,7 +80,7 @@ class Wave:
             self._far.add(Entry(due.at, (), due.uid))
 
     def ignore_budget(self, uid: str) -> None:
-        """Count a pod that is called, whatever its budgets allow."""
+        """Count a pod whose eviction is called, whatever its budgets allow."""
         due = self.near.get(uid)
         if due is not None and due.budget is not None:
             self.remove(uid)

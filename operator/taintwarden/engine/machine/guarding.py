@@ -1,4 +1,4 @@
-"""Guards of all policies: checked before evictions, stored before those that they reserve, reported when changed."""
+"""Guards of all policies: check them, store which evictions they reserve before these begin, and report changes."""
 
 from collections import Counter
 from collections.abc import Collection, Container
@@ -76,7 +76,7 @@ class Guarding:
         self.resets.discard(name)
 
     def _knows_causes(self, policy: Policy) -> bool:
-        """True if the guard may arm: the taints are known, or a lasting problem hides those of devices only."""
+        """True if the guard may arm: all taints of the policy are known, or a lasting problem hides a part of them."""
         problem = self._world.devices_problem
         return not (policy.devices and problem) or (bool(policy.taints) and problem != NOT_LISTED)
 
@@ -88,7 +88,7 @@ class Guarding:
     def leadership_changed(self) -> None:
         """Drop granted resets: they apply only to the pods that the leader of that time held.
 
-        Records in progress are saved again, since they may never be stored.
+        Records whose writes have not ended are saved again, since the result is unknown.
         """
         self.resets = set()
         for name, guard in self._world.limiter.guards.by_policy.items():

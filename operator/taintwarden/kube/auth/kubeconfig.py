@@ -48,11 +48,11 @@ class Plugin(msgspec.Struct, frozen=True):
 
 
 class ClusterSource(msgspec.Struct, frozen=True):
-    """One cluster and one user. The first of token file, token, password and plugin that is set is used."""
+    """One cluster and one user. The first of token file, token and password is used, or the plugin if alone."""
 
     server: str
     origin: str = ""
-    """Name of the context, or that of the service account, for people."""
+    """Origin of this struct, for people: ``context NAME`` or ``service account of the pod``."""
     namespace: str = ""
     """Default namespace; empty if none is set."""
     authority: PemSource = PemSource()

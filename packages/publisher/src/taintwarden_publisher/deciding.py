@@ -67,7 +67,7 @@ class Decision(msgspec.Struct, frozen=True):
     states: Mapping[State, tuple[str, ...]]
     """State -> names of the nodes that do not change."""
     counted: int
-    """Number of nodes of this round and the last ten minutes that count for ``maxChangedNodes``; 0 if none is new."""
+    """Number of nodes of the last ten minutes that count for ``maxChangedNodes``; 0 if no change of this round does."""
     concerned: int
     """Number of nodes that are selected, lose the taint, or count. A percentage is of these, so 100% is not a limit."""
     limit: int

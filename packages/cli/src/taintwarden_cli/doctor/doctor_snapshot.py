@@ -74,9 +74,9 @@ DEVICE_RIGHTS = tuple(
 REPLACE_RIGHTS = tuple(Right("apps", "deployments", verb) for verb in ("list", "patch"))
 NODE_RIGHTS = (Right("", "nodes/status", "patch"),)
 RIGHTS = (Right("", "pods/eviction", "create"), *DELETE_RIGHTS, *DEVICE_RIGHTS, *REPLACE_RIGHTS, *NODE_RIGHTS)
-"""Rights that only evictions and conditions of nodes need: the operator becomes ready without them.
+"""Rights without which the operator becomes ready all the same, so that their absence has to be reported.
 
-The others of ``deploy/base/rbac.yaml`` need no check, since it does not become ready without these.
+It does not become ready without the other rights in ``deploy/base/rbac.yaml``, so they need no check.
 """
 
 

@@ -18,7 +18,7 @@ class Removal(msgspec.Struct, rename="camel"):
     node: str
     at: str
     pods: int
-    """Pods that have to leave, or terminate."""
+    """Pods that have to leave, or are terminating."""
     missed: int = 0
     """Those of ``pods`` that are not evicted in time, in a simulation from now on."""
     cut: int = 0

@@ -67,8 +67,8 @@ def policy_problem(context: Context) -> Iterator[Finding]:
 @check(
     "rights-missing",
     Severity.ERROR,
-    "rights that the operator lacks: to evict, or what policies with devices, replaceFirst or a method that deletes, "
-    "or the condition Drained, need",
+    "rights that the operator lacks: to evict; or, if used, for devices, replaceFirst, a method that deletes, or the "
+    "condition Drained",
     "grant them to its ServiceAccount",
     needs=(Source.POLICIES, Source.RIGHTS),
     uses=(Source.OPERATOR,),
