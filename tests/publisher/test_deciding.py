@@ -42,6 +42,7 @@ def test_a_value_that_falls_changes_the_taint_in_place():
         pytest.param(node("a1"), {}, (), State.WITHOUT_VALUE, id="none yet"),
         pytest.param(owned("a1", "940"), {}, (), State.PUBLISHED, id="none for a while"),
         pytest.param(node("a1", record=record("940")), {}, (), State.WITHOUT_VALUE, id="none, taint removed"),
+        pytest.param(node("a1", record=record("940")), {}, ["a1"], State.WITHOUT_VALUE, id="stale, taint removed"),
         pytest.param(owned("a1", "940"), {}, ["a1"], State.STALE, id="none for long"),
     ],
 )

@@ -157,8 +157,10 @@ def _decide_node(view: DecisionInput, node: Node, *, is_selected: bool) -> Chang
     if not is_selected:
         return _removal(node, spec.key, record)
     if value is None:
+        if not node.taints(spec.key):  # another client removed the taint
+            return State.WITHOUT_VALUE
         if node.name not in view.stale:
-            return State.PUBLISHED if node.taints(spec.key) else State.WITHOUT_VALUE
+            return State.PUBLISHED
         return _removal(node, spec.key, record) if spec.on_stale is OnStale.REMOVE else State.STALE
     return _publication(view, node, record, value)
 
