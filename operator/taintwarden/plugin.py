@@ -44,7 +44,7 @@ class LabellerPlugin(Protocol):
     """A plugin that provides a labeller."""
 
     Labeller: Callable[[Client, Fence, Callable[[Sequence[object]], None], Spawn], Labeller]
-    """Creates it from the client, a fence that holds with the lease, a receiver of notices, and a starter of tasks."""
+    """Creates it from the client, a fence that declines without the lease, a notice receiver, and a task starter."""
 
 
 def load_plugin(group: str) -> Any:

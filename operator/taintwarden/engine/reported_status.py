@@ -133,7 +133,7 @@ class ReportedStatus(Status, frozen=True):
     past_budgets: Int64 = 0
     """Pods that were deleted in spite of a PodDisruptionBudget. ``evicted`` includes them."""
     leaving: Int64 = 0
-    """Pods that had to leave and terminate now: their nodes are not drained yet."""
+    """Terminating pods that had to leave: their nodes are not drained yet."""
     stuck: tuple[StuckPod, ...] = ()
     """Pods in ``leaving`` that should have ended, the longest overdue first."""
     retained: Int64 = 0

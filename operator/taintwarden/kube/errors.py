@@ -100,7 +100,7 @@ class ApiError(KubeError):
 
     @property
     def is_final(self) -> bool:
-        """True if another attempt meets the same answer: the API server is neither overloaded nor failing."""
+        """True if the server refused the request itself: it is neither overloaded nor failing."""
         return self.code != 429 and self.code < 500
 
     @property

@@ -105,7 +105,7 @@ class Metrics:
             "Nodes with pods that wait for nothing but a place; absent without `limits.concurrentNodes`.",
         )
         self.leaving = policy_gauge(
-            "taintwarden_leaving_pods", "Pods that had to leave and terminate: their nodes are not drained."
+            "taintwarden_leaving_pods", "Terminating pods that had to leave: their nodes are not drained."
         )
         self.stuck = policy_gauge(
             "taintwarden_stuck_pods",

@@ -115,7 +115,7 @@ class Decoder:
         self._reads_drained = reads_drained
         self._interner = Interner()
         self._shapes: WeakKeyDictionary[PodClass, Shape[PodClass]] = WeakKeyDictionary()
-        """Shape of each class. Entries last while a pod has the class, since every Job brings a new shape."""
+        """Keeps the shape of a class known while a pod has the class; no longer, since every Job brings a new one."""
         self._reported_faults = ReportedFaults(MAX_REMEMBERED_REPORTS)
         self._parse = cached_by_text(parse_tolerations)
 

@@ -16,7 +16,7 @@ from taintwarden.engine.policy import Policy
 from taintwarden.engine.tally import Tally
 
 LONGEST_SECONDS = 600.0
-"""Maximum seconds that a terminating pod counts. A longer grace period must not delay other pods."""
+"""Maximum seconds of a grace period for which a terminating pod counts. A longer one must not delay other pods."""
 OVERDUE_SECONDS = 15.0
 """Seconds past its grace period after which a pod is stuck, as on a silent node, and no longer counts."""
 
@@ -84,7 +84,7 @@ class Departures(Limit):
 
     def begin(self, pod: Pod, until: WallTime, now: Instant, policies: Iterable[str] = ()) -> None:
         """Count a terminating pod. ``until``: its ``deletionTimestamp``. ``policies``: those by which it leaves."""
-        # Converted now: a later step of the clock makes no pod overdue.
+        # Converted now: a later step of the wall clock does not change how long the pod counts.
         counts_until = later(min(now.monotonic_at(until), later(now.monotonic, LONGEST_SECONDS)), OVERDUE_SECONDS)
         of_node = self._terminating.setdefault(pod.node, {})
         known = of_node.get(pod.uid)

@@ -137,7 +137,7 @@ class DrainedConditions:
         return state is not None and self._states.is_certain(state) and self._states.of(state) == order.condition
 
     def has_seen(self, order: SaveCondition, pods: Iterable[StoredPod]) -> bool:
-        """True if the streams have delivered these pods of the order's node as they were read, and their namespaces."""
+        """True if the streams have delivered these pods of the order's node in the state read, and their namespaces."""
         state = self._world.cluster.nodes.get(order.node)
         leaving = {departure.pod.uid for departure in self._world.limiter.departures.of_node(order.node)}
         for found in pods:

@@ -97,7 +97,7 @@ class Machine:
     def is_still_valid(self, order: commands.Order, now: Instant) -> bool:
         """Return True if an issued order should still be carried out. Ask immediately before its bytes are sent.
 
-        An order of an earlier term, or whose reason is gone, is not valid any more.
+        Reads are always valid. Other orders are valid in the term that issued them, while their reason lasts.
         """
         self._world.now = now
         match order:
@@ -111,7 +111,7 @@ class Machine:
                 return self._outbox.is_still_valid(order)
 
     def knows_pods(self, order: commands.SaveCondition, pods: Iterable[StoredPod]) -> bool:
-        """True if the streams have delivered these pods of the order's node as they were read."""
+        """True if the streams have delivered these pods of the order's node in the state that was read."""
         return self._drained is not None and self._drained.has_seen(order, pods)
 
     def _process(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case for each kind of event
@@ -286,7 +286,7 @@ class Machine:
             self._drained.answered(event.order, event)
         if not self._outbox.write_ended(event):
             return
-        match event.order:  # a history counts when the stream delivers it
+        match event.order:  # not recorded here: a history, which counts when the stream delivers it
             case commands.SaveGuard():
                 self._guarding.record_saved(event.order, event)
             case commands.SavePlaces():
@@ -299,8 +299,8 @@ class Machine:
     def _compare_again(self, node: str, version: int) -> None:
         """Queue a node for evaluation if the stream has delivered a later version than the one written.
 
-        Another client has changed it since then. Evaluations took the write in progress as stored, and the next event
-        of the node may be minutes away.
+        Another client has changed the node since the write. Until the write ended, evaluations took its history as the
+        stored one, and the next event of the node may be minutes away.
         """
         state = self._world.cluster.nodes.get(node)
         if state is not None and state.node is not None and 0 <= version < state.node.resource_version:

@@ -27,7 +27,7 @@ MAX_CACHED_VERDICTS = 100
 
 
 _NO_POD = PodClass("", {}, Tolerations())
-"""Class of a pod that compares nothing. A value that is invalid even for it is not of the type the policy states."""
+"""Class without tolerations. Only a value that is not of the type the policy states is invalid for it."""
 
 
 class Features(NamedTuple):

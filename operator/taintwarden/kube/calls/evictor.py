@@ -65,7 +65,7 @@ async def delete_pod(
         )
     except KubeError as error:
         return _failed(error)
-    if as_seen and not newest:  # the pod may become Ready between the two calls
+    if as_seen and not newest:  # else a pod that becomes Ready between the two calls would be deleted
         return Result(Outcome.FAILED, "the answer is not a pod: it has no resourceVersion")
     options = _delete_options(pod, grace_period_seconds, newest if as_seen else "")
     return await _result(client.request("DELETE", _path(pod), body=options, fence=fence))
@@ -75,8 +75,8 @@ async def ask_replacement(client: Client, deployment: Deployment, fence: Fence) 
     """Set ``restartedAt`` in the pod template of a Deployment, which then replaces its pods.
 
     ``deployment`` has the new annotation. Its resourceVersion is a precondition, so that no rollout has begun since and
-    no request is carried out twice. Other refusals mean that it cannot be restarted: the pod is evicted instead, and
-    its lane does not wait. After a server error the result is unknown: a request answered by 504 may be carried out.
+    no request is carried out twice. After other refusals, except a 404 and flow control, the pod is evicted instead,
+    and its lane continues. After a server error the result is unknown: a request answered by 504 may be carried out.
     """
     change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: deployment.restarted_at}}}}}
     path = f"/apis/apps/v1/namespaces/{deployment.namespace}/deployments/{deployment.name}"

@@ -108,7 +108,7 @@ def _why_it_evicts_no_pod(taint: TaintExplanation) -> Iterator[str]:
 
 
 def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: Rehearsal) -> PodExplanation:
-    """Complete ``answer`` for a pod that is not bound yet: the nodes that do not fit, why, and what to do."""
+    """Complete ``answer`` for a pod that is not bound yet: what keeps it off each node, and what to do."""
     answer.fate = Fate.PENDING
     answer.scheduler = evaluation.object.unschedulable or None
     pod, unscheduled_pods = evaluation.object, UnscheduledPods(rehearsal, evaluation.gates)
@@ -119,7 +119,7 @@ def _explain_pending(answer: PodExplanation, evaluation: Evaluation, rehearsal: 
 
 
 def _node_end(claim: ClaimView, evaluation: Evaluation) -> str | None:
-    """The time when ``reclaim`` removes the node, as text; None without it, and if the policy does not enforce."""
+    """When a policy with ``reclaim`` expects the node to be removed, as text; None without one that enforces."""
     hard_at = claim.grounds.hard_at if claim.grounds is not None else None
     if hard_at is None or claim.policy.mode is not Mode.ENFORCE:
         return None
@@ -149,7 +149,7 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.dry_run_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-    # Without the right to ask Deployments, or where one refuses, pods are evicted as any other.
+    # While requests to Deployments are refused or not made, the status says what the pod waits for.
     deployment = "" if status.message_if("ReplacesFirst", "False") else claim.deployment
     budgets = [] if deployment else answer.budgets
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)

@@ -86,7 +86,7 @@ class UnscheduledPod:
         self._labels = requirements.labels
 
     def tolerates(self, taint: Taint) -> bool:
-        """True if the pod tolerates the taint, by all its tolerations and by those that the scheduler reads."""
+        """True if the taint does not repel the pod. Unless it is derived, native tolerations must tolerate it, too."""
         if taint.effect not in REPELLING or self._filter.untolerated(taint):
             return taint.effect not in REPELLING
         return bool(taint.source) or not self._native.untolerated(taint)

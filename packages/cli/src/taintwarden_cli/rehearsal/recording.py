@@ -100,7 +100,7 @@ class Recording:
         return planned
 
     def finish(self, now: Instant, scheduler: ReplacementScheduler) -> dict[str, Any]:
-        """Record the pods that stay. Returns the fields of a :class:`~.plan.Plan` that are about pods and guards."""
+        """Record the pods yet to leave. Returns the fields of a :class:`~.plan.Plan` about pods and guards."""
         first = {claim.pod.uid: claim for claim in reversed([*self._acting_claims()])}
         for claim in reversed(first.values()):
             self._record_remaining(claim, now.wall, scheduler)
@@ -143,7 +143,7 @@ class Recording:
         return planned
 
     def _record_remaining(self, claim: ClaimView, now: WallTime, scheduler: ReplacementScheduler) -> None:
-        """Record a pod that is not evicted: why, and the node of its replacement."""
+        """Record a pod that is not evicted: why, and whether a replacement would find no node or may come back."""
         pod, planned = claim.pod, self._planned_pod(claim.pod, claim.verdict, claim.due_at)
         planned.policy, planned.taint = claim.policy.name, str(claim.verdict.taint)
         planned.deadline = rfc3339.at(claim.due_at)

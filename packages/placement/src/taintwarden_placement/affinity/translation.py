@@ -84,7 +84,7 @@ class Translation:
                 raise NotImplementedError(f"{toleration}: no node requirement expresses this operator")
 
     def terms(self) -> tuple[Term, ...] | None:
-        """Return alternative terms for a node with the taint; None if all nodes are included, without faults."""
+        """Return alternative terms for a node with the taint; None, and no faults, if all nodes are included."""
         excluded = None if self._excluded is None else [one for one in self._excluded if not self._is_tolerated(one)]
         if self._matches_all or excluded == []:
             self.faults.clear()
