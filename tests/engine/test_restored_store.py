@@ -2,9 +2,10 @@
 
 import pytest
 
-from engine.rig import REACHED, Rig, exists, gt
+from engine.rig import REACHED, Rig, exists, gt, limited
 from taintwarden.engine import commands, events
 from taintwarden.engine.model import Node
+from taintwarden.engine.outcomes import Outcome
 
 
 def seen_again(value: str, version: int) -> Node:
@@ -66,3 +67,15 @@ def test_an_addition_of_before_the_restore_makes_no_deadline_earlier():
     assert rig.evictions() == []
     rig.advance(2)
     assert rig.evictions() == ["a"]
+
+
+def test_a_pod_that_is_on_two_nodes_until_the_list_ends_has_claims_on_one_of_them():
+    rig = Rig(*[limited(key, spec={"taints": [{"key": key}]}) for key in "xy"])
+    rig.node("n1")
+    rig.node("n2", "y=1")
+    rig.pod("a")
+    rig.feed(events.PodsSeen((rig.make_pod("a", node="n2"),)))
+    rig.node("n1", "x=1", "y=1")
+    rig.process(events.PodsListed({"uid-a": "n2"}))
+    rig.settle("a", Outcome.NOT_SENT)
+    assert [claim.policy.name for claim in rig.view.claims("uid-a")] == ["y"]

@@ -157,7 +157,9 @@ class Judging:
         """Update the claims on a pod from the verdicts."""
         _, grounds = state.class_verdicts.get(pod.shared) or self._world.verdicts.of(state, pod.shared)
         claims = self._world.claims
-        if pod.uid in claims.evictees:
+        if (evictee := claims.evictees.get(pod.uid)) is not None:
+            if evictee.node != pod.node:  # a restore of etcd bound it again: both are known until the list ends
+                return
             names = [ground.policy.name for ground in grounds]
             for claim in claims.of(pod.uid):
                 if claim.policy.name not in names:
