@@ -312,8 +312,12 @@ class App:
         return task
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """End the process after a failed task, which is a bug: a new process starts from the state of the cluster."""
-        if not task.cancelled() and (error := task.exception()) is not None and self.failure is None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """End the process after a bug: a new process starts from the state of the cluster."""
+        if self.failure is None:
             self.failure = error
             log.critical("task-failed", exc_info=error)
             os.kill(os.getpid(), signal.SIGTERM)
@@ -346,7 +350,11 @@ class App:
     def _feed(self, event: events.Event) -> None:
         if self._labeller is not None:  # first, because labels place the replacements of evicted pods
             self._labeller.take(event)
-        self.loop.feed(event)
+        try:
+            self.loop.feed(event)
+        except Exception as error:  # also in a timer of a stream or of the lease, whose errors asyncio only logs
+            self._fail(error)
+            raise
 
     # -- probes and metrics --------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -16,7 +17,12 @@ from controller.whole import TIMINGS, Whole, whole
 from controlplane.api_server import free_port
 from patience import PATIENCE_SECONDS, until
 from taintwarden import app as app_module
+from taintwarden.app import App
+from taintwarden.engine import events
+from taintwarden.engine.commands import Command
+from taintwarden.engine.model import Instant
 from taintwarden.kube.errors import ConfigError, KubeError, Untrusted
+from taintwarden.kube.wire.resources import PODS
 
 WAVE = [f"web-{number}" for number in range(20)]
 ROCKS = [f"rock-{number}" for number in range(5)]
@@ -211,15 +217,31 @@ async def test_probes_and_metrics_report_when_the_operator_is_ready(scene: Whole
         assert "taintwarden_pods 25.0" in (await ask("/metrics"))[1]
 
 
-async def test_a_task_that_fails_ends_the_process_with_a_reason(scene: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+def take_event(scene: Whole, app: App) -> None:
+    scene.taint("n1", "970")
+
+
+def end_gap(scene: Whole, app: App) -> None:
+    """Run a timer of a stream, whose errors asyncio only logs."""
+    asyncio.get_running_loop().call_soon(partial(app.following.handlers[PODS].live, live=False))
+
+
+@pytest.mark.parametrize(("cause", "kind"), [(take_event, events.NodeSeen), (end_gap, events.ViewChanged)])
+async def test_a_step_that_fails_ends_the_process_with_a_reason(
+    scene: Whole, monkeypatch: pytest.MonkeyPatch, cause: Callable[[Whole, App], None], kind: type[events.Event]
+) -> None:
     app = await scene.start()
     await scene.until(lambda: app.machine.view.is_synced)
 
-    def fail(*_: object) -> None:
-        raise RuntimeError("boom")
+    step = app.machine.step
+
+    def fail(event: events.Event, now: Instant) -> list[Command]:
+        if isinstance(event, kind):
+            raise RuntimeError("boom")
+        return step(event, now)
 
     monkeypatch.setattr(app.machine, "step", fail)
-    scene.taint("n1", "970")
+    cause(scene, app)
     await until(lambda: scene.killed)
     assert scene.killed == [signal.SIGTERM]
     assert "boom" in app.dead()
