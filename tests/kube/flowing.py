@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kube.scripted import refusal
-from taintwarden.kube.errors import Unreachable
+from taintwarden.kube.errors import TooLong, Unreachable
+from taintwarden.kube.http.messages import MAX_ANSWER_BYTES
 
 Json = dict[str, Any]
 OPEN_SECONDS = 1_000.0
@@ -96,6 +97,8 @@ class Server:
         """Functions that delay or refuse further pages of a list. Without any, a list has one page."""
         self.lists = 0
         self.asked = 0
+        self.object_bytes = 0
+        """Size of its first object."""
         self.overrun = 0.0
         """Seconds by which watches end later than requested."""
 
@@ -104,12 +107,16 @@ class Server:
         """The watch that was opened last."""
         return self.watches[-1]
 
-    async def request(self, method: str, path: str, *, params: Mapping[str, str], **_: Any) -> bytes:
+    async def request(
+        self, method: str, path: str, *, params: Mapping[str, str], max_bytes: int = MAX_ANSWER_BYTES, **_: Any
+    ) -> bytes:
         del method, path
         page, version = 0, self.version
         if params["limit"] == "1":
             self.asked += 1
             await self.asking()
+            if self.object_bytes > max_bytes:
+                raise TooLong("the answer is too long")
         elif "continue" in params:
             page, version = map(int, params["continue"].split("-"))
             await self.pages[page - 1]()

@@ -357,6 +357,14 @@ async def test_a_server_that_does_not_answer_its_version_gets_another_request(sc
     assert scene.server.lists == 1
 
 
+async def test_a_large_first_object_does_not_hide_the_version_of_the_server(scene: Scene) -> None:
+    scene.server.object_bytes = 10 * 2**20
+    await scene.up()
+    await scene.go_away(6)
+    await asyncio.sleep(5)
+    assert scene.live
+
+
 async def test_a_store_that_was_restored_is_listed_again(scene: Scene) -> None:
     """Its versions are lower than the known one, from which a watch would deliver none of its writes."""
     await scene.up()

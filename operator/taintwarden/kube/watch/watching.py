@@ -267,8 +267,13 @@ class Watch(Generic[Object]):
         """Request a list past every cache. Its version, which is that of the whole store now, is the goal."""
         known = version_number(self._version)
         try:
-            params = {"limit": "1"} | self._resource.selection
-            body = await self._client.request("GET", self._resource.path, params=params, accept=self._decoder.accept)
+            body = await self._client.request(
+                "GET",
+                self._resource.path,
+                params={"limit": "1"} | self._resource.selection,
+                accept=self._decoder.accept,
+                max_bytes=MAX_OBJECT_BYTES,  # the first object may be that of any tenant
+            )
             goal = version_number(self._decoder.page(body).head.resource_version)
         except KubeError:
             return  # the next watch retries
