@@ -37,6 +37,24 @@ def term(*expressions, **more):
     return {"matchExpressions": list(expressions), **more}
 
 
+class Compared(dict):
+    """An entry that counts comparisons with it."""
+
+    number = 0
+
+    def __eq__(self, other):
+        Compared.number += 1
+        return super().__eq__(other)
+
+    __hash__ = None
+
+
+def test_many_entries_of_a_pod_are_not_compared_with_each_addition():
+    restrict(required(term(*[Compared(SSD)] * 100)), [wanted(f"k{one}", "Gt", "950") for one in range(10)])
+    prefer({"nodeAffinity": {PREFERRED: [Compared(OWN)] * 100}}, [WANTED] * 10)
+    assert Compared.number == 0
+
+
 @pytest.mark.parametrize("affinity", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {REQUIRED: None}}])
 def test_a_pod_without_required_affinity_gets_the_requirements(affinity):
     assert restrict(affinity, [SLA]) == (required(term(ABOVE)), None)

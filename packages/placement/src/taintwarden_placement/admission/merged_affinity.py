@@ -13,6 +13,8 @@ from taintwarden_placement.affinity import MAX_TERMS, Alternatives
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 Json = dict[str, Any]
+_encoded = msgspec.json.Encoder(order="sorted").encode
+"""Function that makes an entry hashable: a pod may have 20,000 requirements, and each profile is compared with them."""
 
 
 class _Expression(msgspec.Struct):
@@ -106,7 +108,8 @@ def prefer(
     whole = affinity or {}
     node_affinity = whole.get("nodeAffinity") or {}
     given = node_affinity.get(_PREFERRED) or []
-    added = [one for group in groups if not all(one in given for one in group) for one in group]
+    known = set(map(_encoded, given))
+    added = [one for group in groups if not known.issuperset(map(_encoded, group)) for one in group]
     if not added:
         return affinity, None
     if len(given) + len(added) > MAX_TERMS:
@@ -119,12 +122,12 @@ def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: b
     expressions = term.get("matchExpressions") or []
     if not (may_be_empty or expressions or term.get("matchFields")):
         return []
-    mentioned = {expression.get("key") for expression in expressions}
+    mentioned, known = {expression.get("key") for expression in expressions}, set(map(_encoded, expressions))
     return [
         alternatives
         for alternatives in restricting
         if mentioned.isdisjoint(alternatives.labels)
-        and not any(all(requirement.as_json() in expressions for requirement in term) for term in alternatives.terms)
+        and not any(known.issuperset(_encoded(one.as_json()) for one in term) for term in alternatives.terms)
     ]
 
 
