@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from publisher.answering import endless, never, trickling, vector
+from taintwarden.serving.key_pairs import make_authority
 from taintwarden_publisher.prometheus import MAX_BODY_BYTES, Access, run_query
 from taintwarden_publisher.troubles import NoAnswerError, Trouble
 
@@ -220,6 +221,11 @@ def test_an_unusable_secret_is_an_error_that_does_not_show_its_content(data):
         Access.of_secret("s", data)
     assert raised.value.trouble is Trouble.SECRET_UNUSABLE
     assert "Evil" not in str(raised.value)
+
+
+def test_comments_beside_an_authority_may_contain_any_text():
+    pem = make_authority("prometheus", time.time()).certificate.decode()
+    assert Access(ca=f"# Főtanúsítvány\n{pem}").tls().cert_store_stats()["x509_ca"]
 
 
 def test_an_invalid_authority_is_an_error():

@@ -66,7 +66,8 @@ class Access(msgspec.Struct, frozen=True):
         if not self.ca:
             return True
         try:
-            return ssl.create_default_context(cadata=self.ca)
+            # Comments, of which bundles have many, may contain any text.
+            return ssl.create_default_context(cadata=self.ca.encode("ascii", "replace").decode())
         except (ssl.SSLError, ValueError) as error:
             raise NoAnswerError(Trouble.SECRET_UNUSABLE, "ca.crt of the Secret is not a certificate") from error
 
