@@ -166,6 +166,7 @@ def test_recent_changes_count_even_if_the_node_is_gone(nodes):
         (node("a1", record=record("0", at=NOW, publisher="another")), None),
         (node("a1", record=record("0", at=NOW), created=NOW - timedelta(minutes=9)), None),
         (node("a1", record="not json"), None),
+        (node("a1", record=record("9" * 64, at=NOW - timedelta(minutes=1))), None),
         (node("a1"), None),
     ],
     ids=[
@@ -177,6 +178,7 @@ def test_recent_changes_count_even_if_the_node_is_gone(nodes):
         "of another",
         "a first value",
         "unreadable",
+        "too long",
         "none",
     ],
 )

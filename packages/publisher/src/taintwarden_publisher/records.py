@@ -7,10 +7,12 @@ its node. Each key has its own annotation, so that an admission policy can allow
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
 
 from taintwarden.engine.model import Effect
+from taintwarden.fields.names import MAX_NAME_LENGTH
 from taintwarden.kube.errors import NOT_JSON
 from taintwarden_publisher.levels import Interval
 from taintwarden_publisher.spec import annotation
@@ -22,8 +24,8 @@ class Record(msgspec.Struct, frozen=True, rename={"from_value": "from"}):
     publisher: str
     """Name of the TaintPublisher."""
     effects: tuple[Effect, ...]
-    value: str
-    """The value of the taints."""
+    value: Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]
+    """The value of the taints. A kubelet may write a text of 256 KiB, and values are cached."""
     from_value: float
     """The measured value that led to ``value``."""
     at: datetime
