@@ -59,7 +59,7 @@ def access(api: Api, clock: Clock) -> Any:
     return Scrapers(api.client, clock).check_access
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good"])
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer \udcff"])
 async def test_without_a_bearer_token_no_review_is_made(api, access, header):
     assert await access(header) is Access.UNKNOWN
     assert api.asked == 0

@@ -59,9 +59,9 @@ class Scrapers:
     async def check_access(self, authorization: str) -> Access:
         """Check the access of a client with this ``Authorization`` header."""
         scheme, _, token = authorization.strip().partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        if scheme.lower() != "bearer" or not token.strip() or not token.isascii():  # other bytes may be no text at all
             return Access.UNKNOWN
-        digest, now = hashlib.sha256(token.strip().encode("utf-8", "replace")).digest(), self._monotonic()
+        digest, now = hashlib.sha256(token.strip().encode()).digest(), self._monotonic()
         known = self._allowed.get(digest) or self._refused.get(digest)
         at, before = known or (MonotonicTime(-math.inf), Access.UNKNOWN)
         was_allowed = before is Access.ALLOWED
