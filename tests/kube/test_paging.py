@@ -24,5 +24,10 @@ def test_a_page_that_is_too_long_is_shorter_the_next_time(limit):
     assert following.objects < limit or limit == 1
 
 
+def test_an_answer_may_contain_the_largest_object_of_etcd():
+    """Each of its bytes may be six in JSON."""
+    assert MAX_ANSWER_BYTES >= 6 * 3 * 2**19
+
+
 def test_the_smallest_page_has_one_object_which_may_be_larger_than_a_page():
     assert (PageLimit(2).max_bytes, PageLimit(1).max_bytes) == (MAX_ANSWER_BYTES, MAX_OBJECT_BYTES)

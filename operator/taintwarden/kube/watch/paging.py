@@ -14,8 +14,8 @@ GROWTH: Final = 8
 """Maximum ratio of the number of objects in a page to that in the previous page."""
 PAGE_BYTES: Final = 4 * 2**20
 """Target size of a page. Larger pages are faster, since the API server reads all remaining objects for each page."""
-MAX_OBJECT_BYTES: Final = 4 * MAX_ANSWER_BYTES
-"""Maximum size of a page with one object. The 1.5 MB of an object in etcd may be several times larger as JSON."""
+MAX_OBJECT_BYTES: Final = 32 * 2**20
+"""Maximum size of a page with one object. The maximum of etcd can be set. A larger page is not read at all."""
 
 
 class PageLimit:
