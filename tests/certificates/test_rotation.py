@@ -3,6 +3,7 @@
 import functools
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,14 @@ def test_an_empty_secret_is_filled_without_a_repair():
     assert after["ca.crt"] == after["authority.crt"]
     assert trusts(after["ca.crt"], after["tls.crt"])
     assert (made.reason, made.is_repair) == ("the Secret is empty", False)
+
+
+def test_an_authority_whose_key_needs_no_hash_signs_a_certificate(monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(ec, "generate_private_key", lambda _: ed25519.Ed25519PrivateKey.generate())
+        other = make_authority("webhook", NOW)
+    made = plan({"authority.crt": other.certificate, "authority.key": other.key}, NAMES, NOW)
+    assert trusts(other.certificate, made.changes["tls.crt"])
 
 
 def test_a_filled_secret_is_not_changed():

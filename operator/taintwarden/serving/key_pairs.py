@@ -11,7 +11,7 @@ import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME_SECONDS = 90 * 86400.0
@@ -21,6 +21,8 @@ SLACK_SECONDS = 3600.0
 """Seconds before its creation at which a certificate becomes valid, for API servers whose clocks are behind."""
 MAX_COMMON_NAME = 64
 """Maximum characters of a common name (RFC 5280, A.1)."""
+_WITHOUT_HASH = (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)
+"""Types of keys that sign without another hash."""
 _UNREADABLE = (
     ValueError,
     TypeError,  # the key is encrypted
@@ -183,7 +185,7 @@ def _signed(builder: x509.CertificateBuilder, common_name: str, authority: KeyPa
         .public_key(key.public_key())
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
-        .sign(signing, hashes.SHA256())
+        .sign(signing, None if isinstance(signing, _WITHOUT_HASH) else hashes.SHA256())
     )
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return certificate.public_bytes(encoding), key.private_bytes(encoding, form, serialization.NoEncryption())
