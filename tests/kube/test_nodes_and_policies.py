@@ -113,19 +113,19 @@ async def test_a_condition_is_removed():
 
 
 async def test_the_pods_of_a_node_are_read_without_static_and_finished_ones():
-    def pod(uid: str, phase: str = "Running", **metadata: Any) -> dict[str, Any]:
-        return {"metadata": {"uid": uid, "resourceVersion": "5", **metadata}, "status": {"phase": phase}}
+    def pod(uid: str, **metadata: Any) -> dict[str, Any]:
+        return {"metadata": {"uid": uid, "resourceVersion": "5", **metadata}}
 
     found = [
         pod("a"),
         pod("b", deletionTimestamp="2023-11-14T22:13:20Z"),
-        pod("c", "Succeeded"),
-        pod("d", annotations={"kubernetes.io/config.mirror": "x"}),
+        pod("c", annotations={"kubernetes.io/config.mirror": "x"}),
     ]
     client = ScriptedClient({"items": found})
     assert await read_pods(client, "n1") == [StoredPod("a", 5), StoredPod("b", 5, terminates=True)]
     [call] = client.calls
-    assert (call.path, call.params) == ("/api/v1/pods", {"fieldSelector": "spec.nodeName=n1"})
+    selector = "spec.nodeName=n1,status.phase!=Succeeded,status.phase!=Failed"
+    assert (call.path, call.params) == ("/api/v1/pods", {"fieldSelector": selector})
 
 
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}

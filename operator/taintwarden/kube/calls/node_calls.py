@@ -120,7 +120,9 @@ async def read_pods(client: Client, node: str) -> list[StoredPod]:
         KubeError: the read failed.
 
     """
-    body = await client.request("GET", PODS.path, params={"fieldSelector": f"spec.nodeName={node}"})
+    # Finished pods are excluded by the server, because there may be any number of them.
+    selector = ",".join([f"spec.nodeName={node}", *(f"status.phase!={phase}" for phase in FINISHED)])
+    body = await client.request("GET", PODS.path, params={"fieldSelector": selector})
     return [
         StoredPod(
             pod.metadata.uid,
@@ -128,7 +130,7 @@ async def read_pods(client: Client, node: str) -> list[StoredPod]:
             terminates=pod.metadata.deletion_timestamp is not None,
         )
         for pod in decoded(body, _PodList, "list of pods").items
-        if not pod.is_mirror and pod.status.phase not in FINISHED
+        if not pod.is_mirror
     ]
 
 
