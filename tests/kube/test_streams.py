@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -15,7 +16,8 @@ from taintwarden.kube.errors import TooLong, Unreachable
 from taintwarden.kube.watch.paging import FIRST_LIMIT, GROWTH
 from taintwarden.kube.watch.streams import Stream
 from taintwarden.kube.watch.watching import FRAMES_AT_ONCE, StreamTimings
-from taintwarden.kube.wire.kinds import Identity, WorkloadObject
+from taintwarden.kube.wire.json_frames import JsonFrames
+from taintwarden.kube.wire.kinds import Identity, PodObject, WorkloadObject
 from taintwarden.kube.wire.resources import (
     BUDGETS,
     CONTROLLERS,
@@ -269,6 +271,14 @@ async def test_a_frame_without_an_end_is_given_up(begin):
     flood = [begin, *[b"x" * 2**20] * 40]
     followed = await follow(page(), flood)
     assert followed.of("restarted")[0] == ("restarted", "unreachable")
+
+
+async def test_a_frame_in_many_pieces_is_split_once(monkeypatch):
+    split, whole = Mock(wraps=JsonFrames(PodObject).split), frame("ADDED", obj("a", 11))
+    monkeypatch.setattr(JsonFrames, "split", split)
+    followed = await follow(page(), [whole[at : at + 1] for at in range(len(whole))])
+    assert followed.of("seen") == [("seen", "a")]
+    assert split.call_count == 1
 
 
 def nested(name: str, key: str = "managedFields", depth: int = 9_000) -> bytes:

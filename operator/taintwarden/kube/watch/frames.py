@@ -42,6 +42,6 @@ class FrameDecoder(Generic[Object]):
             raise Unreachable(msg)
         return found
 
-    def watch_format(self, buffer: bytes) -> Format[Object]:
+    def watch_format(self, buffer: bytes | bytearray) -> Format[Object]:
         """Return the format of a watch whose next frame begins with ``buffer``."""
         return self._protobuf if buffer.startswith(b"\0") else self._json

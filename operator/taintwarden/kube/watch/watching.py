@@ -212,14 +212,17 @@ class Watch(Generic[Object]):
 
     async def _read(self, chunks: AsyncIterator[bytes], began: float) -> bool:
         """Deliver frames until the server ends the watch. Return True if any came."""
-        came, buffer = False, b""
+        came, buffer = False, bytearray()
         async for chunk in chunks:
             buffer += chunk
             encoding = self._decoder.watch_format(buffer)
-            frames, buffer = encoding.split(buffer)
-            if len(buffer) > MAX_OBJECT_BYTES:
+            if len(buffer) <= MAX_OBJECT_BYTES and not encoding.may_end_frame(chunk):
+                continue  # a frame of nine megabytes may come in pieces of some kilobytes
+            frames, rest = encoding.split(bytes(buffer))
+            if len(rest) > MAX_OBJECT_BYTES:
                 msg = f"a frame of a watch has more than {MAX_OBJECT_BYTES} bytes"
                 raise TooLong(msg)
+            buffer = bytearray(rest)
             for first in range(0, len(frames), FRAMES_AT_ONCE):
                 if first:
                     await asyncio.sleep(0)

@@ -83,6 +83,10 @@ class Format(ABC, Generic[Object]):
     def split(self, buffer: bytes) -> tuple[list[bytes], bytes]:
         """Return the complete frames of a watch in the buffer, and the rest, which begins with the next frame."""
 
+    def may_end_frame(self, chunk: bytes) -> bool:
+        """Return True if a frame of a watch may end in this chunk."""
+        return True
+
     @abstractmethod
     def parse_frame(self, frame: bytes) -> tuple[str, bytes]:
         """Return the type of one frame, and its encoded object.

@@ -30,6 +30,10 @@ class JsonFrames(Format[Object]):
         *lines, rest = buffer.split(b"\n")
         return [line for line in lines if line.strip()], rest
 
+    def may_end_frame(self, chunk: bytes) -> bool:
+        """Return True if the chunk contains the end of a line."""
+        return b"\n" in chunk
+
     def parse_frame(self, frame: bytes) -> tuple[str, bytes]:
         """Return type and object of a line."""
         found = decoded(frame, _Frame, "frame of a watch")
