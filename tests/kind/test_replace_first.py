@@ -133,7 +133,7 @@ def test_a_quota_that_forbids_the_replacement_has_the_pod_evicted_after_the_time
     name, uid = start_alone(scene, timeout=20)
     quota = {"metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}}}
     scene.cluster.create("v1/resourcequotas", quota, scene.name)
-    wait_until(lambda: scene.cluster.get("v1/resourcequotas", "one", scene.name)["status"]["used"], 30, "a count")
+    wait_until(lambda: scene.cluster.get("v1/resourcequotas", "one", scene.name)["status"].get("used"), 30, "a count")
     since = scene.taint(scene.workers[0])
     took = scene.wait_gone(name, uid, since, 20 + LEAVE_SECONDS)
     assert (took > 18, len(restarts(scene))) == (True, 1)
