@@ -1,7 +1,7 @@
-"""Decoding of plain JSON values into structs, which finds all errors.
+"""Decoding of plain JSON values into structs, which finds all errors of fields, not only the first.
 
-``msgspec.convert`` stops at the first fault, so its type information is walked instead. As in the API server, a null
-counts as absent for a field that is not nullable.
+``msgspec.convert`` stops at the first fault, so its type information is walked instead. A rule about several fields is
+checked only if all of these are valid. As in the API server, a null counts as absent for a field that is not nullable.
 """
 
 import math

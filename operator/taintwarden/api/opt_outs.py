@@ -55,7 +55,7 @@ def opt_outs(annotations: Callable[[str], str]) -> OptOuts:
 
 
 def check_opt_outs(annotations: Mapping[str, object]) -> Iterator[FieldError]:
-    """Yield an error for each value that has no effect, unless it is a boolean. Its remedy is a value that has."""
+    """Yield an error for each value without effect but "", "true" and "false". Its remedy is a value that has one."""
     for name, remedy in _REMEDIES.items():
         value = annotations.get(name)
         if value in (None, "", "true", "false") or (name == DO_NOT_DISRUPT and parse_go_duration(value)):

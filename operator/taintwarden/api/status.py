@@ -1,4 +1,4 @@
-"""The ``status`` of policies and profiles. The leader writes it, and reads only ``guard`` and ``places`` again."""
+"""The ``status`` of policies and profiles. A leader reads only ``guard``, ``places`` and times of conditions again."""
 
 from enum import StrEnum
 from typing import Annotated

@@ -1,7 +1,7 @@
 """Eviction windows as users write them: a cron schedule, a duration, a time zone.
 
-The schedule has the five fields of Debian's cron, and extensions of the library for the ends of months: ``L`` and
-``LW`` as the day of the month, ``5L`` and ``MON#1`` as the day of the week.
+The schedule has the five fields of Debian's cron, and extensions of the library: ``L`` and ``LW`` (last day, last
+weekday) as the day of the month, ``5L`` and ``MON#1`` (last Friday, first Monday) as the day of the week.
 """
 
 import re
