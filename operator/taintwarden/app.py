@@ -57,7 +57,7 @@ from taintwarden.telemetry.metrics import Metrics, Process
 COLLECTOR_THRESHOLDS = (5_000, 2, 1_000)
 """Thresholds of the garbage collector: scanning all pods would be a long pause, and they form no cycles."""
 STARTING_SECONDS = 30.0
-"""Maximum seconds until the API server is reachable and ready. After that the process ends, to be started again."""
+"""Maximum seconds until the API server serves a kind of Taintwarden. Then the process ends, to be started again."""
 
 log = structlog.get_logger()
 
@@ -71,7 +71,7 @@ class AppTimings(msgspec.Struct, frozen=True, kw_only=True):
     refresh_seconds: float = REFRESH_SECONDS
     """Minimum seconds between two reports of all policies."""
     starting_seconds: float = STARTING_SECONDS
-    """Maximum seconds to wait for the API server at the start."""
+    """Maximum seconds to wait for the API server at the start, for each kind of Taintwarden."""
     stop_seconds: float = 5.0
     """Maximum seconds to wait for calls in progress when the operator stops."""
 
@@ -280,7 +280,7 @@ class App:
             self.following.list_again(NODES)
 
     async def _await_definition(self, resource: Resource[CustomObject]) -> None:
-        """Wait until the API server serves this kind. At first it may not be ready, or not serve a new definition yet.
+        """Wait until the API server is ready to serve this kind. A definition that is missing is an error at once.
 
         Right after a node has booted, its pods cannot reach the API server: the rules of its Services do not exist yet.
         """
