@@ -1,7 +1,7 @@
 """The effector, which carries out the machine's orders: evictions, reads, and writes to nodes and policies.
 
-Each answer goes back to the machine as an event. A write is tried once, and the machine decides when to retry it. The
-effector itself only checks that the lease is still held.
+Each answer goes back to the machine as an event. A write is tried once, and the machine decides when to retry it; only
+records of guards and places are tried again here, after a conflict. Evictions and writes ask lease and machine first.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from taintwarden.kube.wire.kinds import version_number
 from taintwarden.telemetry.metrics import Metrics
 
 READS = 8
-"""Maximum reads of nodes and pods in progress at once. Due pods wait for them."""
+"""Maximum checks of nodes and pods (``CheckNode``, ``CheckPod``) in progress at once. Due pods wait for them."""
 HISTORY_WRITES = 2
 """Maximum writes of taint histories in progress at once. Evictions of a wave take precedence over them."""
 RECORD_TRIES = 5

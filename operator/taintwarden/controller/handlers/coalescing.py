@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn, TypeVar
 
 AT_ONCE = 50
-"""Maximum number of objects passed on in one step of the event loop."""
+"""Maximum number of objects passed on in one step of the event loop at the end of a pause."""
 
 Change = TypeVar("Change")
 

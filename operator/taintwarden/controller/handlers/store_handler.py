@@ -19,8 +19,8 @@ PAUSE_SECONDS = 1.0
 class StoreHandler(StreamHandler[CustomObject]):
     """Receives the stream of policies or of profiles.
 
-    Policies have no namespace, and only administrators write them: each change is passed on at once. A change of the
-    spec of a profile waits for the pause of its namespace.
+    Policies have no namespace, and only administrators write them: each change is passed on at once. A profile that is
+    new, deleted, or has a new spec waits while its namespace pauses.
 
     Args:
         resource: name of the resource whose stream is received.

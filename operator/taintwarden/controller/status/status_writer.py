@@ -34,7 +34,7 @@ PAUSE = 4.0
 REST = 60.0
 """Time between reports, at most ``REPORT_SECONDS``: a multiple of one's CPU time (0.2 to 0.4 s for 100,000 claims)."""
 REPORT_SECONDS = 20.0
-"""Maximum seconds between two writes of a policy's status. After a minute without one, the operator counts as dead."""
+"""Seconds until the next round writes an unchanged status of a policy. After a minute, the operator counts as dead."""
 PROFILES_PER_ROUND = 50
 """Maximum statuses of profiles written in one round. The numbers of their pods change often, as pods come and go."""
 PROFILES_AT_ONCE = 200

@@ -24,7 +24,7 @@ class _Stored(msgspec.Struct):
     places: Any = None
     """``status.places``."""
     asked: str = ""
-    """Generation of the policy and value of its reset annotation; empty without. A new one may be the first valid."""
+    """Generation of the policy and its reset annotation; empty without it. A new generation may be the first valid."""
     passed_on: str = ""
     """Value of ``asked`` that was last passed on while this process leads; empty if none was."""
 
@@ -73,7 +73,7 @@ class GuardStore:
                 self._feed(events.GuardReset(name))
 
     def restore_records(self, *names: str) -> None:
-        """Pass on the records of these policies again, by default all. A leader ignores those of guards that it has."""
+        """Pass on the records of these policies again, by default all. A leader ignores those of policies in force."""
         for name in names or self._stored:
             self._restore_guard(name)
             if self._stored[name].places is not None:

@@ -276,9 +276,9 @@ def _unreadable_history(_: Notifier, n: commands.UnreadableHistory) -> Report:
 
 
 def _public(cause: str) -> str:
-    """Return a cause without the name of an object or namespace: many clients may read Events of namespace default.
+    """Return a cause that names no profile and no namespace: many clients may read Events of namespace default.
 
-    The status of the policy has the whole cause, and the log also names some of the pods.
+    The status of the policy, and the log, have the whole cause.
     """
     return "a TolerationProfile was changed" if cause.startswith(PROFILE_KIND) else cause
 
