@@ -1,7 +1,7 @@
 """Commands of the machine: orders, which the loop carries out, and notices, which are only reported.
 
-The garbage collector does not track commands about one pod: a wave has one of each kind for every pod, and none is part
-of a cycle.
+The garbage collector does not track commands of which a wave has one for every pod: they are many, and none is part of
+a cycle.
 """
 
 import msgspec

@@ -80,7 +80,7 @@ class ViewChanged(msgspec.Struct, frozen=True):
 
 
 class PodSeen(msgspec.Struct, frozen=True):
-    """A bound pod that neither terminates nor has finished was listed, added or modified."""
+    """A bound pod that does not terminate, has not finished and is no mirror pod was listed, added or modified."""
 
     pod: Pod
 
@@ -92,7 +92,7 @@ class PodsSeen(msgspec.Struct, frozen=True):
 
 
 class PodGone(msgspec.Struct, frozen=True):
-    """A pod was deleted, is terminating, or finished: there is nothing to evict.
+    """A pod was deleted, is terminating, has finished, or is a mirror pod: there is nothing to evict.
 
     ``until``: time at which a terminating pod should be gone from its node. ``pod``: the terminating pod.
     """
@@ -121,7 +121,7 @@ class NamespaceSeen(msgspec.Struct, frozen=True):
 
 
 class WorkloadSeen(msgspec.Struct, frozen=True):
-    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: it was deleted.
+    """A controller of pods (ReplicaSet, StatefulSet, ...) wants ``replicas`` pods; None: deleted, or undecodable.
 
     ``labels``: those of its pod template that policies name in ``perWorkload.label``, with their values.
     ``revision``: set for a ReplicaSet that a Deployment controls, if a policy asks Deployments for replacements.
@@ -140,14 +140,14 @@ class DeploymentSeen(msgspec.Struct, frozen=True):
 
 
 class DeploymentGone(msgspec.Struct, frozen=True):
-    """A Deployment was deleted."""
+    """A Deployment was deleted, cannot be decoded, or is not followed any more."""
 
     namespace: str
     uid: str
 
 
 class DeploymentsKnown(msgspec.Struct, frozen=True):
-    """The stream of Deployments has delivered all that the API server had, or not. ``problem``: why it never will."""
+    """The stream of Deployments has delivered all that the API server had, or not. ``problem``: why it is refused."""
 
     is_known: bool
     problem: str = ""
@@ -160,7 +160,7 @@ class BudgetSeen(msgspec.Struct, frozen=True):
 
 
 class BudgetGone(msgspec.Struct, frozen=True):
-    """A PodDisruptionBudget was deleted."""
+    """A PodDisruptionBudget was deleted, or selects no pods any more."""
 
     namespace: str
     name: str
@@ -171,21 +171,21 @@ class SourceEvent(msgspec.Struct, frozen=True):
 
 
 class GuardRestored(msgspec.Struct, frozen=True):
-    """A policy has this guard record in its status, which the previous leader stored."""
+    """A policy has this guard record in its status, which any leader stored, perhaps this process."""
 
     policy: str
     record: GuardRecord
 
 
 class PlacesRestored(msgspec.Struct, frozen=True):
-    """A policy has these nodes with places in its status, which the previous leader stored."""
+    """A policy has these nodes with places in its status, which any leader stored, perhaps this process."""
 
     policy: str
     places: tuple[Place, ...]
 
 
 class GuardReset(msgspec.Struct, frozen=True):
-    """A person confirmed the evictions that a tripped guard or unhealthy zones hold, to release them."""
+    """A person requests the release of pods that a tripped guard holds, or that wait as all nodes are unhealthy."""
 
     policy: str
 
@@ -204,20 +204,20 @@ class PoliciesChanged(msgspec.Struct, frozen=True):
 
 
 class ProfileSeen(msgspec.Struct, frozen=True):
-    """A profile of tolerations was listed, added or modified; valid ones only."""
+    """A profile of tolerations that is valid and counts is new, or has changed."""
 
     profile: Profile
 
 
 class ProfileGone(msgspec.Struct, frozen=True):
-    """A profile of tolerations was deleted."""
+    """A profile of tolerations was deleted, or does not count any more."""
 
     namespace: str
     name: str
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """Policies, profiles, namespaces, nodes and pods are known: decisions may begin."""
+    """Policies, profiles, namespaces, controllers, budgets, nodes and pods are known: decisions may begin."""
 
 
 class LeadershipChanged(msgspec.Struct, frozen=True):
@@ -257,7 +257,7 @@ class WriteOutcome(StrEnum):
     REFUSED = "refused"
     """403, 422 and other client errors: permanent until a person changes something."""
     OUTDATED = "outdated"
-    """409: the object has changed since the version on which the write was based."""
+    """409: the object has changed since the version on which the write was based; or its node has unknown pods."""
     FAILED = "failed"
     """Time-out, 5xx, 429 or a lost connection: the write may or may not have been carried out."""
 
@@ -265,9 +265,9 @@ class WriteOutcome(StrEnum):
 class Written(msgspec.Struct, frozen=True):
     """A write ended. ``order`` is the object of the command that requested it.
 
-    ``version`` is the resourceVersion of the object after the write; -1 if it is not known. What was written counts
-    when the stream delivers it. ``error``: why the write failed. ``pruned``: fields of a guard's record that the API
-    server does not store.
+    ``version``: resourceVersion of the object after the write; -1 if it is not known. A history or condition counts
+    when the stream delivers it, a record at once. ``error``: why the write failed. ``pruned``: fields of a guard's
+    record that the API server does not store.
     """
 
     order: Write

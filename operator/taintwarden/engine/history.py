@@ -57,7 +57,7 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
     def begin(cls, value: str, now: float, stamp: float | None = None, absent_at: float = -math.inf) -> Self:
         """Return the history of a taint that is new ``now``, and was last known to be absent at ``absent_at``.
 
-        It counts from the later of its stamp and ``absent_at``, at most ``now``. Without one, it counts from ``now``.
+        It counts from the later of its stamp and ``absent_at``, at most ``now``; without a stamp, from ``now``.
         """
         since = now if stamp is None else min(max(stamp, absent_at), now)
         return cls((Span(_milliseconds(since), (value,)),), stamp)

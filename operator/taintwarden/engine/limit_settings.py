@@ -137,7 +137,7 @@ class GuardSettings(Spec, frozen=True):
 
     max_percent: Annotated[int, Meta(ge=1, le=100)] = 20
     min_pods: Annotated[int, Meta(ge=0, le=MAX_INT32)] | None = None
-    """Number of pods that may always be evicted. None: 50, but no more than half of the population."""
+    """Number of pods that may be evicted in any case, up to ``max_pods``. None: 50, at most half of all, at least 5."""
     max_pods: Annotated[int, Meta(ge=1, le=MAX_INT32)] | None = None
     """Maximum number of pods, whatever the percentage. None: the percentage alone limits."""
     window_seconds: Annotated[int, Meta(ge=60, le=86_400)] = 600
@@ -170,7 +170,7 @@ class GuardSettings(Spec, frozen=True):
 FIRST_BACKOFF_SECONDS = 60.0
 """Seconds of the first delay of a workload that bounces, unless the maximum of the policy is shorter."""
 BOUNCING_EVICTIONS, BOUNCING_SECONDS = 3, 600.0
-"""Evictions in a row from one node that make a workload bounce, and maximum seconds between two of them."""
+"""Evictions in a row from one node that make a workload bounce, and seconds after a delay until the row ends."""
 
 
 class BounceSettings(Spec, frozen=True):

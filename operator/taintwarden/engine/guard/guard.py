@@ -1,7 +1,7 @@
 """The mass-eviction guard of one policy: its counts, the pods that it holds, and its stored record.
 
-docs/concepts.md states its rules. Within a window, at most the allowance is evicted or reserved; 1.5 times the
-allowance while the guard holds only one namespace. Pods that a person released do not count.
+docs/concepts.md states its rules. Unless it only reports, at most the allowance is evicted or reserved within a window;
+1.5 times the allowance while it holds only one namespace. Pods that a person released do not count.
 """
 
 import math
@@ -21,7 +21,7 @@ from taintwarden.engine.records import GuardRecord, Pace
 SLOTS = 20
 """Number of slots in a window. An eviction counts as if it happened at the end of its slot."""
 SMALLEST_RESERVATION = 10
-"""Number of pods that one record may always reserve, and that have to fit into it before pods are retried."""
+"""Minimum pods by which one record may grow within the allowance. Pods are retried when as many fit into it."""
 TIDY_SECONDS = 10.0
 """Seconds until the record is stored without a departed pod. A new leader would date its eviction too late."""
 
@@ -49,7 +49,7 @@ class Guard:
     ) -> None:
         self.settings = settings
         self.population: Callable[[], int] = lambda: 0
-        """Counts the pods that the policy may evict; called only when many would be evicted."""
+        """Counts the pods that the policy may evict. It has to be quick: each check of a pod calls it."""
         self.wave = Wave(self._recounted)
         self.latch = Latch()
         self.ledger = Ledger()

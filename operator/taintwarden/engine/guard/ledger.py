@@ -68,7 +68,7 @@ class Ledger:
         self._ends_at = -math.inf
         """When the next reservation ends; -inf: to be computed."""
         self._failing: Counter[str] | None = None
-        """Reserved pods by namespace that were called and have not left; None: to be counted."""
+        """Reserved pods by namespace that have not left after an answered call; None: to be counted."""
 
     @property
     def used(self) -> int:
@@ -97,7 +97,7 @@ class Ledger:
         return uid in self.rows
 
     def fails(self, namespace: str, most: int) -> bool:
-        """Return True if at least ``most`` reserved pods of a namespace were called and have not left."""
+        """Return True if at least ``most`` reserved pods of a namespace have not left after an answered call."""
         if self._failing is None:
             self._failing = Counter(row.namespace for row in self.rows.values() if row.may_leave and row.since)
         return self._failing[namespace] >= max(1, most)
@@ -219,7 +219,7 @@ class _Slot:
 
 
 class EvictionWindow:
-    """Evictions of one window. Each counts until the end of its slot, so no count is too low."""
+    """Evictions of one window. Each counts for one window from the end of its slot, so no count is too low."""
 
     def __init__(self) -> None:
         self.slots: dict[MonotonicTime, _Slot] = {}

@@ -111,7 +111,7 @@ class Bounces(Limit):
         self._loops.move_to_end(key)
 
     def bouncing(self, now: MonotonicTime) -> Counter[str]:
-        """Return the number of workloads by policy that are delayed, or would be if they came back now."""
+        """Return the number of workloads by policy that have bounced, until their rows of evictions end."""
         found = dict.fromkeys(
             (loop.policy, loop.workload)
             for loop in self._loops.values()

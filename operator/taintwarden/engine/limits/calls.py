@@ -5,8 +5,8 @@
 * A lane has at most half of the slots while pods of other lanes could be evicted.
 * A lane whose calls fail waits 1 s, 2 s, 4 s and up to 30 s (2 s before a hard deadline), and makes one call per try,
   until one succeeds. Failures of calls that were in progress at the first failure count once. Other lanes continue.
-* All lanes wait only while the API server requests a pause, or does not renew the Lease, which no tenant can cause. A
-  failed eviction affects its own lane only, since one oversized pod can make the API server answer with 500.
+* All lanes wait only for a slot, or while the API server requests a pause or does not renew the Lease, which no tenant
+  can cause. A failed eviction affects its own lane only, since one oversized pod can make it answer with 500.
 """
 
 from collections.abc import Iterator

@@ -41,8 +41,8 @@ class Limiter:
         self.departures = Departures(freed)
         self.places = Places(freed)
         self.replacements = Replacements(freed, self.budgets)
-        # Order of evaluation. Limits that refuse a policy or lane come first, since they decide for all its pods. The
-        # guard's record comes last, since it can reserve few evictions. A token is taken only when the call is made.
+        # Order of evaluation. Limits that refuse a policy or lane come first, since they decide for all its pods; rates
+        # follow those of pods. The guard's record comes last, since it can reserve few. Only a call takes tokens.
         self._limits: tuple[Limit, ...] = (
             EvictionWindows(),
             self.zones,

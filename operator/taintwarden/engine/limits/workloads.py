@@ -1,7 +1,7 @@
 """Numbers of pods that workloads want, have Ready and can spare: budgets without a PodDisruptionBudget.
 
-Numbers are computed from state and not from past evictions: a missing pod counts, whatever removed it, until another is
-Ready or the workload is scaled down. Therefore a restart loses nothing relevant.
+Numbers are computed from state: a missing pod counts, whatever removed it, until another is Ready or the workload is
+scaled down. Only where the wanted number is not known, past evictions count, and a restart loses those.
 
 The pods of one controller are a workload. The pods with one value of a label that a policy names are another: it wants
 the pods of all controllers whose pod template has the value. Its other pods count as those of unknown controllers.

@@ -54,7 +54,7 @@ class Zones(Limit):
     """The zones of all policies with ``zoneHealth``, counted as nodes are added, updated and deleted.
 
     Args:
-        freed: receives the key of a zone when its state changes, and that of a policy when a node recovers.
+        freed: receives the key of a zone when its state changes, and of a policy whose nodes are not all unhealthy now.
 
     """
 
@@ -137,7 +137,7 @@ class Zones(Limit):
         return [(name, zone.state, zone.nodes, zone.unhealthy) for name, zone in sorted(zones.items())]
 
     def all_unhealthy(self, policy: str) -> bool:
-        """Return True if all nodes of a policy are unhealthy, which is a fault of the monitoring, not of the nodes."""
+        """Return True if all nodes of a policy, at least three, are unhealthy: perhaps the monitoring has a fault."""
         zones = self._zones.get(policy, {}).values()
         nodes = sum(zone.nodes for zone in zones)
         return nodes >= MIN_NODES and nodes == sum(zone.unhealthy for zone in zones)

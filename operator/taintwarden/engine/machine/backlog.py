@@ -1,7 +1,7 @@
 """Pods that wait to be evaluated again, in two queues.
 
-*Nodes* are evaluated again as a whole when policies change, at the start and with a change of leader. No pod is evicted
-before that is complete: the guard has to count the whole wave.
+*Nodes* are evaluated again as a whole when policies change, at the start, for a new leader, and if a source or a write
+requires it. No pod is evicted before that is complete: the guard has to count the whole wave.
 
 *Shares* are the pods of one namespace by node, after a change of its profiles, budgets or labels. Only the pods of that
 namespace wait for the evaluation. Namespaces take turns, and each of them is evaluated at most once a second, so that a
