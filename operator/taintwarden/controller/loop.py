@@ -35,7 +35,7 @@ class Loop:
     ) -> None:
         self.machine = machine
         self.newest_version = -1
-        """Newest resourceVersion of any pod. A read that starts now returns a state that is at least as new."""
+        """Newest resourceVersion of delivered pods, or of their last list. A read that starts now is as new."""
         self.changes = 0
         """Number of events that may have changed a status."""
         self._clock = clock

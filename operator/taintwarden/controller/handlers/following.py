@@ -1,4 +1,4 @@
-"""Streams of all kinds that the operator reads, each with its handler."""
+"""Streams of the kinds that the operator follows, each with its handler. A source of taints has streams of its own."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -67,7 +67,7 @@ class Following:
 
     @property
     def cut_off(self) -> list[str]:
-        """Names of the kinds whose delivered objects are not up to date."""
+        """Names of the kinds whose delivered objects are not up to date, so that no pod is evicted."""
         return [resource.name for resource, handler in self.handlers.items() if not handler.is_live]
 
     def follow(self, resource: Resource[Any]) -> None:
