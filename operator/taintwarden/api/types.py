@@ -95,7 +95,7 @@ class TaintSelectorSpec(Spec, frozen=True):
 
 
 KUBERNETES_KEYS = "node.kubernetes.io/"
-"""Prefix of the taints that Kubernetes writes."""
+"""Prefix of the taints that Kubernetes writes, except those of cloud providers."""
 
 
 def check_derived(taint: TaintSelectorSpec) -> Iterator[FieldError]:
