@@ -305,7 +305,7 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A pod that is bound to a node. Finished, terminating and mirror pods are not represented."""
+    """A pod that is bound to a node. Finished and mirror pods are never represented, terminating ones as departures."""
 
     uid: str
     name: str

@@ -39,7 +39,7 @@ def parse_natural(text: str) -> Natural | None:
     Runs of digits compare as numbers, runs of letters as text without regard to case; ``-`` and ``+`` are separators.
     All other characters but ``~`` only end a run, so a blank equals a ``_``. At the first difference, lowest first:
     ``~``, a pre-release, the end, a separator, text, a number. So 1.2~1 < 1.2-rc1 < 1.2 < 1.2-gke.1 < 1.2k < 1.2.1.
-    Dropped are a scheme (``containerd://``), a leading ``v``, zeros that no other number follows (6.8.0 is 6.8, and
+    Dropped are a scheme (``containerd://``), a leading ``v``, zeros that no number follows directly (6.8.0 is 6.8, and
     6.8.0-1 is 6.8-1), and a separator beside a pre-release or at the end. 15-SP6 is 15.6, since SLES writes both.
     """
     return None if _fault(text) else tuple(_parts(_bare(text)))

@@ -11,8 +11,8 @@ from functools import lru_cache
 MIN_INT64 = -(2**63)
 MAX_INT64 = 2**63 - 1
 
-# [0-9] and fullmatch on purpose: \d matches digits of other scripts, $ matches before a final newline.
 _ZEROS = "leading zeros are not allowed"
+# [0-9] and fullmatch on purpose: \d matches digits of other scripts, $ matches before a final newline.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 

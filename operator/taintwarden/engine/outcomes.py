@@ -12,7 +12,7 @@ class Outcome(StrEnum):
     """Outcome of an eviction call, as far as the machine distinguishes it."""
 
     ACCEPTED = "accepted"
-    """2xx. Only watch events show if the pod leaves."""
+    """2xx. Only watch events or a read show if the pod leaves."""
     WITHOUT_EFFECT = "without-effect"
     """2xx, and a read shows that the pod still runs: an admission webhook made the call a dry run, or moves the pod."""
     ASKED = "asked"

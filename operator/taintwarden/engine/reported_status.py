@@ -48,7 +48,7 @@ class NextPod(Status, frozen=True, omit_defaults=True):
     limit: str = ""
     message: str = ""
     attempts: Int64 = 0
-    """Number of eviction calls in a row with that outcome."""
+    """Number of eviction calls that did not evict the pod, whatever their outcomes; 0 if none delays it."""
     until: str | None = None
 
     @property
@@ -126,7 +126,7 @@ class ReportedStatus(Status, frozen=True):
     selected_nodes: Int64 = 0
     evicting_nodes: Int64 = 0
     pending: Int64 = 0
-    """Pods that the policy evicts, now or later, or would evict if it were not paused."""
+    """Pods that the policy evicts, now or later, or would evict if it enforced and were not paused."""
     blocked: Int64 = 0
     """Due pods that PodDisruptionBudgets block. ``pending`` includes them."""
     evicted: Int64 = 0
@@ -137,7 +137,7 @@ class ReportedStatus(Status, frozen=True):
     stuck: tuple[StuckPod, ...] = ()
     """Pods in ``leaving`` that should have ended, the longest overdue first."""
     retained: Int64 = 0
-    """Pairs of a pod and a taint whose value cannot be compared and therefore does not evict the pod."""
+    """Pairs of a pod and a taint whose value cannot be compared, so that its last valid value decides, if any."""
     invalid_taints: tuple[InvalidTaint, ...] = ()
     """Taints, those with the most pods first."""
     staying: tuple[StayingPods, ...] = ()

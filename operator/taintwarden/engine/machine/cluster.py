@@ -192,7 +192,7 @@ class NodeState:
         self.shared_verdicts.clear()
 
     def history_text(self) -> str:
-        """Content that the annotation should have: the histories of taints that a policy acts on."""
+        """Content that the annotation should have: histories of taints that one of ``history_policies`` selects."""
         selected = {
             history_name(taint): history
             for taint, history in self.taints()
@@ -283,7 +283,7 @@ def history_name(taint: Taint) -> str:
 
 
 def have_same_taints(one: TimedTaints, other: TimedTaints) -> bool:
-    """True if the taints differ only in their times."""
+    """True if the taints differ at most in their times."""
     return one == other or [taint for taint, _ in one] == [taint for taint, _ in other]
 
 

@@ -21,7 +21,7 @@ from taintwarden.engine.model import Deployment, Instant, MonotonicTime, Pod, la
 from taintwarden.engine.outcomes import OUTCOMES, POD_SECONDS, Outcome
 from taintwarden.engine.policy import Mode
 
-NOT_EVALUATED = "the namespace has changes that are not evaluated yet"
+NOT_EVALUATED = "changes that concern the pod are not evaluated yet"
 BEING_EVICTED = "another policy evicts the pod"
 LONG_SECONDS = 10.0
 """Maximum seconds of a refusal during which a pod keeps its reservation, such as while it waits for a token."""
@@ -122,7 +122,7 @@ class Dispatcher:
     # -- evicting -------------------------------------------------------------------------------------------------
 
     def evict_due(self, most: int) -> None:
-        """Issue evictions, lane by lane. Checks at most ``most`` claims, besides one of each policy that is refused."""
+        """Issue evictions, in turns of lanes. Checks at most ``most`` claims, and one of each refused policy."""
         world, refused = self._world, dict[LaneGroup, Refusal]()
         while most > 0 and (claim := world.queues.first_ready(excluded=refused)) is not None:
             most -= 1

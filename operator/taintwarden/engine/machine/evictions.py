@@ -1,8 +1,8 @@
 """Evictions from their calls until the pods are seen to leave, and the number of pods that each policy evicted.
 
-A pod counts as evicted once, when the pod stream or a read shows that it leaves within a window after a call that no
-PodDisruptionBudget refused. The answer of the call does not count: an admission webhook may turn an accepted eviction
-into a dry run, or deny one and move the pod itself.
+A pod counts as evicted once, when the pod stream or a read shows that it leaves within a window after a call, unless
+the answer shows that the call did nothing, as that of a PodDisruptionBudget. No other answer counts: a webhook may turn
+an accepted eviction into a dry run, or deny one and move the pod itself.
 """
 
 from collections import Counter

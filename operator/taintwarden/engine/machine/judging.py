@@ -250,7 +250,7 @@ class Judging:
     def deleted_at(self, claim: Claim, pod: Pod) -> MonotonicTime | None:
         """Time at which a pod that its budgets block is deleted instead; None if it is not.
 
-        If its node will be removed, that is early enough for the pod to stop gracefully.
+        If its node will be removed, that is early enough for the pod to stop gracefully, or at once if it is too late.
         """
         settings, now, refused_at = claim.policy.eviction, self._world.now, claim.budget_refused_at
         since = self._world.limiter.budgets.refuses_since(pod)

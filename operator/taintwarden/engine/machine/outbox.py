@@ -99,7 +99,7 @@ class Outbox:
         return entry is not None and (entry.in_progress is not None or entry.retry_at is not None)
 
     def is_still_valid(self, order: Write) -> bool:
-        """True if a write that was issued is still wanted."""
+        """True if a write that was issued is still the one in progress, even if newer content has to follow it."""
         entry = self._entries.get(key_of(order))
         return entry is not None and entry.sent is order
 

@@ -53,9 +53,9 @@ MAX_TURNS = 10_000
 LANES_AT_ONCE = 16
 """Maximum number of lanes that retry when there may be a token. Of a thousand, all but one would be refused."""
 OTHERS_AFTER_SECONDS = 1.0
-"""Seconds until the next ``LANES_AT_ONCE`` lanes retry, unless a new refusal ends earlier."""
+"""Seconds until the next ``LANES_AT_ONCE`` lanes retry, unless a new refusal of their key sets another time."""
 OTHERS_PER_FAILING = 3
-"""Turns of healthy lanes for each turn of a failing lane. While healthy lanes can go, failing ones get at most 1/4."""
+"""Turns of healthy lanes for each turn of a failing one. Hard deadlines come first, even those of a failing lane."""
 
 
 def rank_of(pod: PodClass, policy: Policy, due_at: float, hard_at: float | None) -> tuple[float, ...]:
@@ -214,7 +214,7 @@ class Queues:
             ]
             for *_, lane in nsmallest(LANES_AT_ONCE, able):
                 self._release_lane(key, lane)
-            self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a new refusal may bring it forward
+            self._releases.schedule(key, later(now, OTHERS_AFTER_SECONDS))  # a new refusal sets another time
 
     def _release_lane(self, key: str, lane: Lane) -> None:
         line = self._blocked.get(key, {}).get(lane)
@@ -295,7 +295,7 @@ class Queues:
             self._releases.schedule(refusal.key, refusal.until)
 
     def note_turn(self, lane: Lane, *, failing: bool) -> None:
-        """Record that a call was made for a pod of this lane."""
+        """Record that all limits admitted a pod of this lane."""
         self._turn += 1
         self._turns_since_failing = 0 if failing else self._turns_since_failing + 1
         self._last_turns[lane] = self._turn

@@ -20,7 +20,7 @@ POLICY_WIDE_LIMITS = (WINDOW, GUARD, ZONE)
 class LaneGroup(msgspec.Struct, frozen=True, order=True, gc=False):
     """Lanes of a policy. A refusal of the whole policy holds all of them.
 
-    Pods that a guard reset released have lanes of their own, since limits of the whole policy do not hold them.
+    Pods that a guard reset released have lanes of their own, since its guard and unhealthy zones do not hold them.
     ``soft``: False if the policy reclaims nodes. Such lanes come first, since their deadlines are hard.
     """
 

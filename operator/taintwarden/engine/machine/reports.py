@@ -45,7 +45,7 @@ from taintwarden.engine.rfc3339 import at, until
 from taintwarden.fields.text import shortened
 
 CLAIMS_AT_ONCE = 1_000
-"""Maximum number of claims, or of nodes, that one slice counts. A slice takes 2 to 4 ms."""
+"""Maximum number of pods with claims, or of nodes, that one slice counts. A slice takes 2 to 4 ms."""
 
 STAYING_AT_ONCE = 500
 """Number of pods on counted nodes after which a slice ends. A slice takes about 2 ms."""

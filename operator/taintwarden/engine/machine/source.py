@@ -1,7 +1,7 @@
 """Interfaces of a source of taints besides those of nodes, such as that of devices, and of the machine as its host.
 
-The machine calls a source only while a policy selects its taints. Verdicts, histories, guards, limits and reports treat
-these taints like those of nodes.
+A source receives its events at all times, and adds taints only while a policy selects them. Verdicts, histories,
+guards, limits and reports treat these taints like those of nodes.
 """
 
 from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
     node: Node
     taints: tuple[tuple[Taint, TaintHistory], ...]
-    """Taints of the node itself, which all of its pods have."""
+    """Taints of the node itself, and those that policies derive from its values."""
     policies: tuple[Policy, ...]
     device_taints: tuple[tuple[Taint, TaintHistory], ...] = ()
     """Taints of devices that its pods use. Each concerns only the pods that use the device."""
@@ -122,7 +122,7 @@ class View:
 
     @property
     def pod_count(self) -> int:
-        """Number of running pods."""
+        """Number of pods on nodes, without finished and terminating ones."""
         return self._world.cluster.classes.total()
 
     def verdicts(self, node: str, pod_class: PodClass) -> tuple[TaintVerdict, ...]:
@@ -162,7 +162,7 @@ class View:
     ) -> Generator[None, None, list[PolicyReport]]:
         """Create one report per policy, sorted by name. Yields between slices, so that the machine may run.
 
-        A change between slices is included only if the claim was not counted before.
+        A claim counts as it is in its slice. One that is added after the first slice does not count.
         """
         return self._reports.slices(now, claims_at_once)
 
@@ -175,7 +175,7 @@ class View:
         return self._reports.places(policy)
 
     def matched_pods(self, at_once: int = MATCHES_AT_ONCE) -> Generator[None, None, dict[str, int]]:
-        """Number of running pods that each profile selects, by ``namespace/name``. Yields between slices."""
+        """Number of pods on nodes that each profile selects, by ``namespace/name``. Yields between slices."""
         matched, done = dict.fromkeys(self.profiles, 0), 0
         for pod_class, count in list(self._world.cluster.classes.items()) if matched else ():
             profiles = self.profiles_of(pod_class)
