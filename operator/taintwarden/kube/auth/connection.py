@@ -33,7 +33,7 @@ class Connection:
         source: cluster and user, from a kubeconfig or a service account.
 
     Raises:
-        ConfigError: server, TLS server name, certificates or proxy cannot be used.
+        ConfigError: server, TLS server name or proxy cannot be used; OSError or ValueError: certificates cannot.
 
     """
 

@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class CredentialsError(Unreachable):
-    """No credentials are available now: the token file is empty, or the plugin failed."""
+    """No credentials are available now: a token cannot be read or sent, or the plugin failed."""
 
 
 class Credentials(msgspec.Struct, frozen=True):

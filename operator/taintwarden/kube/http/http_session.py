@@ -39,7 +39,7 @@ BACKLOG_BYTES = 2**16
 async def paced(
     chunks: AsyncIterator[bytes], paused: Callable[[], AbstractContextManager[None]]
 ) -> AsyncIterator[bytes]:
-    """Yield the chunks of a body as they arrive. Those of a busy stream are joined, to at most 33 a second.
+    """Yield the chunks of a body as they arrive. Small ones of a busy stream are joined, to at most 33 a second.
 
     Waking up for each of a thousand events a second takes twice the CPU. The scheduler extender does without it: it
     must know what kube-scheduler knows, which reads its watches at once.
