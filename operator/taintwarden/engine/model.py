@@ -278,7 +278,7 @@ class PodClass(msgspec.Struct, frozen=True, weakref=True, eq=False):
     priority: int = 0
     daemon_set: bool = False
     do_not_evict: bool = False
-    """``taintwarden.io/do-not-evict``: the pod opts out of evictions."""
+    """``taintwarden.io/do-not-evict``: the pod opts out of evictions. A policy may ignore it."""
     do_not_disrupt: bool = False
     """An annotation of Karpenter or of the cluster autoscaler forbids disruptions. A policy may ignore it."""
     owner: Owner | None = None
@@ -411,7 +411,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     history: str = ""
     """The text of the ``taint-history`` annotation."""
     do_not_evict: bool = False
-    """``taintwarden.io/do-not-evict``: no pod is evicted from the node."""
+    """``taintwarden.io/do-not-evict``: the node opts out of evictions. A policy may ignore it."""
     values: dict[ValueSource, SourceValue] = {}
     """Values on the node, by the sources that policies name."""
     drained: NodeCondition | None = None

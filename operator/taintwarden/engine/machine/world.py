@@ -33,7 +33,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     place_idle: float = 300.0
     """Seconds until a node that no pod leaves for good loses its place. They count while other nodes wait for one."""
     max_retry_after: float = 300.0
-    """Maximum Retry-After that is respected. A longer one is cut to it."""
+    """Maximum Retry-After that is respected for one pod. The pause of all calls is at most ``MAX_PAUSE_SECONDS``."""
     write_failed: tuple[float, float] = (1.0, 30.0)
     """First and longest delay before a failed write is retried, unless named below. Node reads take the first."""
     write_outdated: tuple[float, float] = (0.02, 5.0)
@@ -63,7 +63,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     back_off: Mapping[Outcome, tuple[float, float]] = msgspec.field(
         default_factory=lambda: {outcome: row.back_off for outcome, row in OUTCOMES.items()}
     )
-    """First and longest delay before the next call for a pod, by the outcome of the last one."""
+    """First and longest delay before the next call for a pod, by the last outcome. A longer Retry-After replaces it."""
 
 
 class World:
