@@ -37,7 +37,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NextPod(Status, frozen=True, omit_defaults=True):
-    """One of the pods that leave next, with the limit or the outcome of its last eviction call that delays it."""
+    """One of the pods that leave next, with the limit that delays it, perhaps by the answer to its last call."""
 
     namespace: str
     name: str
