@@ -92,7 +92,7 @@ class Metrics:
         self.pending = policy_gauge("taintwarden_pending_evictions", "Pods that have to leave, now or at a known time.")
         self.blocked = policy_gauge(
             "taintwarden_blocked_evictions",
-            "Pods whose last eviction call was not accepted; reason is its outcome.",
+            "Pods whose last eviction call did not evict them; reason is its outcome, or blocked without a call.",
             "reason",
         )
         self.evicting_nodes = policy_gauge("taintwarden_evicting_nodes", "Nodes with pods that have to leave.")
@@ -159,7 +159,7 @@ class Metrics:
         )
         self.evictions = counter(
             "taintwarden_evictions",
-            "Eviction calls by outcome; dry-run; and past-budget, a deletion in spite of a PodDisruptionBudget.",
+            "Eviction calls by outcome; evicted, or past-budget (despite budgets), if a pod is seen to leave; dry-run.",
             ["policy", "outcome"],
         )
         self.cancelled = counter(
@@ -167,7 +167,7 @@ class Metrics:
         )
         self.lateness = histogram(
             "taintwarden_eviction_lateness_seconds",
-            "Time from a pod's deadline until the API server accepted its eviction.",
+            "Time from a pod's deadline until it was seen to leave after an eviction call.",
             buckets=_LATENESS,
         )
         self.missed_deadlines = counter(
