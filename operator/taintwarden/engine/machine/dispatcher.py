@@ -373,9 +373,9 @@ class Dispatcher:
             world.report(commands.EvictionFailed(pod, claim.verdict, *details))
 
     def _note_replacement(self, call: Call, event: events.Settled) -> None:
-        """Record that a Deployment was asked for a replacement, or refuses. It is asked once for each pod.
+        """Record that a Deployment was asked for a replacement, or refuses.
 
-        A request without an answer counts as carried out.
+        It is asked once for each pod, but again after flow control or a 409. A missing answer counts as success.
         """
         replacements, pod, deployment = self._world.limiter.replacements, call.order.pod, call.order.deployment
         if deployment is None or event.outcome is Outcome.THROTTLED:
