@@ -36,7 +36,7 @@ class HardDeadlines:
         return None if at is None else at - now.wall
 
     def schedule(self, claim: Claim, *, is_new: bool) -> None:
-        """Schedule the hard deadline of a claim, a past one only if it ``is_new``: its pod may be bound later."""
+        """Schedule the hard deadline of a claim, a past one only if the claim ``is_new``: its pod came late."""
         hard_at = claim.grounds.hard_at
         acts = claim.phase not in (Phase.REHEARSED, Phase.PAUSED)
         if acts and hard_at is not None and (is_new or hard_at > self._world.now.wall):

@@ -39,7 +39,7 @@ class Placing:
         return max(0.0, self._next_update_at - now.monotonic) if is_needed else None
 
     def check_places(self) -> None:
-        """End places. Retry the pods of a waiting node for each free place, or until one waits for a place alone."""
+        """End places. Retry the pods of a waiting node for each free place, at least until one needs only a place."""
         world, now = self._world, self._world.now.monotonic
         if now < self._next_update_at:
             return
