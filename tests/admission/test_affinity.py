@@ -163,7 +163,7 @@ def test_too_many_preferences_do_not_change_the_affinity():
     given_affinity = {"nodeAffinity": {PREFERRED: [OWN] * (MAX_TERMS - 1)}}
     found, fault = prefer(given_affinity, [WANTED])
     assert found == given_affinity
-    assert fault == "the pod has 63 preferences of its own, and placement allows 64"
+    assert fault == "the pod has 63 preferences and gets 2: placement allows 64"
 
 
 LABELS = st.fixed_dictionaries(

@@ -276,7 +276,7 @@ def test_too_many_terms_with_an_affinity_place_the_pod_on_no_node():
 
 def test_ten_thousand_terms_are_not_merged():
     many = NodeAffinity(tuple(newer(f"{number}.0.0") for number in range(10_000)))
-    assert "it takes 10000 terms, at most 64 are possible" in demanding(pod(), many).warnings[0]
+    assert "they take 10000 native ones, at most 64 are possible" in demanding(pod(), many).warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_node_affinity_that_is_added_to_no_pod_is_a_warning(stage):
     opted_out["spec"]["template"]["metadata"]["labels"] = {"taintwarden.io/inject": "false"}
     for asked, workload in ((stage, deployment(newer())), (injecting(Stage()), opted_out)):
         [warning] = asked.validate(workload, asked_kind=DEPLOYMENT).warnings
-        assert warning.endswith("label the namespace taintwarden.io/inject=true")
+        assert warning.endswith("must be true on the namespace, and not false on the pod")
     stage.webhook = admission_webhooks(stage.known, system_clock, ALL_GATES, by_extender=True)
     assert stage.validate(deployment(newer()), asked_kind=DEPLOYMENT).warnings == ()
 

@@ -77,7 +77,7 @@ def test_no_requirement_and_nowhere_are_not_changed():
 def test_combinations_are_counted_before_they_are_built():
     found = required(tuple(asks("Gt", "-1", key=f"k{number}") for number in range(40)))
     assert found.required == ()
-    assert found.faults == (f"no node matches: it takes {2**40} terms, at most {MAX_TERMS} are possible",)
+    assert found.faults == (f"its terms are left out: they take {2**40} native ones, at most {MAX_TERMS} are possible",)
 
 
 def test_preferences_are_bounded():

@@ -143,7 +143,7 @@ class CertificateKeeper:
             self._report_configured(kind.value, bool(bundles))
             if not bundles:  # no API server calls these webhooks, so none has to trust them
                 if self._reported_faults.is_new(kind.value, "missing"):
-                    remedy = f"apply deploy/base/webhooks.yaml: no webhook in it calls the Service {self._secret}"
+                    remedy = f"apply deploy/base/webhooks.yaml: none of this kind calls the Service {self._secret}"
                     log.warning("webhook-configuration-missing", configuration=kind.value, remedy=remedy)
                 continue
             is_trusted = all(trusts(bundle, served.certificate) for bundle in bundles)

@@ -1,7 +1,7 @@
 """The composition root of ``taintwarden scheduler-extender``, a separate process that answers schedulers.
 
 It reads nodes, policies and profiles, and manages its own certificate. It can change nothing else in the cluster.
-Schedulers continue without it.
+Schedulers with ``ignorable: true`` continue without it.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The composition root of ``taintwarden webhook``, a separate process with the admission webhooks.
 
 It answers API servers and manages its own certificate. It reads neither pods nor nodes, and its account can change
-nothing else. A flood of requests, or an attacker who controls the process, therefore stops no eviction.
+nothing else. A flood of requests therefore stops no eviction, and an attacker who controls the process evicts no pod.
 """
 
 from functools import partial

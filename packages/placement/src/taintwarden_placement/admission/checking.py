@@ -45,7 +45,7 @@ def value_at(value: object, *names: str) -> object:
 
 
 def mapping(value: object) -> dict[str, object]:
-    """Return ``value`` if it is a JSON object, else an empty one."""
+    """Return a copy of ``value`` if it is a JSON object, else an empty one."""
     return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else {}
 
 

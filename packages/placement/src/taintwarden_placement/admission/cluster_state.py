@@ -1,4 +1,4 @@
-"""The cluster state that webhooks and the extender need: policies, profiles, and the labels of namespaces."""
+"""State of the cluster for webhooks: policies, profiles, labels of namespaces. The extender needs only the profiles."""
 
 from taintwarden.engine import events
 from taintwarden.engine.policy import Policy

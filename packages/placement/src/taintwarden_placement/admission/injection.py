@@ -2,7 +2,7 @@
 
 The scheduler, the kubelet and the built-in controller do not read extended tolerations. A native ``Exists`` for the
 same key leaves the decision to Taintwarden, and node affinity keeps the pod off nodes that it does not tolerate.
-A ``NoSchedule`` taint gets no native toleration if no policy places by its key and none would evict the pod: a wrong
+A pod that compares values gets no ``Exists`` for ``NoSchedule`` if no policy places by the key or evicts it: a wrong
 placement would last. If node affinity is necessary and cannot be expressed, a selector keeps the pod off all nodes.
 """
 

@@ -113,7 +113,7 @@ def prefer(
     if not added:
         return affinity, None
     if len(given) + len(added) > MAX_TERMS:
-        return affinity, f"the pod has {len(given)} preferences of its own, and placement allows {MAX_TERMS}"
+        return affinity, f"the pod has {len(given)} preferences and gets {len(added)}: placement allows {MAX_TERMS}"
     return {**whole, "nodeAffinity": {**node_affinity, _PREFERRED: [*given, *added]}}, None
 
 

@@ -47,10 +47,7 @@ def _native(key: str, effect: str) -> dict[str, str]:
 
 
 def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
-    """Return key and effect of the taints that native tolerations tolerate without a time limit.
-
-    An empty key or effect means any.
-    """
+    """Return key and effect of each native ``Exists`` without a time limit. An empty key or effect means any."""
     return {
         (value_at(entry, "key") or "", value_at(entry, "effect") or "")
         for entry in native

@@ -1,8 +1,8 @@
 """Validation of objects before they are stored: which errors reject an object, and which only cause a warning.
 
-Only errors in Taintwarden's own fields reject an object, and only if its author can correct them. An annotation that
-did not change causes a warning, and so does any error in an object that a controller creates: rejecting that would
-stop a workload. An invalid toleration then counts as absent; invalid node affinity keeps the pod off every node.
+Only errors in Taintwarden's own fields reject an object, and only if its author can correct them. An invalid annotation
+only causes a warning if it did not change, or if a controller creates the pod or workload: rejecting that would stop a
+workload. An invalid toleration then counts as absent; invalid node affinity keeps the pod off every node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def check_change(
 ) -> AdmissionResponse:
     """Return the response for ``obj``, which replaces ``old`` (None if it is created).
 
-    ``is_injected``: True if pods of its namespace are completed. The mutating webhook has already completed ``obj``.
+    ``is_injected``: True if pods of its namespace are completed.
     """
     role = role_of(group, kind)
     if role in (ObjectRole.POLICY, ObjectRole.PROFILE):

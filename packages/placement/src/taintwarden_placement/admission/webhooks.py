@@ -23,7 +23,7 @@ from taintwarden_placement.node_labels.wanted import published_labels
 from taintwarden_placement.scheduling.demands import UnboundPod
 from taintwarden_placement.scheduling.feasibility import Demand
 
-_UNPLACED = f"{AFFINITY_PATH}: has no effect on pods that are not injected: label the namespace {INJECT}=true"
+_UNPLACED = f"{AFFINITY_PATH}: has no effect: {INJECT} must be true on the namespace, and not false on the pod"
 _MIRROR = "kubernetes.io/config.mirror"
 _POD, _DAEMON_SET = ("", "Pod"), ("apps", "DaemonSet")
 

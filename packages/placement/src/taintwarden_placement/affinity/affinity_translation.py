@@ -46,7 +46,7 @@ def native_affinity(affinity: NodeAffinity, published: Collection[str], gates: G
         alternatives = [[_alternatives(one, published, gates, faults) for one in term] for term in given if term]
         number = sum(prod(map(len, alternative)) for alternative in alternatives)
         if number > MAX_TERMS:  # counted first, since there may be too many to build
-            faults[f"no node matches: it takes {number} terms, at most {MAX_TERMS} are possible"] = None
+            faults[f"its terms are left out: they take {number} native ones, at most {MAX_TERMS} are possible"] = None
             return ()
         return tuple(tuple(chain.from_iterable(each)) for alternative in alternatives for each in product(*alternative))
 

@@ -18,9 +18,9 @@ REQUIRED_EFFECTS = (Effect.NO_EXECUTE, Effect.NO_SCHEDULE)
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """A restriction because of one key: a node must match one of ``terms``, or may be any node if ``unrestricted``.
+    """A restriction by a taint key or a node affinity: one of ``terms`` must match, unless ``unrestricted``.
 
-    ``labels`` are the node labels that the terms may name. ``faults`` are sentences about tolerated nodes left out.
+    ``labels``: of the taint; none for an affinity, whose ``key`` is its source. ``faults``: why nodes are left out.
     """
 
     key: str
@@ -39,9 +39,9 @@ def requirements(
     """Return the nodes that a pod with these *extended* ``tolerations`` may use, by the taint ``key``.
 
     ``effects`` are those for which the pod has a native toleration. The scheduler itself rejects nodes with other
-    effects. The result is unrestricted if an ``Exists`` tolerates every value, or if no extended toleration names the
-    key: the scheduler evaluates the native ones. A node without the taint is included once its labels say that it does
-    not have the taint: a node that the operator has not labelled yet may have any value.
+    effects. The result is unrestricted if an ``Exists`` tolerates every value, if no extended toleration names the key
+    (the scheduler evaluates the native ones), or with a fault for a key that is too long. A node without the taint is
+    included once its labels say so: a node that the operator has not labelled yet may have any value.
     """
     labels = taint_labels(key)
     if not any(entry.key == key for entry in tolerations):

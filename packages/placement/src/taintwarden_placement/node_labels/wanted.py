@@ -118,7 +118,7 @@ def node_labels(taints: Iterable[Taint], selectors: Iterable[TaintSelector]) -> 
 
 
 def neutral_labels(keys: Iterable[str]) -> dict[str, str]:
-    """Return the labels of a node that has no taint with these keys. Such a node matches every term about them."""
+    """Return the labels of a node that has no taint with these keys. Such a node matches every pod placed by them."""
     return node_labels((), (TaintSelector(key, placement=True) for key in keys)).labels
 
 
@@ -141,7 +141,7 @@ def version_labels(labels: Mapping[str, str], keys: Iterable[str]) -> NodeLabels
 def _add_labels(
     labels: dict[str, str], key: str, taints: Sequence[Taint], types: Sequence[ValueType | None]
 ) -> Iterator[tuple[Taint, str]]:
-    """Add the labels for the taints of one key. Yields each taint that labels cannot express, with the reason."""
+    """Add the labels for the taints of one key. Yields at most one inexpressible taint, with the reason."""
     names = taint_labels(key)
     if names is None:
         if taints:

@@ -1,6 +1,6 @@
 """Feasibility of nodes for a pod: whether the pod may be scheduled there, why not, and how well the node suits it.
 
-The same tolerations decide on evictions, so no pod is scheduled where a taint would evict it at once.
+The same tolerations decide on evictions: no pod is scheduled where a repelling taint would evict it at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ MAX_REASONS = 3
 
 
 class SourcedAffinity(msgspec.Struct, frozen=True):
-    """A node affinity and its source as a noun: "the annotation", "profile gold"."""
+    """A node affinity and its source as a noun: "annotation KEY", "profile gold"."""
 
     source: str
     affinity: NodeAffinity

@@ -87,7 +87,7 @@ class BoundedHandlers:
             except TimeoutError:
                 if response is None:
                     self._observe(name, "late", self._request_seconds)
-                    return declined(408, "the body did not arrive in time")
+                    return declined(408, "the request took too long")
                 if http.transport is not None:
                     http.transport.abort()  # frees the unsent part of the response
             except ConnectionError:
