@@ -36,7 +36,7 @@ class StreamChanged(SourceEvent, frozen=True):
 
 
 class DevicesKnown(SourceEvent, frozen=True):
-    """Slices, rules and claims were all listed (``known``); or they are not known, because of a ``problem``.
+    """Slices, claims, and rules if served, were listed (``known``); or they are not known, because of a ``problem``.
 
     If they are not known and there is no problem, all objects delivered before are dropped.
     """

@@ -1,8 +1,8 @@
 """The inventory of devices of Dynamic Resource Allocation: their taints, and the pods that use them.
 
 The rules are those of Kubernetes' device taint eviction (``pkg/controller/devicetainteviction`` of 1.37), with one
-difference: while a pool is incomplete, its devices keep the taints that they had. Otherwise every clock would start
-again when a driver replaces its slices.
+difference: while a pool is incomplete, its devices in no slice keep the taints of their last one. Otherwise every clock
+would start again when a driver replaces its slices.
 
 * A device has the taints of its ResourceSlice and of every DeviceTaintRule that selects it, in one list.
 * Only the slices of a pool's newest generation count.

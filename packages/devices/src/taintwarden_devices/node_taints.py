@@ -26,7 +26,7 @@ class DeviceTaints:
         self.absent: dict[str, TaintHistory] = {}
         """Histories of absent taints: stored ones, and those of removed taints and unused devices."""
         self.is_unknown = True
-        """True until the devices of the pods are known."""
+        """True while the devices of the pods are not known."""
         self._histories: dict[str, TaintHistory] = {}
         self._followed: frozenset[DeviceId] = frozenset()
         """Used devices that a slice contained at the last update."""
@@ -40,7 +40,7 @@ class DeviceTaints:
         return (taint for taints in self.by_device.values() for taint in taints)
 
     def concerns(self, pod_class: PodClass) -> Iterator[Concern]:
-        """Yield the taints of the devices of a class of pods, once for each claim for the device.
+        """Yield the taints of the devices of a class of pods, once for each use of the device.
 
         The claim's tolerations replace the pod's native ones.
         """
@@ -88,7 +88,7 @@ class DeviceTaints:
         """Store the newest taints of these devices and extend their histories. Returns True if verdicts may change.
 
         A taint that reappears with the same ``timeAdded`` is the same taint, since drivers replace slices. Another
-        ``timeAdded`` means that it was added again, possibly in a ``gap``.
+        ``timeAdded`` means that it was added again; if it did not disappear, only after a ``gap``.
 
         Args:
             found: the taints of each device.

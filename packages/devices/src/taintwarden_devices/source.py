@@ -48,7 +48,7 @@ class Devices:
         self.blind: dict[str, WallTime] = {}
         self._host = host
         self._is_known = False
-        """True if slices, rules and claims were listed. Before that, no pod has devices."""
+        """True if slices, claims, and rules if served, were listed. Before that, no pod has devices."""
         self._inventory = DeviceInventory()
         self._nodes: dict[str, str] = {}
         """UID of a pod -> its node. A claim may become known before or after the pod."""
