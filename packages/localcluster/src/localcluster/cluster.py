@@ -35,7 +35,7 @@ class Server:
         self.url = f"http://127.0.0.1:{port}"
 
     def write_kubeconfig(self, path: str | Path) -> Path:
-        """Write a kubeconfig with this server as its only context, `local`. Only its owner can read the file."""
+        """Write a kubeconfig with this server as its only context, `local`. Only its owner can read a new file."""
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -128,7 +128,7 @@ class LocalCluster:
     # Faults of the whole server
 
     def expire_history(self, resource: str | None = None) -> None:
-        """Compact the history of a resource, or of all. Earlier watches and continue tokens then get a 410."""
+        """Compact the history of a resource, or of all. New watches and tokens of an older revision get a 410."""
         self.store.compact(resource)
 
     def drop_watches(self, resource: str | None = None) -> int:

@@ -79,7 +79,7 @@ class DisruptionController:
         return {**status, "disruptedPods": disrupted} if disrupted else status
 
     def _still_disrupted(self, disrupted: dict[str, str], pods: list[Object]) -> dict[str, str]:
-        """Return the evicted pods that still exist, without entries older than two minutes."""
+        """Return the evicted pods that do not terminate yet, without entries older than two minutes."""
         alive = {pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")}
         oldest = timestamp(self._store.clock() - timedelta(seconds=_DISRUPTED_SECONDS))
         return {name: since for name, since in disrupted.items() if name in alive and since > oldest}

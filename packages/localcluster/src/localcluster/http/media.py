@@ -16,7 +16,7 @@ def check_accept(accept: str) -> None:
     """Raise a 406 unless the client accepts JSON."""
     kinds = {part.partition(";")[0].strip() for part in accept.split(",")}
     if not kinds & {"", "application/json", "application/*", "*/*"}:
-        text = "only the following media types are accepted: application/json, application/yaml"
+        text = "only the following media types are accepted: application/json"
         raise ApiError(406, "NotAcceptable", text)
 
 

@@ -138,7 +138,7 @@ class _Stream:
 
 
 def _revision(query: Any) -> int:
-    """Return the revision after which to start. Raises a 500, as upstream; a 501 for watches with initial events."""
+    """Return the revision after which to start: 501 if it is absent or 0, 500 if no number; 422 for initial events."""
     if "sendInitialEvents" in query:  # after this error, clients list instead of streaming a list
         text = "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
         raise invalid("ListOptions", "meta.k8s.io", "", [Cause("FieldValueForbidden", text, "sendInitialEvents")])

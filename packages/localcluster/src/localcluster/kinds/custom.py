@@ -47,7 +47,7 @@ class DefinitionStrategy(Strategy):
         }
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Check group, names, and that there is one storage version with a schema."""
+        """Check group, scope and names, that there is one storage version, and that each version has a schema."""
         spec = value.get("spec") or {}
         names, versions = spec.get("names") or {}, spec.get("versions") or []
         causes = [required(f"spec.{name}") for name in ("group", "scope") if not spec.get(name)]

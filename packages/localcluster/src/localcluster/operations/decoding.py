@@ -11,7 +11,7 @@ from localcluster.kinds.resource import Object, Resource
 
 
 def decode(resource: Resource, body: Any, *, patched: str | None = None) -> Object:
-    """Return the stored form of a body. Raises a 400, for patches a 422. `patched` is the text of the patch.
+    """Return the stored form of a body. Raises a 400, for patches also a 422. `patched` is the text of the patch.
 
     Unknown fields are always refused, as with `fieldValidation=Strict`.
     """

@@ -1,6 +1,6 @@
 """The operations create, update, patch and apply.
 
-The order of steps is that of upstream: decode, prepare (defaults and admission), validate, track field owners, store.
+The order of steps is that of upstream: decode, prepare (defaults and admission), validate, store.
 Forbidden here: rules of a kind, which are in its strategy.
 """
 

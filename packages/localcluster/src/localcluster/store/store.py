@@ -163,7 +163,7 @@ class Store:
         return value if value == entry.decoded() else self._write(collection, entry, value)
 
     def compact(self, resource: str | None = None) -> None:
-        """Drop the history of one kind, or of all. Earlier watches and continue tokens then get a 410."""
+        """Drop the history of one kind, or of all. New watches and continue tokens of an older revision get a 410."""
         for collection in [self.collection(resource)] if resource else self._collections.values():
             collection.history.clear()
             collection.oldest = self.revision
