@@ -16,7 +16,7 @@ from taintwarden_publisher.spec import PLURAL, read_spec
 
 FINALIZER = f"publisher.{GROUP}/taints"
 CHECK_SECONDS = 1.0
-"""Maximum seconds until a round follows a change of an object."""
+"""Maximum seconds until a change of the spec ends the pause between two rounds."""
 INVALID_SECONDS = 30
 """Seconds between two rounds of an object whose spec is invalid."""
 RETRY_SECONDS = 5
@@ -137,7 +137,7 @@ async def _run_rounds(
     conflict: Callable[[], str],
     tools: Tools,
 ) -> None:
-    """Run rounds while ``is_wanted``. A change of the object ends the writes of a round, and starts the next one."""
+    """Run rounds while ``is_wanted``. A change of the spec ends the writes of a round, and starts the next one."""
     while is_wanted():
         generation = body.metadata.get("generation")
 

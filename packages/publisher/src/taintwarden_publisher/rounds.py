@@ -26,7 +26,7 @@ MAX_WRITES = 8
 WRITING_SECONDS = 60.0
 """Seconds after which a round with failed writes starts no other write. Each may wait 30 s for an answer."""
 STATUS_SECONDS = 60.0
-"""Maximum age of ``lastAnswerTime`` in the status, in seconds, while nothing else in it changes."""
+"""Seconds after which a round writes the status again, even if at most ``lastAnswerTime`` changed."""
 log = structlog.get_logger()
 
 
@@ -57,7 +57,7 @@ class Rounds:
         self._name = name
         self._tools = tools
         self._seen: dict[str, float] = {}
-        """Node -> monotonic time of its last usable value."""
+        """Node -> monotonic time of its last usable value; the start of the publisher if it had none."""
         self._changed: dict[str, float] | None = None
         """Node -> monotonic time of the last change that counts; None until the nodes are listed."""
         self._failed: frozenset[str] = frozenset()
@@ -173,7 +173,7 @@ class Rounds:
     async def _write(
         self, changes: Sequence[Change], key: str, may_write: Callable[[], bool]
     ) -> tuple[list[Change], WriteProblem | None]:
-        """Write changes concurrently, until one is refused. Returns the written ones, and a reason for the others."""
+        """Write changes concurrently, until one is refused or failures last. Returns those written, and a problem."""
         left = iter(sorted(changes, key=lambda change: change.node.name in self._failed))
         began = self._tools.monotonic()
         written: list[Change] = []

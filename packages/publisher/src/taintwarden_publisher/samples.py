@@ -48,7 +48,7 @@ class Samples(msgspec.Struct, frozen=True):
 
 
 def samples(series: Iterable[Series], label: str, nodes: Sequence[Node]) -> Samples:
-    """Return a value for each node that has exactly one series with a usable value.
+    """Return a value for each node that has exactly one series, with a usable value.
 
     The label ``instance`` may contain an IP address instead of the node's name, and may end with a port. An address
     that several nodes have is not used. Only IP addresses of nodes count, no host names: a kubelet writes the addresses
