@@ -1,4 +1,4 @@
-"""The output of a run as plain lines, for use without a terminal. `screen` contains the output on terminals."""
+"""The output as plain lines, without a terminal and after a run. `screen` contains that of a run on a terminal."""
 
 from typing import Protocol
 
@@ -66,7 +66,7 @@ class Timeline(NoOutput):
 
 
 def sentence(line: Line) -> Text:
-    """Return a line as text: ``+ 7.1 s  a1      2 payments evicted``."""
+    """Return a line as text: ``  +7.1 s  a1      2 payments evicted``."""
     subject = f"{line.pods} {line.workload} " if line.workload else ""
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{line.at:+6.1f} s  ", style="dim").append(f"{line.node:<7} ", style="bold")
