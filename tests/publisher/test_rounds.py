@@ -256,7 +256,7 @@ async def test_without_an_answer_no_taint_follows_its_value(stage):
     publishing = stage.report.condition("Publishing")
     assert (publishing.status, publishing.reason) == (False, "NotAnswered")
     assert publishing.message == (
-        "no taint follows its value without an answer: 0 nodes of 2 have the taint sla; "
+        "no taint follows its value without an answer: 0 nodes of 2 have the taint sla of a recent value; "
         "2 nodes without a value (a1, a2)"
     )
 

@@ -150,7 +150,7 @@ def publishing(
     message = f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key}"
     shortfalls = _shortfalls(decision, unwritten if len(changes) > len(written) else "")
     if not has_answer:
-        message = f"no taint follows its value without an answer: {message}{shortfalls}"
+        message = f"no taint follows its value without an answer: {message} of a recent value{shortfalls}"
         return Condition("Publishing", False, Reason.NOT_ANSWERED, message)
     return Condition("Publishing", True, Reason.PUBLISHING, f"{message} with its value{shortfalls}")
 
