@@ -2,7 +2,7 @@
 
 kube-scheduler retries pods within a millisecond after a node has changed. If the extender has not received that
 change yet, it refuses the node again, and the pod waits for another event of the cluster, or for kube-scheduler's own
-retry after five minutes. A request that no node suits therefore waits a moment for a change, and is then repeated.
+retry after five minutes. A request that no node suits, or with an unknown node, waits for a change, then repeats.
 """
 
 import asyncio
