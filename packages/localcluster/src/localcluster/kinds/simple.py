@@ -50,7 +50,7 @@ class BudgetStrategy(Strategy):
         value["status"] = dict.fromkeys(_COUNTS, 0) | (value.get("status") or {})
 
     def validate(self, value: Object, old: Object | None) -> list[Cause]:
-        """Check that there is at most one bound, and the ranges of the bound and of the counts."""
+        """Check that there is at most one bound, the policy, and the ranges of the bound and of the counts."""
         spec, status = value.get("spec") or {}, value.get("status") or {}
         causes = []
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -93,6 +93,6 @@ class NamespaceStrategy(Strategy):
         value["status"] = {"phase": "Active"}
 
     def prepare_update(self, value: Object, old: Object, *, has_status: bool) -> None:
-        """Allow changes of metadata only."""
+        """Keep the spec and the status."""
         restore(value, old, "spec")
         restore(value, old, "status")
