@@ -1,8 +1,8 @@
 """The command that writes caBundle, the certificate that API servers trust when they call the webhooks.
 
-It runs at installation, with a separate account or by an administrator. The process that serves the webhooks has no
-right to do this: API servers apply no admission policy to webhook configurations, so an account that may change a
-caBundle can also send the requests of the whole cluster to another server.
+It runs at each installation and upgrade with a separate account, or by an administrator. The process that serves the
+webhooks has no right to do this: API servers apply no admission policy to webhook configurations, so an account that
+may change a caBundle can also send the requests of the whole cluster to another server.
 """
 
 import asyncio

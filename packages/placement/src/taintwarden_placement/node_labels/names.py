@@ -74,7 +74,7 @@ def plain_labels(value: str, version: str) -> TaintLabels:
 
 
 def value_label(key: str) -> str | None:
-    """Return the label that repeats the value of the taint ``key`` unchanged; None if its prefix is too long."""
+    """Return the label with the value of the taint ``key``, empty if inexpressible; None if its prefix is too long."""
     return _label(key, Domain.VALUE)
 
 

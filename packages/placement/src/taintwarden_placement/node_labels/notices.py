@@ -10,7 +10,7 @@ from taintwarden_placement.node_labels.wanted import Label
 
 
 class NotMirrored(msgspec.Struct, frozen=True):
-    """Notice: labels of placement cannot express ``subject``, so they keep pods with comparisons off the node."""
+    """Notice: labels cannot express ``subject``, so pods whose comparison needs them are kept off the node."""
 
     node: str
     node_uid: str
@@ -44,7 +44,7 @@ def _not_mirrored(_: Notifier, n: NotMirrored) -> Report:
     what = "Taint" if isinstance(n.subject, Taint) else "Label"
     note = (
         f"{what} {n.subject} cannot be repeated in labels of placement: {n.reason}. "
-        f"New pods that compare its value are kept off this node"
+        f"New pods whose comparison needs them are kept off this node"
     )
     return Report({what.lower(): str(n.subject), "reason": n.reason}, note, int(what == "Label"))
 
