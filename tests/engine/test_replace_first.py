@@ -8,7 +8,7 @@ from taintwarden.engine.limit_settings import GuardSettings
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.model import Deployment, Owner, Revision
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.policy import EvictionSettings, Method, Policy, Reclaim, ReplaceFirst, TaintSelector
+from taintwarden.engine.policy import EvictionSettings, Method, Policy, Reclaim, ReplaceFirst, TaintSelector, Timing
 from taintwarden.engine.rfc3339 import at
 
 WEB = Owner("ReplicaSet", "web-1", "rs")
@@ -199,6 +199,18 @@ def test_deployments_that_stay_unknown_are_reported_and_keep_a_pod_until_the_tim
     made.advance(1)
     assert not asked(made)
     assert made.report()[0].replacement_problem == "the list of Deployments is not up to date"
+
+
+def test_a_report_does_not_decide_that_a_deployment_was_asked():
+    made = rig(policy(timing=Timing(violation_grace_seconds=600)))
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "sla=940")
+    made.process(events.DeploymentSeen(deployment(at(made.wall), can_replace=False)))  # a person restarts it
+    made.report()
+    made.advance(30)
+    made.process(events.DeploymentSeen(deployment()))  # and undoes that
+    made.advance(600)
+    assert asked(made)
 
 
 def test_a_list_that_fails_again_prolongs_no_wait():

@@ -131,7 +131,6 @@ class Replacements(Limit):
         if asked_at is None and deployment.restarted_at != revision.restarted_at:
             asked_at = _when_asked(deployment.restarted_at, now)
         if asked_at is not None:
-            self._asked[pod.uid] = asked_at  # the first time that is seen counts: a later annotation prolongs no wait
             until = min(later(asked_at, policy.replacement_seconds), _last_at(grounds, pod, now))
             return Replacement(deployment, asked_at, until) if now.monotonic < until else None
         if now.monotonic >= later(self._not_sent_since(pod, now), policy.replacement_seconds):
@@ -175,6 +174,7 @@ class Replacements(Limit):
         found = request.replacement
         if found is None or found.asked_at is None or found.until is None:
             return None
+        self._asked[request.pod.uid] = found.asked_at  # the first time counts: a later annotation prolongs no wait
         asked_at, until = (at(request.now.wall_at(moment)) for moment in (found.asked_at, found.until))
         detail = f"asked Deployment {found.deployment.name} for a replacement at {asked_at}, waits for it until {until}"
         key = f"replacement/{request.policy.name}/{request.pod.uid}"
