@@ -1,5 +1,6 @@
 """Each eviction is reserved in the stored record before its call."""
 
+import msgspec
 import pytest
 
 from engine.guard.bench import BEGAN, SLOT, WINDOW, Bench, pods, wave
@@ -112,6 +113,15 @@ def test_pods_that_are_called_are_none_whose_calls_failed():
     bench = Bench()
     bench.call(*pods(8))
     assert bench.want("another") == 1
+
+
+def test_a_shorter_window_ends_reservations_earlier():
+    bench = Bench(window_seconds=3600)
+    bench.fail("a")
+    bench.advance(1)
+    bench.guard.change(msgspec.structs.replace(bench.guard.settings, window_seconds=60))
+    bench.advance(60)
+    assert bench.guard.ledger.rows == {}
 
 
 def test_the_guard_is_checked_at_once_when_a_reservation_may_end_earlier():

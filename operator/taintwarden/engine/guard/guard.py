@@ -391,5 +391,6 @@ class Guard:
         if settings != self.settings:
             self._is_resized = True
             self.latch.schedule_narrowing()
+            self.ledger.window_changed()
         self._changed = True  # the policy may act again
         self.settings = settings

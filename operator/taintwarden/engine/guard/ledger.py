@@ -159,6 +159,10 @@ class Ledger:
 
     # -- time -----------------------------------------------------------------------------------------------------
 
+    def window_changed(self) -> None:
+        """Compute again when the next reservation ends."""
+        self._ends_at = -math.inf
+
     def process_time(self, now: MonotonicTime, window_seconds: float, due: Container[str]) -> bool:
         """End reservations, and drop calls that are over without a departure. Returns True if more may be reserved."""
         is_free = self.past.process_time(later(now, -window_seconds))
