@@ -316,9 +316,6 @@ def test_held_by_a_budget_for_a_while(rig):
     assert rig.event.note.endswith(f"now. It is deleted at {DUE} (EvictThenDelete), unless a limit holds it then.")
 
 
-CAME_BACK = "ReplicaSet web was evicted from node n1 3 times in a row, and came back"
-
-
 def test_held_as_bouncing(rig):
     rig.notice(commands.Held(pod(), verdict(), CAME_BACK, NOW, is_bouncing=True))
     assert rig.log == info("eviction-bouncing", reason=CAME_BACK, until=DUE)
@@ -349,9 +346,19 @@ ADVICE = (
 )
 
 
+CAME_BACK = "ReplicaSet web was evicted from node n1 3 times in a row, and came back"
+
+
 def tripped(in_policy: Policy = GUARDED, **more: Any) -> commands.GuardTripped:
     counts = {"due": 120, "evicted": 3, "allowance": 50, "bad": BAD, "halts": True, "window_seconds": 600.0}
-    return commands.GuardTripped(in_policy, commands.GuardReport(GuardRecord(NOW, CAUSE), **counts | more))
+    return commands.GuardTripped(in_policy, commands.GuardReport(**{"record": GuardRecord(NOW, CAUSE)} | counts | more))
+
+
+@pytest.mark.parametrize("before", ["", f"{CAME_BACK}; "])
+def test_event_of_a_trip_names_no_profile(rig, before):
+    cause = f"{before}TolerationProfile bank/payments was changed; {CAUSE}"
+    rig.notice(tripped(record=GuardRecord(NOW, cause)))
+    assert f"Cause: {before}a TolerationProfile was changed; {CAUSE}." in rig.event.note
 
 
 def test_guard_tripped(rig):

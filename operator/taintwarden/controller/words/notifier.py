@@ -280,7 +280,8 @@ def _public(cause: str) -> str:
 
     The status of the policy, and the log, have the whole cause.
     """
-    return "a TolerationProfile was changed" if cause.startswith(PROFILE_KIND) else cause
+    parts = cause.split("; ")
+    return "; ".join("a TolerationProfile was changed" if part.startswith(PROFILE_KIND) else part for part in parts)
 
 
 def _named(policy: Policy) -> str:
