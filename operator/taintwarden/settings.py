@@ -30,7 +30,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a kubeconfig. By default as kubectl: KUBECONFIG, ``~/.kube/config``, the pod's service account."""
     context: str | None = None
     namespace: str = "taintwarden-system"
-    """Namespace of the Lease for leader election and of Secrets."""
+    """Namespace of the Lease for leader election and of Secrets. ``POD_NAMESPACE`` precedes the default."""
     http_host: str = ""
     """Address to listen on. Empty for all addresses of the machine, IPv4 and IPv6."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080

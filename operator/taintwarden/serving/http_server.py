@@ -87,7 +87,7 @@ class HttpServer:
 
     Args:
         app: the application.
-        host: address to listen on; empty for every address of both families.
+        host: address to listen on; empty for all addresses of the families that the machine has.
         port: the port.
         port_flag: the flag that sets the port, for errors.
         tls: the certificate to serve with; None for plain HTTP.

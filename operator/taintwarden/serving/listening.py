@@ -64,14 +64,14 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._open: OrderedDict[int, _Connection] = OrderedDict()
-        """Connections by number. The one that was answered last is the last one."""
+        """Connections by number. Those with an answer are in the order of their last answers."""
         self._next = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
     def start(self, host: str, port: int) -> None:
-        """Listen on ``host``; if it is empty, on every address of both families.
+        """Listen on ``host``; if it is empty, on all addresses of the families that the machine has.
 
         Raises:
             OSError: the port cannot be used.
@@ -122,7 +122,7 @@ class Listener:
         self._open.pop(key, None)
 
     def _least_useful(self) -> "_Connection":
-        """Return the oldest connection without an answer, else the one that was silent for the longest time."""
+        """Return the oldest connection without an answer, else the one whose last answer is the oldest."""
         waiting = (connection for connection in self._open.values() if not connection.is_useful)
         return next(waiting, None) or next(iter(self._open.values()))
 

@@ -27,7 +27,7 @@ _SHARED: list[structlog.typing.Processor] = [
 
 
 def configure_logs(log_format: str, level: str, stream: TextIO = sys.stderr) -> None:
-    """Log JSON lines, or text for people; ``auto`` selects text if ``stream`` is a terminal."""
+    """Log JSON lines, or text for people (``auto``: on a terminal). Other libraries log warnings at any ``level``."""
     for_people = log_format == "console" or (log_format == "auto" and stream.isatty())
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
