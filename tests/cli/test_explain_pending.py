@@ -43,7 +43,7 @@ def test_nodes_that_are_not_tolerated_and_the_one_that_is():
 
 def test_a_pod_that_no_node_may_get_and_without_nodes():
     assert explained(pending(), named("a", shut("940"))).reason == "the only node does not fit"
-    assert explained(pending()).reason == "there is no node"
+    assert explained(pending()).reason == "no node is known"
 
 
 @pytest.mark.parametrize(

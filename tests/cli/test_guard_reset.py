@@ -101,7 +101,7 @@ async def test_zones_that_are_all_full_can_be_overruled(cluster, run):
     assert annotations(cluster) == {GUARD_RESET_ANNOTATION: str(stored(cluster)["metadata"]["generation"])}
 
 
-ARMED = "the guard of policy sla has not tripped, and some nodes are healthy: nothing is held"
+ARMED = "policy sla holds no pods: its guard has not tripped, and none waits for healthy nodes"
 NO_GUARD = "policy sla has no guard, so there is nothing to reset"
 UNSEEN = (
     "the operator has not observed generation 2 of policy sla yet: try again in some seconds, or check that it runs"

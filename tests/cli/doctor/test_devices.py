@@ -24,7 +24,7 @@ def test_a_claim_that_does_not_tolerate_loses_its_pods():
     (found,) = acts(for_devices(), SICK, claim(uids=("a", "b")), built_in_for_devices=BuiltIn.RUNS)
     assert (str(found.subject), found.severity, found.pods) == ("ResourceClaim shop/web", "warning", 2)
     assert found.message == (
-        f"has {KEY}=79:NoExecute of device {GPU_0}, on which policy gpu acts, and does not tolerate it: "
+        f"has {KEY}=79:NoExecute of device {GPU_0}, on which policy gpu acts, and does not tolerate it indefinitely: "
         "the built-in device taint eviction deletes its pods without a budget"
     )
 

@@ -68,4 +68,4 @@ def test_pods_that_the_webhook_missed_are_found():
     asks = namespace(**{"taintwarden.io/inject": "true"})
     (found,) = native(asks, INJECTS, replicas(3, extended=[STRICT]))
     assert (found.pods, found.template) == (3, False)
-    assert found.remedy.startswith("they are older than the webhook, or it was down: restart them")
+    assert found.remedy.startswith("they are older than the webhook, the namespace")

@@ -14,7 +14,7 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 
 def names(path: str, *, namespaced: bool = False) -> Completer:
-    """Complete the names of the objects that are listed at ``path``, as ``namespace/name`` if ``namespaced``."""
+    """Complete the names of the objects at ``path``, as ``namespace/name`` if ``namespaced`` without --namespace."""
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         wanted = context.params.get("pod_namespace") if namespaced else None

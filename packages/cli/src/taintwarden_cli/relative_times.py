@@ -37,7 +37,7 @@ class Times:
         return f"overdue for {duration(age)}" if age >= 1 else f"due {relative(-age, 0.0)}"
 
     def rewrite(self, text: str) -> str:
-        """Replace every time in a text. The clause about the next eviction or call is dropped if its time is past."""
+        """Replace every time in a text. The clause about the next eviction or call is dropped if past or stale."""
         return _TIME.sub(self._replaced, text)
 
     def _replaced(self, found: re.Match[str]) -> str:

@@ -71,8 +71,8 @@ _RESET_HELP = f"""Release the pods that a policy's tripped guard holds, or that 
 It first shows the cause, how many pods these are, and that a paused policy evicts none. The guard counts later pods.
 
 On a terminal it asks before it does so; scripts pass --yes. It sets the annotation taintwarden.io/guard-reset of the
-policy to its generation; the operator grants it and removes it. It refuses where nothing is held, where the operator
-has not seen the newest version of the policy, and where the guard has tripped again since you were asked.
+policy to its generation; the operator grants it and removes it. It refuses unless the guard has tripped or all nodes
+are unhealthy, until the operator has seen the newest version, and if guard or policy changed since you were asked.
 
 Needs the rights to get and patch taintevictionpolicies.
 
@@ -105,8 +105,8 @@ runs would not match its own node any more, and a kubelet that restarts ends it 
 a Pending pod would find no node. Restart the workloads, so that they lose the affinity, and try again. --force removes
 the labels all the same.
 
-It refuses while a policy places by the key, in any mode. On a terminal it asks before it does so; scripts pass --yes.
-It does not need the operator, and can be repeated after an interruption.
+It refuses while a policy of any mode places by the key or lists it in versionLabels. On a terminal it asks first;
+scripts pass --yes. It needs no operator, and may be run again.
 
 It needs the rights to list nodes, pods, taintevictionpolicies, and all kinds of workloads, and to patch nodes.
 

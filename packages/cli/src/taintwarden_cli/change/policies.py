@@ -1,7 +1,7 @@
 """Carries out ``pause``, ``resume`` and ``guard reset``: each reads a policy and changes the version that it has read.
 
 A pause is ``spec.paused``, which stops a policy whatever its mode: applying the policy's file again does not resume it,
-and another client that applies another value gets a conflict.
+and a server-side apply of another value gets a conflict.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class StoredMeta(msgspec.Struct, rename="camel"):
 
 
 class StoredSpec(msgspec.Struct):
-    """The fields of ``spec`` that commands change, or that say if there is a guard."""
+    """The fields of ``spec`` that commands change or show, or that say if there is a guard."""
 
     mode: str = "Enforce"
     paused: bool = False
@@ -206,7 +206,7 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
 
     def build(stored: StoredPolicy) -> tuple[Mapping[str, Any], str]:
         if check_halted(stored) != check_halted(found):
-            raise ClusterError(f"the guard of policy {policy} has changed since you were asked: run the command again")
+            raise ClusterError(f"policy {policy} or its guard has changed since you were asked: run the command again")
         text = f"the operator of {cluster} is asked to release what is held of policy {policy}"
         return {"metadata": {"annotations": {GUARD_RESET_ANNOTATION: str(stored.metadata.generation)}}}, text
 
@@ -214,15 +214,15 @@ def show_and_reset(policy: str, yes: bool, **flags: object) -> None:
 
 
 async def read_halted_policy(session: Session, name: str) -> tuple[str, StoredPolicy]:
-    """Read a policy that holds pods, and the name of its cluster. Raises ClusterError as :func:`check_halted` does."""
+    """Read a policy to reset, and the name of its cluster. Raises ClusterError as :func:`check_halted` does."""
     stored = await read_policy(session, name)
     check_halted(stored)
     return session.cluster, stored
 
 
 def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
-    """Check that pods are held. Returns the generation, and when the guard tripped: None if all nodes are unhealthy.
-    Raises ClusterError if nothing is held, or the operator has not read the newest version.
+    """Check that the guard has tripped, or that all nodes are unhealthy. Returns the generation, and when it tripped.
+    Raises ClusterError if neither is the case, or the operator has not read the newest version.
     """
     name, generation, status = stored.metadata.name, stored.metadata.generation, stored.status
     if generation != status.observed_generation:
@@ -232,7 +232,7 @@ def check_halted(stored: StoredPolicy) -> tuple[int, str | None]:
         raise ClusterError(f"policy {name} has no guard, so there is nothing to reset")
     tripped_at, condition = status.guard.tripped_at if status.guard else None, status.condition("GuardTripped")
     if tripped_at is None and (condition is None or condition.reason != "AllNodesUnhealthy"):
-        raise ClusterError(f"the guard of policy {name} has not tripped, and some nodes are healthy: nothing is held")
+        raise ClusterError(f"policy {name} holds no pods: its guard has not tripped, and none waits for healthy nodes")
     return generation, tripped_at
 
 

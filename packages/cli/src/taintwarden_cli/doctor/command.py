@@ -27,7 +27,7 @@ Examples:
 \b
 Exit codes:
   0   you do not have to act
-  1   the cluster cannot be reached
+  1   the cluster cannot be reached, or nothing may be read
   2   wrong flags or kubeconfig
   10  you have to act: there are errors or warnings
   11  most checks could not run, and the others found nothing: see what is listed as not checked
@@ -44,7 +44,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command(help=_HELP, short_help="Find what is wrong or surprising in a cluster.")
 @click.option("--only", multiple=True, metavar="ID", shell_complete=_complete, help="Run only this check; repeatable.")
-@click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_OBJECTS} objects for each check.")
+@click.option("--all", "show_all", is_flag=True, help=f"Show more than {SHOWN_OBJECTS} findings with one remedy.")
 @operator_option
 @cluster_options
 @output_option

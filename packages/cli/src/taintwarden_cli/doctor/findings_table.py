@@ -1,4 +1,4 @@
-"""The findings as text: a block for each check, errors first."""
+"""The findings as text: a block for each check and severity, errors first."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -18,7 +18,7 @@ _SHOWN_CHECKS = 5
 
 
 def parts(found: Diagnosis, checks: Sequence[Check], most: int | None) -> Iterator[RenderableType]:
-    """The whole result as text, with at most ``most`` objects for each check."""
+    """The whole result as text, with at most ``most`` findings for each remedy of a check."""
     finds = {check.id: check.finds for check in checks}
     for (severity, name), group in groupby(found.findings, key=lambda finding: (finding.severity, finding.check)):
         findings = list(group)

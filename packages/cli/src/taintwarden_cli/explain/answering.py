@@ -58,7 +58,7 @@ def explain_node(name: str, output: str, **flags: object) -> None:
 
 
 def _split(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Namespace and name, from ``NS/NAME`` or from two values. An empty namespace is that of the context."""
+    """Namespace and name, from ``NS/NAME`` or from two values. Else that of the context, or of files ``default``."""
     space, slash, name = pod.rpartition("/")
     if slash and namespace and namespace != space:
         raise click.UsageError(f"{pod} and --namespace {namespace} name two namespaces")

@@ -34,8 +34,8 @@ Examples:
 
 \b
 Exit codes:
-  0   the pod stays; also where only policies that do not enforce would make it leave
-  1   the cluster cannot be reached, or has no such pod
+  0   the pod stays, or a node fits the Pending pod; also where only policies that do not enforce would make it leave
+  1   the cluster cannot be reached or refuses, or has no such pod
   2   wrong flags or unusable files
   10  the pod has to leave: it has a deadline, is due, or terminates
   11  no operator is at work: the answer holds once one runs
@@ -96,7 +96,7 @@ def explain() -> None:
 
 @explain.command(help=_HELP, short_help="Explain one pod, taint by taint.")
 @click.argument("pod", metavar="NS/NAME", shell_complete=PODS)
-@click.option("-n", "--namespace", "pod_namespace", help="Namespace, if only NAME is given. [default: the context's]")
+@click.option("-n", "--namespace", "pod_namespace", help="Namespace of NAME. [default: the context's; -f: default]")
 @click.option("-f", "--filename", "files", multiple=True, help="Read this file instead of a cluster; - is stdin.")
 @operator_option
 @cluster_options
@@ -123,7 +123,7 @@ Examples:
 \b
 Exit codes:
   0   it is drained: all pods that are there stay; also where only policies that do not enforce would make them leave
-  1   the cluster cannot be reached, or has no such node
+  1   the cluster cannot be reached or refuses, or has no such node
   2   wrong flags or kubeconfig
   10  it is not drained yet: pods have to leave, or terminate
   11  no operator is at work: the answer holds once one runs

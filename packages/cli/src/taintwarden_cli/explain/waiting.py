@@ -33,7 +33,7 @@ def waiting(pod: Pod, policy: Policy, status: PolicyStatus, budgets: list[Budget
 
 
 def tripped_guard(policy: Policy, status: PolicyStatus) -> str:
-    """The report of a guard that has tripped and holds pods; else empty. The status may list none as held yet."""
+    """The report of a guard that has tripped and delays pods; else empty. The status may list none as held yet."""
     is_tripped = status.guard is not None and status.guard.tripped_at
     is_acting = is_tripped and policy.limits.guard.action is not GuardAction.REPORT
     return _limit(GUARD, "", policy.name, status) if is_acting else ""

@@ -23,8 +23,8 @@ Examples:
 
 \b
 Exit codes:
-  0   a policy for each key that was found, or named
-  1   the cluster cannot be reached
+  0   at least one policy; a comment names keys left out
+  1   the cluster cannot be reached or refuses
   2   wrong flags or kubeconfig
   10  there is no such taint: name one by --key, or see quick-start.md for one of your own
 """
@@ -57,7 +57,7 @@ Examples:
   kubectl get taintevictionpolicies,tolerationprofiles -A -o json | taintwarden validate -
 
 Each finding is one line, with the line of the field in a YAML file:
-FILE:LINE: document N: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
+FILE:LINE: document N[ item I]: KIND/NAME: SEVERITY: PATH: VALUE: REASON; REMEDY
 
 \b
 Exit codes:

@@ -81,7 +81,7 @@ def enforce_policies(policies: Sequence[Mapping[str, Any]], names: Sequence[str]
 
 
 def apply_changes(changes: Iterable[Change], nodes: Sequence[NodeObject]) -> list[NodeObject]:
-    """Apply the changes. Returns the nodes that differ. Raises BadInput if a change selects nodes that do not exist."""
+    """Apply the changes. Returns the nodes that differ. Raises BadInput if a node or a removed taint does not exist."""
     changed: dict[str, NodeObject] = {}
     for change in changes:
         current = [changed.get(node.metadata.name, node) for node in change.selection.find(nodes)]
@@ -134,7 +134,7 @@ def parse_removal(text: str) -> tuple[str, str]:
 def _checked_taint(key: str, value: str, effect: str, text: str) -> Taint:
     faults = [*check_key(key), *check_label_value(value)]
     if faults:
-        raise BadInput(f"{text!r} is not a taint: {faults[0]}")
+        raise BadInput(f"{text!r} is not a taint: {faults[0].detail}")
     if effect not in list(Effect):
         raise BadInput(f"{text!r} has effect {effect!r}: write {', '.join(Effect)}")
     return Taint(key, value, effect)

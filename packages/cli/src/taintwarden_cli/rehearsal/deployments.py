@@ -89,7 +89,7 @@ async def read_webhook_problem(session: Session, namespace: str) -> str:
 
 
 def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
-    """Why the webhook completes no new pods, in one sentence: it has no ready replica, or no Deployment. Else empty."""
+    """Why the webhook completes no new pods: no replica is ready, or Deployments exist and none runs it. Else empty."""
     found = [deployment for deployment in deployments if any(deployment.containers_running(WEBHOOK))]
     unready = next((item.metadata.name for item in found if not item.status.get("readyReplicas")), None)
     why = "" if found or not deployments else f"no Deployment of namespace {namespace} runs the webhook"

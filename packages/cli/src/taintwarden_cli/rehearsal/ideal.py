@@ -91,7 +91,7 @@ class IdealBudgets:
     def __init__(self, objects: Iterable[BudgetObject]) -> None:
         self._budgets = Budgets(FreedKeys())
         self._allowed: dict[str, int] = {}
-        """Disruptions that each budget allows; if negative, the number of Ready pods that it lacks for the first."""
+        """Disruptions that each budget allows; if negative, the number of Ready pods that it lacks to be healthy."""
         for obj in objects:
             budget, status = decoding.budget(obj), obj.status
             if budget is not None:

@@ -41,7 +41,7 @@ async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject
 
 
 async def watch_lease(session: Session, namespace: str, now: float) -> tuple[LeaseObject | None, bool]:
-    """Read the operator's Lease. Returns also True if it is not being renewed.
+    """Read the operator's Lease. Returns also True if it has a holder that does not renew it.
 
     The local clock may be ahead of the operator's, so a Lease that looks old is read until it is renewed, at most for
     ``LATE_SECONDS``. Raises ClusterError if it cannot be read.
@@ -64,7 +64,7 @@ async def watch_lease(session: Session, namespace: str, now: float) -> tuple[Lea
 async def read_liveness(
     session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
 ) -> Liveness:
-    """Read the Lease and judge if the operator is running. Without the right to read it, only the statuses decide."""
+    """Read the Lease and judge if the operator is running. If that fails, only the statuses decide."""
     began = monotonic()
     try:
         lease, is_late = await watch_lease(session, namespace, now)

@@ -27,7 +27,7 @@ class BadInput(Exception):  # noqa: N818 - reads as what it says
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One object of a file. ``number`` counts the file's documents from 1, ``item`` the items of a list in it."""
+    """One object of a file. ``number`` counts the file's documents from 1, ``item`` the items of a list from 0."""
 
     file: str
     number: int

@@ -29,7 +29,7 @@ def diagnose(
     )
     kind = ObstacleKind.IMPOSSIBLE if unscheduled.is_impossible else next(sole_kinds, None)
     if not nodes:
-        answer = "there is no node", "add a node"
+        answer = "no node is known", "add a node, or with -f its manifest"
     elif fitting := sum(not found for found in own.values()):
         steps = "see what the scheduler says, in the Events of the pod: kubectl describe pod"
         answer = f"{fitting} of {len(nodes)} nodes fit: {NOT_CONSIDERED}", steps

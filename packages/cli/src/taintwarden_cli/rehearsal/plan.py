@@ -48,7 +48,7 @@ class PlannedPod(msgspec.Struct, rename="camel", kw_only=True):
     """Its position in the order of evictions, from 1."""
     at: str | None = None
     after_seconds: float | None = None
-    """Seconds from the change until the API server accepts its eviction, or its node is removed."""
+    """Seconds from the change until its eviction is accepted, or would be made in DryRun, or its node is removed."""
     deleted: bool = False
     waited_seconds: float | None = None
     limit: str = ""

@@ -1,4 +1,4 @@
-"""Reads a snapshot of a cluster page by page, with the rights of the user: all objects, or those of one pod."""
+"""Reads a snapshot of a cluster page by page, with the rights of the user: all objects, or those of one pod or node."""
 
 import asyncio
 import time
@@ -142,7 +142,7 @@ class Reader:
 
 async def read_snapshot(session: Session, operator_namespace: str, now: float) -> Snapshot:
     """Read everything that the operator watches.
-    Raises ClusterError if a source cannot be read; all are required, except those of devices.
+    Raises ClusterError if an object, or a source other than those of devices and Deployments, cannot be read.
     """
     found = Snapshot(now)
     await Reader(session, found).read(FOLLOWED)

@@ -72,7 +72,7 @@ class Rehearsal:
         self.profile_problems: dict[str, str] = {}
         """Why other profiles are invalid, by ``namespace/name``."""
         self.guard_problems: dict[str, str] = {}
-        """Why the stored state of a policy's guard counts as absent, by policy."""
+        """Why the stored state of a policy's guard or places counts as absent, by policy."""
         self.pod_issues: list[PodIssue] = []
         self.slices: SliceHandler | None = None
         """The handler of ResourceSlices; None if no policy selects taints of devices."""

@@ -55,7 +55,7 @@ class ReturnFinder:
                 yield name
 
     def uncompared_keys(self, pod_class: PodClass, requirements: NodeRequirements) -> list[str]:
-        """The keys of taints that evict the pod by an extended toleration, and that the scheduler does not compare."""
+        """The keys of the :func:`compared_taints` that the scheduler does not compare."""
         if self._has_extender:
             return []
         native = self._native(pod_class)
@@ -81,7 +81,7 @@ class ReturnFinder:
 
 
 def compared_taints(view: View, pod_class: PodClass) -> list[Taint]:
-    """The taints, without values, that evict pods of a class by a comparison in their extended tolerations."""
+    """The taints, without values, that policies act on and that extended tolerations of a class judge by value."""
     derived = {key: derivation.text for key, derivation in derivations(view.policies).items()}
     named = [one for one in view.tolerations_of(pod_class).extended if one.operator != Operator.EXISTS]
     pairs = {(one.key, effect) for one in named for effect in ([one.effect] if one.effect else REPELLING)}

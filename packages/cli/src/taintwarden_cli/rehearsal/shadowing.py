@@ -44,7 +44,7 @@ def _common_keys(policy: Policy, other: Policy) -> Iterator[str]:
 
 
 def _are_disjoint(policy: Policy, other: Policy) -> bool:
-    """True if no pod and node can have the labels that both ask for."""
+    """True if, by requirements with ``In``, no pod and node can have the labels that both ask for."""
     return any(
         _exclude_each_other(mine, theirs)
         for mine, theirs in (

@@ -87,7 +87,7 @@ class PlanSimulation:
 
     def run(self, changes: Sequence[Change], horizon: float) -> Plan:
         """Make the changes, and simulate until no event is left or ``horizon`` seconds have passed.
-        Raises BadInput if a change selects nodes that do not exist.
+        Raises BadInput if a node, or a taint to remove, does not exist.
         """
         changed = apply_changes(changes, self._snapshot.nodes)
         for node in changed:
@@ -219,7 +219,7 @@ class PlanSimulation:
         self._rehearsal.feed(events.Settled(pod.uid, Outcome.ACCEPTED))
 
     def _request_replacement(self, command: commands.Evict) -> None:
-        """Let a Deployment start the replacement of its pod, and remove the pod when the replacement is Ready."""
+        """Let a Deployment start a replacement, and remove the pod when that is Ready, if it fits a node in time."""
         self._rehearsal.feed(events.Settled(command.pod.uid, Outcome.ASKED))
         needed, given = self._assumptions.replacement_seconds, command.verdict.policy.replacement_seconds
         if needed < given and self._scheduler.fitting_nodes(command.pod):

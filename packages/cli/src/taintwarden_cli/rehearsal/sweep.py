@@ -27,7 +27,7 @@ class SweptTaint(msgspec.Struct, frozen=True):
     effect: str
     values: tuple[str, ...]
     is_range: bool = False
-    """True for a range of integers, of which only those at which something changes are shown."""
+    """True for a range of integers, of which the first, the last and those at which something changes are shown."""
 
 
 class Step(msgspec.Struct, rename="camel"):
@@ -45,7 +45,7 @@ class Step(msgspec.Struct, rename="camel"):
 
 
 class Sweep(msgspec.Struct, rename="camel"):
-    """All values at which something changes, and the first and the last."""
+    """The values of a range at which something changes, with the first and the last; or all values of a list."""
 
     at: str
     key: str

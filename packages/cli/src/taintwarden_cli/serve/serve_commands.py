@@ -56,7 +56,7 @@ listening_options = _options(
 def served_options(defaults: ServedSettings) -> Callable[[Command], Command]:
     """Options of a process that answers over HTTPS."""
     return _options(
-        click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {defaults.namespace}]"),
+        click.option("--namespace", help=f"Namespace of the Service. [default: the pod's, or {defaults.namespace}]"),
         listening_options,
         click.option(
             "--webhook-port", type=int, help=f"Port to answer on, over HTTPS. [default: {defaults.webhook_port}]"
@@ -89,7 +89,7 @@ log_options = _options(
 
 @click.command(short_help="Run the operator.")
 @connection_options
-@click.option("--namespace", help=f"Namespace of the leader election Lease. [default: {_DEFAULTS.namespace}]")
+@click.option("--namespace", help=f"Namespace of the Lease. [default: the pod's, or {_DEFAULTS.namespace}]")
 @click.option("--identity", help="Name among replicas. Default: the pod's name and UID.")
 @listening_options
 @click.option(
@@ -162,7 +162,7 @@ def scheduler_extender(**flags: object) -> None:
 
 @click.command(name="webhook-trust", short_help="Let the API servers trust the admission webhooks.")
 @connection_options
-@click.option("--namespace", help=f"Namespace of the Service and the Secret. [default: {_WEBHOOK.namespace}]")
+@click.option("--namespace", help=f"Namespace of the Service. [default: the pod's, or {_WEBHOOK.namespace}]")
 @click.option("--webhook-service", help=f"Name of the Service and the Secret. [default: {_WEBHOOK.webhook_service}]")
 @click.option(
     "--wait",

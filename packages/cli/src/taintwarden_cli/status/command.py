@@ -30,18 +30,18 @@ Examples:
 \b
 Exit codes:
   0   you do not have to act
-  1   the cluster cannot be reached, or has no such policy
+  1   the cluster cannot be reached or refuses, or has no such policy
   2   wrong flags or kubeconfig
-  10  you have to act. At once: the operator does not report, the webhook has no ready replica, a policy is
-      not accepted, its guard has tripped (not in mode DryRun), all nodes are unhealthy, pods will not leave a
-      node before it is removed or have less time to stop than they ask for, a paused policy is without
-      effect, since another one acts first, the value of a taint cannot be compared, no node that a policy
-      selects has a taint whose values are compared or a field that it reads, or a PodDisruptionBudget that pods
-      wait for never allows an eviction. For 10 minutes after it: pods were still there when their node was removed.
-      After 15 seconds: no operator has observed the newest version of a policy. A minute: eviction calls fail.
-      3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its node, an evicted
-      pod should have ended, a pod that is not Ready keeps others, a TaintPublisher does not publish. 30 minutes: a
-      PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
+  10  you have to act. At once: the operator does not report or receives no changes, the webhook has no ready replica, a
+      policy is not accepted, its guard has tripped or all nodes are unhealthy (not in mode DryRun), pods will not leave
+      a node before it is removed or have less time to stop than they ask for, a paused policy is without effect, since
+      another one acts first, a value cannot be compared, no node that a policy selects has a taint whose values are
+      compared or a field that it reads, devices are not known, requests for a replacement fail, or a
+      PodDisruptionBudget that pods wait for never allows an eviction. For 10 minutes after it: pods were there when
+      their node was removed. After 15 seconds: no operator has observed the newest version of a policy. A minute:
+      eviction calls fail. 3 minutes: the state of the cluster is not known. 5 minutes: a workload comes back to its
+      node, an evicted pod should have ended, a pod that is not Ready keeps others, a TaintPublisher does not publish.
+      30 minutes: a PodDisruptionBudget, an admission webhook that keeps pods, or pods that terminate on their node
 
 JSON has: at, problems[] (kind, cause, effect, remedy), reportedAt, leadingSince, inspectedAt, unread[], policies[] (
 name, mode, accepted, problems[], waitsForOperator, pausedBy, onInvalidValue, removals[] (node, at, pods, missed, cut,
@@ -74,7 +74,7 @@ Examples:
 \b
 Exit codes:
   0  you ended it, or it is printed
-  1  the cluster cannot be reached, or has no such policy
+  1  the cluster cannot be reached or refuses, or has no such policy
   2  wrong flags or kubeconfig
 """
 

@@ -220,7 +220,7 @@ class _Inspector:
                 self._add(name, ProblemKind.RECLAIM, *describe_removals(name, failing, rfc3339.at(self._snapshot.now)))
 
     def _forecast(self, seen: Snapshot, names: set[str], until: float) -> Plan:
-        """Simulate these nodes until all are removed."""
+        """Simulate these nodes until all are removed, at most for ``HORIZON_SECONDS``."""
         nodes = [node for node in seen.nodes if node.metadata.name in names]
         listed = [pod for pod in seen.pods if pod.spec.node_name in names]
         part = msgspec.structs.replace(seen, nodes=nodes, pods=listed)

@@ -126,7 +126,7 @@ def _stuck_problem(status: PolicyStatus, now: float) -> Iterator[Problem]:
 
 
 def _remedy(limit: LimitStatus, status: PolicyStatus) -> str:
-    """The remedy for a limit whose message names the object to check; else empty."""
+    """The remedy for a limit if message or status name the object to check; else empty."""
     if limit.limit == FAILING and (found := _SERVICE.search(limit.message)):
         space, service = found["space"], found["service"]
         label = f"kubernetes.io/service-name={service}"

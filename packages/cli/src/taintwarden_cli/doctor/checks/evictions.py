@@ -197,8 +197,8 @@ def _device_findings(context: Context) -> Iterator[Finding]:
                 judgement = judge(counted, taint, TolerationSecondsMode.KUBERNETES)
                 is_kept = judgement.tolerated and judgement.seconds is None
                 if acting is not None and taint.effect == DeviceEffect.NO_EXECUTE and not is_kept and claim is not None:
-                    message = f"has {taint}, on which policy {acting[0].name} acts, and does not tolerate it: the "
-                    message += f"built-in device taint eviction {fate} its pods without a budget"
+                    message = f"has {taint}, on which policy {acting[0].name} acts, and does not tolerate it "
+                    message += f"indefinitely: the built-in device taint eviction {fate} its pods without a budget"
                     yield Finding(subject, message, remedy, Severity.WARNING, pods=len(claim.consumers))
 
 

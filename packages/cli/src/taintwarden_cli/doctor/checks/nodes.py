@@ -34,7 +34,7 @@ _OFTEN = 3
     uses=TEMPLATES,
 )
 def value_invalid(context: Context) -> Iterator[Finding]:
-    """Pods are judged by the last valid value, whatever the state of the node."""
+    """With ``Hold`` pods are judged by the last valid value, whatever the state of the node."""
     comparisons = _comparisons(context)
     for name, seen in context.nodes.items():
         subject = Subject("Node", name)
@@ -53,7 +53,7 @@ def value_invalid(context: Context) -> Iterator[Finding]:
 def _restoring_command(
     node: str, taint: Taint, history: TaintHistory, policy: Policy | None, comparisons: Iterable[Toleration]
 ) -> str:
-    """The command that sets the last value that can be compared; without one, the form of a valid value."""
+    """The command that sets the last comparable value, or a form for it; words for derived taints and devices."""
     relevant = [toleration for toleration in comparisons if toleration.key == taint.key]
     values = (Taint(taint.key, value, taint.effect) for value in history.values)
     if taint.source:
@@ -93,7 +93,7 @@ def _comparisons(context: Context) -> dict[Toleration, list[PodGroup]]:
 @check(
     "taint-left",
     Severity.WARNING,
-    "nodes that are Ready and still have the taint unreachable or not-ready, by which pods are evicted",
+    "nodes that are Ready and still have the taint unreachable or not-ready",
     "kubectl taint node NODE KEY:EFFECT-; look at the kube-controller-manager, which should have removed it",
     needs=(Source.NODES,),
 )

@@ -28,7 +28,7 @@ _MISSING_NATIVE_PATHS = (PATH, "spec.tolerations")
     uses=TEMPLATES,
 )
 def toleration_invalid(context: Context) -> Iterator[Finding]:
-    """Tolerations and annotations that the webhook would reject, or warn of."""
+    """Tolerations and annotations that the webhook would reject, and annotations that it would warn of."""
     for group in context.groups:
         for severity, fault in _admission_faults(context, group):
             if severity is checking.FaultSeverity.ERROR:
@@ -56,8 +56,8 @@ def native_missing(context: Context) -> Iterator[Finding]:
         for fault in () if injected and group.template else _native_faults(context, group):
             if injected:
                 message = f"{fault.value}: pods have no native toleration, although their namespace asks for it"
-                restart = "restart them, for example by kubectl rollout restart"
-                yield group_finding(group, message, f"they are older than the webhook, or it was down: {restart}")
+                why = "they are older than the webhook, the namespace's label or the profile, or the webhook was down"
+                yield group_finding(group, message, f"{why}: restart them, for example by kubectl rollout restart")
             else:
                 yield group_finding(group, f"{fault.value}: {fault.reason}", fault.remedy)
 
