@@ -172,8 +172,10 @@ async def remove_labels(session: Session, keys: Sequence[LabelSubject], pause_se
         changed |= nodes.keys()
         problem = await _remove_from_nodes(session, nodes)
         await asyncio.sleep(pause_seconds)
-    left = len(await _labelled_nodes(session, keys))
-    msg = f"labels remain on {several(left, 'node')}: {problem or 'another client writes them'}. Run the command again"
+    if not (nodes := await _labelled_nodes(session, keys)):
+        return len(changed)
+    why = problem or "another client writes them"
+    msg = f"labels remain on {several(len(nodes), 'node')}: {why}. Run the command again"
     raise ClusterError(msg)
 
 
