@@ -108,6 +108,21 @@ async def test_a_key_of_a_policy_is_left_out(run, cluster):
     assert "sla: policy sla acts on it" in result.stderr
 
 
+async def test_a_key_that_a_policy_selects_by_its_domain_is_left_out(run, cluster):
+    add_node(cluster, "c1", taint("5", key="a.example/load"))
+    cluster.create(POLICIES, policy("all", taints=[{"key": "a.example/*"}]))
+    text, documents = await written(run)
+    assert "# a.example/load is left out: policy all acts on it." in text
+    assert [one["metadata"]["name"] for one in documents] == ["sla"]
+
+
+async def test_a_draft_replaces_no_policy_of_its_name(run, cluster):
+    add_node(cluster, "c1", taint("5", key="a.example/sla"))
+    cluster.create(POLICIES, policy())
+    _, (draft,) = await written(run)
+    assert draft["metadata"]["name"] == "sla-2"
+
+
 async def test_a_key_that_no_node_has(run):
     result = await run("init", "--key", "nothing")
     assert result.exit_code == 10

@@ -16,13 +16,13 @@ from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Effect, Gates, Taint
 from taintwarden.engine.natural import parse_natural
 from taintwarden.engine.numeric import parse_integer
-from taintwarden.engine.policy import ValueType
+from taintwarden.engine.policy import Policy, ValueType
 from taintwarden.fields.text import printable
 from taintwarden_cli.cluster_session import ACTION_NEEDED, ask, settings_of
 from taintwarden_cli.doctor.checks.policy_checks import STATIC_MARKERS
 from taintwarden_cli.output import fail, listed
 from taintwarden_cli.rehearsal.reading import read_nodes_and_policies
-from taintwarden_cli.rehearsal.rehearsal import rehearse
+from taintwarden_cli.rehearsal.rehearsal import namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot
 from taintwarden_cli.status.lasting_problems import is_system_key
 
@@ -70,17 +70,22 @@ def draft_policies(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[list[Poli
     for node in filter(None, map(rehearsal.view.node, sorted(rehearsal.view.nodes))):
         for taint, _ in node.taints:
             taints.setdefault(taint.key, []).append((node, taint))
-    known = {key: policy.name for policy in rehearsal.policies for key in (selector.key for selector in policy.taints)}
+    acting = ((key, one) for one in rehearsal.policies for key, seen in taints.items() if any(_acts(one, seen)))
+    known, stored = {key: policy.name for key, policy in acting}, [namespaced_name(one)[1] for one in snapshot.policies]
     found: list[PolicyDraft] = []
     left_out = {key: "no node has it" for key in wanted if key not in taints}
     for key, seen in sorted(taints.items()):
         if not wanted or key in wanted:
-            drafted = _draft(key, seen, taken=[draft.name for draft in found])
+            drafted = _draft(key, seen, taken=[*stored, *(draft.name for draft in found)])
             if why := "" if wanted else _why_left_out(drafted, known):
                 left_out[key] = why
             else:
                 found.append(drafted)
     return found, left_out
+
+
+def _acts(policy: Policy, seen: Sequence[tuple[NodeView, Taint]]) -> Iterator[bool]:
+    return (policy.selector_for(taint) is not None for _, taint in seen)
 
 
 def _why_left_out(draft: PolicyDraft, known: dict[str, str]) -> str:
