@@ -48,8 +48,10 @@ async def test_context_is_accepted_before_the_command(run):
     assert (await run("--context", "absent", "status", "--context", "local")).exit_code in (0, 10)
 
 
-async def test_kubeconfig_is_accepted_before_the_command(run):
-    assert (await run("--kubeconfig", "absent.yaml", "status")).exit_code == 2
+@pytest.mark.parametrize("command", ["status", "run", "webhook"])
+async def test_kubeconfig_is_accepted_before_the_command(run, command):
+    result = await run("--kubeconfig", "absent.yaml", command)
+    assert (result.exit_code, "absent.yaml" in result.stderr) == (2, True)
 
 
 # -- formats ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from taintwarden.kube.errors import ConfigError
 from taintwarden.kube.http.client import Client
 from taintwarden.settings import Settings, SettingsError, load_settings
 from taintwarden.telemetry.logs import configure_logs
+from taintwarden_cli.options import with_root_flags
 from taintwarden_cli.output import fail
 from taintwarden_cli.rehearsal.session import ClusterError, Session
 
@@ -23,14 +24,9 @@ T = TypeVar("T")
 
 
 def settings_of(flags: Mapping[str, object]) -> Settings:
-    """Load the settings from flags and environment, and log errors only. Ends the process if a setting is wrong.
-
-    ``--context`` and ``--kubeconfig`` may also precede the name of the command, as for a plugin of kubectl.
-    """
-    root_flags = click.get_current_context().find_root().params
-    inherited = {name: root_flags.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    """Load the settings from flags and environment, and log errors only. Ends the process if a setting is wrong."""
     try:
-        settings = load_settings(os.environ, **{**flags, **inherited})
+        settings = load_settings(os.environ, **with_root_flags(flags))
     except SettingsError as error:
         fail(str(error), USAGE)
     configure_logs("console", "error")

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -36,6 +36,13 @@ class Seconds(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return number
+
+
+def with_root_flags(flags: Mapping[str, object]) -> dict[str, object]:
+    """The flags of a command, with ``--context`` and ``--kubeconfig`` before its name, as for a plugin of kubectl."""
+    root = click.get_current_context().find_root().params
+    inherited = {name: root.get(name) for name in ("context", "kubeconfig") if flags.get(name) is None}
+    return {**flags, **inherited}
 
 
 def yes_option(command: Command) -> Command:

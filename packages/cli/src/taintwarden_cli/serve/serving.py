@@ -11,6 +11,7 @@ from taintwarden.kube.errors import ConfigError, KubeError
 from taintwarden.settings import CommonSettings, SettingsError
 from taintwarden.telemetry.logs import configure_logs
 from taintwarden_cli.lazy import imported
+from taintwarden_cli.options import with_root_flags
 from taintwarden_cli.output import fail
 
 SettingsType = TypeVar("SettingsType", bound=CommonSettings)
@@ -28,7 +29,7 @@ def serve(target: str, load: Callable[..., SettingsType], flags: Mapping[str, ob
     """
     run: Callable[[SettingsType], Coroutine[Any, Any, BaseException | None]] = imported(target, with_rich=False)
     try:
-        settings = load(os.environ, **flags)
+        settings = load(os.environ, **with_root_flags(flags))
         configure_logs(settings.log_format, settings.log_level)
         failure = uvloop.run(run(settings))  # an eviction takes a seventh less CPU than on asyncio's own loop
     except (SettingsError, ConfigError) as error:
