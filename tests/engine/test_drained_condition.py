@@ -3,6 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from engine.rig import Rig, exists, gt, limited
@@ -177,8 +178,9 @@ def test_a_window_makes_it_held():
     assert bench.said() == ("False", "Held")
 
 
-def test_a_policy_in_dry_run_gives_no_condition():
-    bench = Bench(replace(limited(), mode=Mode.DRY_RUN))
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
+def test_a_policy_in_dry_run_gives_no_condition_even_while_paused(mode):
+    bench = Bench(replace(limited(), mode=mode, rehearses=True))
     bench.run("a")
     bench.taint("n1", "sla=0")
     bench.pass_time()

@@ -13,7 +13,6 @@ from taintwarden.engine.machine.claims import Claim, Phase
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import NodeCondition
-from taintwarden.engine.policy import Mode
 from taintwarden.fields.text import shortened
 
 MAX_TAINTS_NAMED = 5
@@ -54,7 +53,7 @@ class DrainedStates:
         Taints that policies derive give no node the condition, since all nodes have them. The pods that leave because
         of them count.
         """
-        policies = [policy for policy in self._world.verdicts.policies_on(state) if policy.mode is not Mode.DRY_RUN]
+        policies = [policy for policy in self._world.verdicts.policies_on(state) if not policy.rehearses]
         selected = (taint for taint, _ in state.taints() if any(policy.selector_for(taint) for policy in policies))
         taints = list(dict.fromkeys(str(taint) for taint in selected if not taint.source))
         if not taints:
@@ -80,7 +79,7 @@ class DrainedStates:
 
     def _kind(self, claims: Iterable[Claim]) -> DrainedReason | None:
         """Return why a pod is still there; None if it may stay. Claims with a call count even without a verdict."""
-        kinds = [self._kind_of(claim) for claim in claims if claim.policy.mode is not Mode.DRY_RUN]
+        kinds = [self._kind_of(claim) for claim in claims if not claim.policy.rehearses]
         if DrainedReason.BLOCKED in kinds or not kinds:
             return DrainedReason.BLOCKED if kinds else None
         return DrainedReason.PODS_LEAVE if DrainedReason.PODS_LEAVE in kinds else DrainedReason.HELD
