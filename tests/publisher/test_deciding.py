@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from publisher.scene import NOW, STEPS, after, node, owned, record, taint, view
 from taintwarden_publisher.deciding import Kind, State, decide, max_changes, patch, recent_changes, withdrawals
 from taintwarden_publisher.records import bounds, read_record
+from taintwarden_publisher.reporting import publishing
+from taintwarden_publisher.spec import PublisherMode
 
 
 def only(decision):
@@ -313,3 +315,10 @@ def test_a_published_taint_is_withdrawn_with_its_record(has, values, fields):
             [removal] = withdrawals("sla", "sla", [written])
             assert after(written, removal).taints("sla") == {}
             assert after(written, removal).metadata.annotations == {}
+
+
+@pytest.mark.parametrize(("mode", "is_named"), [(PublisherMode.DRY_RUN, False), (PublisherMode.PUBLISH, True)])
+def test_a_dry_run_names_no_write_that_follows(mode, is_named):
+    decision = decide(view([owned("a1", "940")], {}, ["a1"], onStale="Remove"))
+    found = publishing(decision, "sla", mode, "100%", [], None, has_answer=False)
+    assert ("to be written again" in found.message) is is_named

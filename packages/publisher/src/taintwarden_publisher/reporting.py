@@ -148,7 +148,8 @@ def publishing(
     state = {one: len(names) for one, names in decision.states.items()}
     have = state[State.PUBLISHED] + state[State.WAITING] + sum(change.kind is not Kind.REMOVED for change in written)
     message = f"{nodes_text(have)} of {decision.selected} {'has' if have == 1 else 'have'} the taint {key}"
-    shortfalls = _shortfalls(decision, unwritten if len(changes) > len(written) else "")
+    is_unwritten = len(changes) > len(written) and mode is not PublisherMode.DRY_RUN
+    shortfalls = _shortfalls(decision, unwritten if is_unwritten else "")
     if not has_answer:
         message = f"no taint follows its value without an answer: {message} of a recent value{shortfalls}"
         return Condition("Publishing", False, Reason.NOT_ANSWERED, message)
