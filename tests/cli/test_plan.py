@@ -341,11 +341,12 @@ async def test_the_guard_of_a_dry_run_holds_nothing(cluster, run):
     assert [one["fate"] for one in plan["pods"]] == ["WouldLeave"] * 3
 
 
-async def test_evictions_that_a_guard_has_counted_already_are_shown(cluster, run):
+@pytest.mark.parametrize("more", [{}, {"places": "unreadable"}])
+async def test_evictions_that_a_guard_has_counted_already_are_shown(cluster, run, more):
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     replace_policy(cluster, limits={**NO_LIMITS, "guard": {"minPods": 5}})
     past = {"until": now, "namespaces": [{"namespace": "shop", "pods": 4}]}
-    set_status(cluster, guard={"evicted": [past]})
+    set_status(cluster, guard={"evicted": [past]}, **more)
     shown = " ".join((await run("plan", "--node", "a1", *DROP)).stdout.split())
     assert (
         "of policy sla trips after 2s: 4 evicted in the last 10m + 3 pods would leave = 7, 5 may; it holds the policy"
@@ -671,7 +672,7 @@ async def test_a_sweep_on_which_no_policy_acts(run):
     assert found["notes"] == ["no policy acts on slo:NoExecute on these nodes: it is left to Kubernetes"]
 
 
-@pytest.mark.parametrize("text", ["sla", "sla=", "=9..1", "sla=9..1:Maybe", "sla=0..99999", "sla=9..1"])
+@pytest.mark.parametrize("text", ["sla", "sla=", "sla=,", "=9..1", "sla=9..1:Maybe", "sla=0..99999", "sla=9..1"])
 async def test_what_is_no_sweep_or_beside_a_change(run, text):
     assert (await run("plan", "--sweep", text, *(DROP if text == "sla=9..1" else ()))).exit_code == 2
 

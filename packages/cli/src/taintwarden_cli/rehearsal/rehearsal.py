@@ -146,12 +146,18 @@ class Rehearsal:
         for stored in self._snapshot.policies:
             status, name = stored.get("status"), namespaced_name(stored)[1]
             found = status if isinstance(status, Mapping) else {}
-            try:
-                self.feed(events.PlacesRestored(name, guard_record.decode_places(found.get("places"))))
-                if (guard := found.get("guard")) is not None:
-                    self.feed(events.GuardRestored(name, guard_record.decode_guard(guard)))
-            except ValueError as error:
-                self.guard_problems[name] = str(error)
+            for restore, part in ((self._restore_places, "places"), (self._restore_guard, "guard")):
+                try:
+                    restore(name, found.get(part))
+                except ValueError as error:
+                    self.guard_problems[name] = str(error)
+
+    def _restore_places(self, name: str, stored: object) -> None:
+        self.feed(events.PlacesRestored(name, guard_record.decode_places(stored)))
+
+    def _restore_guard(self, name: str, stored: object) -> None:
+        if stored is not None:
+            self.feed(events.GuardRestored(name, guard_record.decode_guard(stored)))
 
     def _set_policies(self, policies: tuple[Policy, ...]) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
