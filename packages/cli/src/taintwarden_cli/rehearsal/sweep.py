@@ -84,7 +84,9 @@ def parse_sweep(text: str) -> SweptTaint:
             raise BadInput(f"{text!r} has more than {MAX_VALUES} values")
         step = 1 if last >= first else -1
         return SweptTaint(key, effect, tuple(map(str, range(first, last + step, step))), is_range=True)
-    return SweptTaint(key, effect, tuple(one.strip() for one in values.split(",") if one.strip()))
+    if not (listed := tuple(one.strip() for one in values.split(",") if one.strip())):
+        raise BadInput(f"{text!r} is not a sweep: {_FORM}")
+    return SweptTaint(key, effect, listed)
 
 
 def sweep(
