@@ -424,8 +424,8 @@ class Guard:
         if self.tripped is None and len({*self.maybe, *past, *reserved}) > self.allowed:
             self.tripped, self.single, self.only = now, now, ""
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
-        if self.is_resized and self.tripped is not None:
-            self.tripped, self.is_resized = now, self.above is None
+        if self.is_resized and self.tripped is not None:  # if it trips again, it holds all namespaces at first
+            self.tripped, self.is_resized, self.only = now, self.above is None, ""
         self._look_who_is_alone(wants, now, well=well)
 
     def _look_who_is_alone(self, wants: Collection[str], now: float, *, well: bool) -> None:
