@@ -88,6 +88,8 @@ async def test_names_are_those_of_the_cluster(tmp_path, complete_for_kubectl: Co
         assert await asyncio.to_thread(complete_for_kubectl, "explain", "pod", "", **told) == ["shop/web\t", ":4"]
         narrowed = await asyncio.to_thread(complete_for_kubectl, "explain", "pod", "-n", "shop", "", **told)
         assert narrowed == ["web\t", ":4"]
+        other = told | {"TAINTWARDEN_CONTEXT": "absent"}
+        assert await asyncio.to_thread(complete_for_kubectl, "pause", "", **other) == [":4"]
 
 
 def test_without_a_cluster_no_name_is_completed(complete_for_kubectl: Complete):

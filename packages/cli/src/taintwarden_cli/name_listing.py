@@ -24,7 +24,8 @@ def list_names(path: str, kubeconfig: str | None, context: str | None) -> list[t
 
 
 async def _read(path: str, kubeconfig: str | None, context: str | None) -> list[tuple[str, str]]:
-    connection = Connection.load(kubeconfig or os.environ.get("TAINTWARDEN_KUBECONFIG"), context)
+    given = (kubeconfig or os.environ.get("TAINTWARDEN_KUBECONFIG"), context or os.environ.get("TAINTWARDEN_CONTEXT"))
+    connection = Connection.load(*given)
     async with asyncio.timeout(TIMEOUT_SECONDS), Client(connection, 4) as client:
         session = Session(client, connection.server)
         pages = session.pages(path, Named, "names")
