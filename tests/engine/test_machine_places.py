@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.rig import Rig, limited, rate
+from engine.rig import Rig, exists, limited, rate
 from taintwarden.engine import commands, events
 from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.machine import Timings
@@ -598,6 +598,27 @@ def test_a_node_that_is_repaired_waits_for_no_place():
     bench.repair("n3")
     bench.pass_time(1)
     assert bench.report()[0].places.waiting == 3
+
+
+def test_a_node_whose_pods_are_not_due_any_more_waits_for_no_place():
+    bench = Bench(nodes=2)
+    bench.node("late")
+    bench.pod("late-0", exists(toleration_seconds=60), node="late")
+    bench.fall("late")
+    bench.pass_time(62)
+    assert bench.report()[0].places.waiting == 2
+    bench.repair("late")
+    bench.fall("late")
+    bench.pass_time(1)
+    assert bench.report()[0].places.waiting == 1
+
+
+def test_a_node_is_passed_over_until_the_next_check():
+    bench = Bench(nodes=3)
+    nodes = bench.world.limiter.places.by_policy["p"]
+    nodes.passed_over["n1"] = None
+    bench.pass_time(1)
+    assert nodes.passed_over == {}
 
 
 # -- histories --------------------------------------------------------------------------------------------------------
