@@ -405,13 +405,8 @@ class Guard:
         reserved = {uid: one.namespace for uid, one in self.reserved(now, surely=False).items()}
         if self.tripped is None:
             self.maybe = {uid: found for uid, found in self.maybe.items() if found[0] > now - STALE or uid in past}
-        for uid, one in wants.items():
-            if one.due.early <= now + window + SEEN:
-                last, _, first = self.maybe.get(uid, (0.0, "", now))
-                if last <= now - SLACK:
-                    self.grown[1][one.pod.namespace] = now
-                    self.trips = self.trips if self.held else now
-                self.maybe[uid] = (now, one.pod.namespace, first)
+        for one in wants.values():
+            self.may_count(one.pod, one.due, now)
         if well and (self.held or (self.above is not None and now - self.above >= SEEN)):
             most, self.most = self.most, self.most | Counter(surely.values())
             self.held |= surely
@@ -427,6 +422,15 @@ class Guard:
         if self.is_resized and self.tripped is not None:  # if it trips again, it holds all namespaces at first
             self.tripped, self.is_resized, self.only = now, self.above is None, ""
         self._look_who_is_alone(wants, now, well=well)
+
+    def may_count(self, pod: Pod, due: Due, now: float) -> None:
+        """Count a pod as one that perhaps has to leave within the window."""
+        if due.early <= now + self.settings["windowSeconds"] + SEEN and not self.released.get(pod.uid):
+            last, _, first = self.maybe.get(pod.uid, (0.0, "", now))
+            if last <= now - SLACK:
+                self.grown[1][pod.namespace] = now
+                self.trips = self.trips if self.held else now
+            self.maybe[pod.uid] = (now, pod.namespace, first)
 
     def _look_who_is_alone(self, wants: Collection[str], now: float, *, well: bool) -> None:
         """Note if the guard holds one namespace only: surely, or perhaps."""
@@ -477,7 +481,8 @@ class Guard:
             return True
         if self.tripped is None or self.paces:
             return used >= self.allowed
-        return self.only in ("", pod.namespace) or used + 1 > self.allowed * 1.5
+        is_alone = self.alone.get(pod.namespace, -NEVER) > now - SEEN
+        return is_alone or self.only in ("", pod.namespace) or used + 1 > self.allowed * 1.5
 
     def _has_reserved_half(self, pod: Pod, now: float, *, surely: bool) -> bool:
         """True if pods of the namespace whose calls failed have all that one namespace may reserve."""
@@ -648,7 +653,10 @@ class Judge:
             if rules.enforces and not before.enforces:
                 self._empty(rules)
         self._compare_places(before, rules)
-        guard = self._guards.pop(rules.uid, None) or self._off.pop(rules.uid, None)
+        guard = self._guards.pop(rules.uid, None)
+        if guard is None and (guard := self._off.pop(rules.uid, None)) is not None:
+            for one in [one for one in self.wants.values() if one.rules.uid == rules.uid]:
+                guard.may_count(one.pod, one.due, self.now)  # while it was off, nothing armed it
         if "guard" not in rules.limits and guard is not None:
             self._off[rules.uid] = guard
         elif "guard" in rules.limits:
@@ -727,7 +735,7 @@ class Judge:
                 self._there.append([self.now, NEVER])
                 begin, end = fact.get("behind", (0.0, 0.0))  # who leads now learned at its end what happened meanwhile
                 changed = [one for one, states in self._nodes.items() if any(begin <= at < end for at, _ in states)]
-                self._unread.update(dict.fromkeys(changed, (begin, end)))
+                self._unread.update({one: (min(begin, self._unread.get(one, (NEVER,))[0]), end) for one in changed})
                 self._known.clear()
             else:
                 self._there[-1][1] = self.now
@@ -762,10 +770,12 @@ class Judge:
         self._well = NEVER if not fact["well"] else self.now if self._well == NEVER else self._well
 
     def _forget_unselected(self) -> None:
-        """A history is stored on the nodes that a policy selects."""
+        """A history of a key is stored on the nodes that a policy with the key selects."""
+        keys = {one.uid: {key for key, *_ in (*one.taints, *one.sources)} for one in self.policies.values()}
         for name, states in self._nodes.items():
             node = states[-1][1] if "/" not in name else None
-            if node is not None and not any(when.matches(one.nodes, node.labels) for one in self.policies.values()):
+            selecting = [one.uid for one in self.policies.values() if node and when.matches(one.nodes, node.labels)]
+            if node is not None and set().union(*keys.values()) - set().union(*(keys[uid] for uid in selecting)):
                 self._unread[name] = 0.0, self.now
                 self._known.pop(name, None)
 
@@ -959,6 +969,7 @@ class Judge:
                 if uid in (released := self._released[ended.rules.uid]):  # who recovers is released no more
                     released[uid] = False
                 self._ended[key] = (self.now if ended.due.early <= self.now + self.skew else 0.0, ended)
+            self._may_count(uid, pod)
             for name, (rules, one) in best.items():
                 assert pod is not None
                 node = self._nodes[pod.node][-1][1]
@@ -975,6 +986,14 @@ class Judge:
                     if want.due.early <= self.now + self.skew < one.early:
                         self._ended[name, uid] = (self.now, want)
                     want.rules, want.pod, want.due, want.zone = rules, pod, one, node.zone if node else ()
+
+    def _may_count(self, uid: str, pod: Pod | None) -> None:
+        """Count a pod by what its node was: a leader may see the pod before the change of the node."""
+        if pod is None or not any(at > self.now - SEEN for at, _ in self._nodes.get(pod.node, ())[1:]):
+            return
+        for rules, one in [*self._demanded_since(self.now - SEEN, uid, pod, self.policies)]:
+            if rules.uid in self._guards:
+                self._guards[rules.uid].may_count(pod, one, self.now)
 
     def _rest(self, uid: str, pod: Pod | None) -> None:
         """A pod that a paused policy would evict does not recover by the pause: a release lasts."""
@@ -1356,25 +1375,29 @@ class Judge:
 
         But a pod that is newer than its node is evicted only by what is read of the node.
         """
-        uid, begin = key[1], self.now - self._stale
+        uid, begin, found = key[1], self.now - self._stale, None
         if uid not in self._pods:
             return None
         if self.now - self._forgotten.get("", 0.0) > STALE:
             begin = max(begin, self._pods[uid][0][0])
-        pod = self._pod(uid)
-        name, kept, found, policies = pod.node, self._nodes[pod.node], None, self.policies
         edited, before = self._edited.get(key[0], (-NEVER, None))
         before = before if edited >= self.now - self._stale else None
+        pod, policies = self._pod(uid), self.policies
+        for rules, one in self._demanded_since(begin, uid, pod, policies | {key[0]: before} if before else policies):
+            if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
+                found = Want(rules, pod, one, ())
+        return found
+
+    def _demanded_since(self, begin: float, uid: str, pod: Pod, other: dict[str, Rules]) -> Iterator[tuple[Rules, Due]]:
+        """Yield what the policies, and the ``other`` ones, demand of a pod by each state of its node since then."""
+        name, kept, policies = pod.node, self._nodes[pod.node], self.policies
         for index in range(max(1, bisect_right(kept, begin, key=lambda one: one[0])), len(kept) + 1):
             self._nodes[name] = kept[:index]
             self._known.pop(name, None)
-            for self.policies in (policies, policies | {key[0]: before} if before else policies):
-                for rules, one in self._demands(uid, pod):
-                    if rules.name == key[0] and rules.enforces and one.early <= self.now + self.skew:
-                        found = Want(rules, pod, one, ())
+            for self.policies in (policies, other):
+                yield from self._demands(uid, pod)
         self._nodes[name], self.policies = kept, policies
         self._known.pop(name, None)
-        return found
 
     @property
     def _stale(self) -> float:
