@@ -267,6 +267,7 @@ def test_waiting_profiles_are_kept_up_to_a_size():
     assert len(store.valid) < 1_000
     kept_out = next(key for key in store.observed if key not in store.valid)
     assert "change its labels to have it read" in store.observed[kept_out].problem
+    assert max(store.valid) < kept_out
     store.seen(one_line(int(kept_out[-5:])))
     assert store.observed[kept_out].problem == ""
     assert kept_out in store.valid

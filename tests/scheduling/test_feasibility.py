@@ -1,7 +1,7 @@
 """A pod may be scheduled on a node if its tolerations match all taints, and its affinities the labels."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.kept import kept
@@ -101,6 +101,7 @@ TOLERATIONS = st.lists(
 TAINTS = st.lists(st.builds(Taint, st.sampled_from(["sla", "cni"]), VALUES, EFFECTS), max_size=3)
 
 
+@example((Toleration("sla", "NotIn", values=("1",)), Toleration("sla", "NotIn", values=("2",))), "sla", "1")
 @given(TOLERATIONS, KEYS, VALUES)
 def test_many_tolerations_hold_if_one_of_them_does(given_tolerations, key, value):
     taint = Taint(key, value, "NoSchedule")

@@ -1,5 +1,7 @@
 """A person releases the pods that the guard holds."""
 
+import pytest
+
 from engine.guard.bench import WINDOW, Bench, key_of, pods, wave
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 
@@ -96,6 +98,15 @@ def test_a_released_pod_that_may_stay_is_released_no_more():
     bench.expect(first)
     assert first not in bench.guard.wave.released
     assert bench.guard.expected() == 1
+
+
+@pytest.mark.parametrize("other", [{"after": 5}, {"budget": "b"}])
+def test_a_released_pod_whose_deadline_or_budgets_change_stays_released(other):
+    bench = Bench()
+    [first, *_] = bench.trip()
+    bench.release()
+    bench.expect(first, **other)
+    assert first in bench.guard.wave.released
 
 
 def test_a_change_of_leader_ends_a_release_of_which_no_pod_has_passed():

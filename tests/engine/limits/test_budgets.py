@@ -235,7 +235,9 @@ def test_several_budgets_and_one_that_is_unreadable_refuse_a_pod_that_is_not_rea
 def test_a_budget_refuses_no_pod_that_is_not_ready_while_enough_others_are(ready, healthy_enough, since):
     bench = Bench()
     bench.see(0, healthy_enough=healthy_enough)
-    assert bench.budgets.refuses_since(bench.pod(ready=ready)) == since
+    pod = bench.pod(ready=ready)
+    assert bench.budgets.refuses_since(pod) == since
+    assert (bench.budgets.allowed(bench.budgets.key_of(pod)) > 0) is (since is None)
 
 
 def test_a_pod_that_is_deleted_takes_from_its_budget_like_any_other():
