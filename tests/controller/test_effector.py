@@ -186,6 +186,22 @@ async def test_a_read_that_fails_is_reported_and_logged(error):
 
 
 @pytest.mark.parametrize(
+    ("change", "runs"),
+    [
+        ({}, True),
+        ({"metadata": {"uid": "uid-namesake"}}, False),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, False),
+        ({"status": {"phase": "Succeeded"}}, False),
+    ],
+    ids=["as it was", "a namesake", "terminating", "finished"],
+)
+async def test_a_pod_is_read_to_learn_if_it_runs(change, runs):
+    stored = {"metadata": {"name": "a", "uid": pod().uid, "resourceVersion": "5"}, "status": {"phase": "Running"}}
+    stage = Stage({"items": [{key: stored[key] | change.get(key, {}) for key in stored}]})
+    assert await stage.carry_out(commands.CheckPod(pod())) == [events.PodChecked(pod().uid, runs)]
+
+
+@pytest.mark.parametrize(
     ("order", "at_once"),
     [(commands.CheckNode, READS), (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES)],
     ids=["reads", "writes"],

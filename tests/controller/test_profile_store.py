@@ -260,9 +260,9 @@ def test_a_change_of_one_profile_parses_only_that_one(parsed, number, read):
 
 def test_waiting_profiles_are_kept_up_to_a_size():
     """The oldest waiting profiles are kept, so that they count without a change once others are deleted."""
-    store = Store(max_waiting_bytes=10_000)
+    store = Store(max_waiting_bytes=600_000)
     store.load(one_line(number) for number in range(1_200))
-    for number in range(30):
+    for number in range(100):
         store.gone(f"shop/p{number:05}", f"uid-p{number:05}")
     assert len(store.valid) < 1_000
     kept_out = next(key for key in store.observed if key not in store.valid)

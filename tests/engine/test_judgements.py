@@ -121,6 +121,13 @@ def test_judgements_that_are_shared_are_computed_once():
     assert (len(known), evaluator.computed) == (3, 2)
 
 
+def test_a_judgement_is_remembered_for_its_effect():
+    evaluator, of = Evaluator(), Tolerations((exists(effect="NoSchedule"),))
+    taints = [Taint("sla", "940", effect) for effect in ("NoSchedule", "NoExecute")]
+    judged = [evaluator._judgement(of, taint, "940", AFTER, None) for taint in taints]
+    assert [one.toleration is None for one in judged] == [False, True]
+
+
 def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatch):
     monkeypatch.setattr(evaluate, "MAX_JUDGEMENTS", 5)
     evaluator, known = Evaluator(), []

@@ -305,10 +305,11 @@ def test_a_request_without_an_answer_is_not_repeated():
     assert not asked(made)
 
 
-def test_a_request_that_was_not_sent_is_made_again():
+@pytest.mark.parametrize("outcome", [Outcome.NOT_SENT, Outcome.THROTTLED])
+def test_a_request_that_was_not_sent_or_that_flow_control_rejected_is_made_again(outcome):
     made = due()
     assert asked(made)
-    made.settle("a", Outcome.NOT_SENT)
+    made.settle("a", outcome)
     made.advance(2)
     assert asked(made)
 

@@ -81,6 +81,13 @@ def test_a_pod_that_changes_while_it_leaves_counts_as_what_it_is_if_it_stays(rig
     assert group.first().node == "b1"
 
 
+def test_pods_of_another_namespace_that_come_later_do_not_count(rig):
+    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
+    assert group.first().node == "b1"
+    rig.fill("a2 a3", namespace="other")
+    assert group.first().node == "b1"
+
+
 # -- what it costs
 
 
