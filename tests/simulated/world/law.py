@@ -652,6 +652,9 @@ class Judge:
             self._edited[name] = self.now, before
             if rules.enforces and not before.enforces:
                 self._empty(rules)
+            for (row, key), bucket in self._buckets.items():
+                if key[:1] == (rules.uid,) and row not in rules.limits:
+                    bucket.resize(10_000.0, rules.limits["burst"], self.now)  # switched on again, it is empty
         self._compare_places(before, rules)
         guard = self._guards.pop(rules.uid, None)
         if guard is None and (guard := self._off.pop(rules.uid, None)) is not None:
