@@ -370,6 +370,17 @@ def test_a_pod_blocked_for_long_enough_is_deleted_and_not_before():
     assert 10.0 <= block_until_deleted(then_delete(10)) <= 10.5
 
 
+def test_a_pod_whose_deadline_moves_back_is_blocked_for_as_long_again():
+    rig = then_delete(60)
+    rig.take(commands.Evict)
+    rig.settle("a", Outcome.BLOCKED)
+    rig.budget(allowed=0)
+    rig.advance(30)
+    eviction = {"method": "EvictThenDelete", "pdbTimeoutSeconds": 60}
+    rig.change(policy(eviction=eviction, timing={"violationGraceSeconds": 50}))
+    assert 110.0 <= block_until_deleted(rig, until=200.0) <= 112.0
+
+
 def test_a_method_that_deletes_asks_no_budget():
     rig = Rig(policy(eviction={"method": "Delete", "gracePeriodSeconds": 3})).with_pod("sla=940", gt())
     [command] = rig.take(commands.Evict)
@@ -444,6 +455,15 @@ def test_a_call_that_was_not_made_is_made_again_without_a_storm():
             rig.settle(name, Outcome.NOT_SENT)
         rig.advance(0.25)
     assert 1 <= tries <= 20
+
+
+def test_a_call_that_was_not_made_does_not_end_the_failure_of_its_lane():
+    rig = violated("a")
+    for outcome in (Outcome.FAILED, Outcome.NOT_SENT):
+        rig.advance(5)
+        assert rig.evictions() == ["a"]
+        rig.settle("a", outcome)
+    assert any(map(rig.world.limiter.calls.is_failing, rig.world.limiter.calls._lanes))
 
 
 # -- views ------------------------------------------------------------------------------------------------------------

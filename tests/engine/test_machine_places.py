@@ -338,6 +338,14 @@ def test_a_pod_that_is_stuck_does_not():
     assert bench.places() == ["b"]
 
 
+def test_a_node_whose_last_pod_is_stuck_keeps_its_place_for_a_while():
+    bench = Bench(pods=1)
+    bench.pass_time(1)
+    bench.called()
+    bench.pass_time(10 + 15 + 5)
+    assert bench.places() == ["n0"]
+
+
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_pod_that_came_back_does_not(stops):
     bench, called = blocked(), list[str]()

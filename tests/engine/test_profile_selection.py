@@ -158,6 +158,7 @@ def test_only_nodes_with_pods_of_the_namespace_are_looked_at_again(stage):
     stage.pod("d", node="n4", labels={"app": "web"})
     assert evaluated(stage, events.ProfileSeen(profile("p", gt("900"), app="web"))) == ["n1", "n2", "n4"]
     assert evaluated(stage, events.ProfileSeen(profile("p", gt("900"), app="web"))) == []
+    assert evaluated(stage, events.ProfileSeen(profile("p", gt("900"), app="db"))) == ["n1", "n2", "n4"]
     assert evaluated(stage, events.ProfileGone("shop", "p")) == ["n1", "n2", "n4"]
 
 

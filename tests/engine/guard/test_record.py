@@ -86,6 +86,16 @@ def test_a_record_that_could_not_be_written_is_written_again():
     assert bench.store().tripped_at is None
 
 
+def test_a_change_while_a_record_is_written_is_written_next():
+    bench = Bench()
+    uids = bench.trip()
+    record = bench.guard.to_save(bench.now, 1)
+    bench.forget(*uids)
+    bench.guard.check_wave(bench.now, may_arm=True)
+    bench.guard.saved(record)
+    assert bench.store().tripped_at is None
+
+
 def test_a_record_without_a_population_is_read():
     """A version before wrote it: the allowance is a share of the pods that there are."""
     other = Bench(population=90).restart(GuardRecord(evicted=((WALL, (("shop", 10),)),)))

@@ -208,6 +208,12 @@ def test_a_smaller_rate_applies_at_once(name):
     assert bench.count_admitted() == 0
 
 
+def test_a_smaller_burst_applies_at_once():
+    bench = Bench(limited(evictions_per_second=2.0, burst=4))
+    bench.configure(limited(evictions_per_second=2.0, burst=1))
+    assert bench.count_admitted() == 1
+
+
 @each
 def test_other_edits_of_a_policy_add_no_tokens(given, overall):
     bench = Bench(given, overall=overall)
