@@ -520,7 +520,7 @@ async def test_a_guard_that_appears_during_a_round_is_not_overwritten():
     stage = Stage()
     stage.step(events.PoliciesChanged((policy("a"), policy("p"))))
     stage.observed.clear()
-    stage.observed |= {"a": ObservedObject(1), "p": ObservedObject(1)}
+    stage.observed |= {name: ObservedObject(1, records=("guard",)) for name in ("a", "p")}
 
     def change(_: Any) -> Json:
         stage.step(events.PoliciesChanged((policy("a"), policy("p", limits=GUARDED))))
@@ -530,6 +530,17 @@ async def test_a_guard_that_appears_during_a_round_is_not_overwritten():
     first, second = await stage.run()
     assert first["guard"] is None
     assert "guard" not in second
+
+
+async def test_records_that_ended_are_removed_only_from_the_version_that_was_seen():
+    """The policy may get a guard again before the write, whose record must stay."""
+    stage = Stage(refusal(409))
+    stage.observed["p"] = ObservedObject(1, version="7", records=("guard", "places"))
+    with capture_logs() as logs:
+        statuses = await stage.run(REFRESH_SECONDS)
+    assert [(one["guard"], one["places"]) for one in statuses] == [(None, None)] * 2
+    assert [call.body["metadata"] for call in stage.client.calls] == [{"resourceVersion": "7"}] * 2
+    assert logs == []
 
 
 # -- metrics ----------------------------------------------------------------------------------------------------------

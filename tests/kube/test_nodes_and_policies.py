@@ -203,7 +203,7 @@ async def test_a_kind_that_is_refused_is_an_error(error):
 
 async def test_the_status_of_a_profile_is_merged_in_its_namespace():
     client = ScriptedClient({})
-    await patch_status(client, PROFILES, "shop/p", {"matchedPods": 1}, standing)
+    await patch_status(client, PROFILES, "shop/p", {"matchedPods": 1}, fence=standing)
     [call] = client.calls
     assert call.path == "/apis/taintwarden.io/v1alpha1/namespaces/shop/tolerationprofiles/p/status"
     assert (call.method, call.body) == ("PATCH", {"status": {"matchedPods": 1}})
@@ -271,14 +271,14 @@ def policy_of(cluster: LocalCluster) -> dict[str, Any]:
 async def test_a_guard_is_written_without_a_change_of_the_rest_of_the_status(with_policy: LocalCluster) -> None:
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
-        await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
+        await patch_status(client, POLICIES, "p", {"pending": 3}, fence=standing)
         guard = {"trippedAt": "2026-01-01T00:00:00Z", "cause": "x", "evicted": [], "term": 1, "population": 0}
         assert await save_record(client, "p", uid, guard, standing) == ()
         assert policy_of(with_policy)["status"] == {
             "pending": 3,
             "guard": guard,
         }
-        await patch_status(client, POLICIES, "p", {"pending": 4}, standing)
+        await patch_status(client, POLICIES, "p", {"pending": 4}, fence=standing)
         assert await save_record(client, "p", uid, {"trippedAt": None, "cause": None, "term": 1}, standing) == ()
     assert policy_of(with_policy)["status"] == {"pending": 4, "guard": {"evicted": [], "term": 1, "population": 0}}
 
@@ -305,7 +305,7 @@ async def test_a_guard_conflicts_with_a_write_since_its_read(with_policy: LocalC
     uid = policy_of(with_policy)["metadata"]["uid"]
     async with with_policy.serve() as server, wire.client(server.url) as client:
         read_before = await client.request("GET", f"{POLICIES.path}/p")
-        await patch_status(client, POLICIES, "p", {"pending": 3}, standing)
+        await patch_status(client, POLICIES, "p", {"pending": 3}, fence=standing)
         behind = ScriptedClient(
             read_before,
             lambda call: client.request(call.method, call.path, body=call.body, content_type=call.content_type),

@@ -104,8 +104,8 @@ async def test_the_operator_has_the_rights_that_it_uses_and_no_other():
     await node_calls.read_node(client, "n1")
     await node_calls.save_history(client, SaveHistory("n1", "u", "{}"), standing)
     await evict_pod(client, pod(), None, standing)
-    await own_kinds.patch_status(client, own_kinds.POLICIES, "p", {}, standing)
-    await own_kinds.patch_status(client, own_kinds.PROFILES, "shop/p", {}, standing)
+    await own_kinds.patch_status(client, own_kinds.POLICIES, "p", {}, fence=standing)
+    await own_kinds.patch_status(client, own_kinds.PROFILES, "shop/p", {}, fence=standing)
     await own_kinds.save_record(client, "p", "u", {"term": 1}, standing)
     await own_kinds.clear_guard_reset(client, "p", "u", standing)
     calls = [*client.calls, *await lease_calls(), *await event_calls()]

@@ -24,7 +24,7 @@ class StatusPatcher:
 
     Args:
         kind: name of the kind in log lines.
-        write: merges fields into the status of the object with this key; raises KubeError.
+        write: merges fields into the status of the object with this key, if it has this version; raises KubeError.
         observed: the stored objects by key.
         clock: gives transition times.
         report_seconds: seconds until an unchanged status is written again, so that readers see that it is current.
@@ -34,7 +34,7 @@ class StatusPatcher:
     def __init__(
         self,
         kind: str,
-        write: Callable[[str, dict[str, Any]], Awaitable[None]],
+        write: Callable[[str, dict[str, Any], str], Awaitable[None]],
         observed: Mapping[str, ObservedObject],
         clock: Clock,
         report_seconds: float = math.inf,
@@ -70,9 +70,11 @@ class StatusPatcher:
         observed: ObservedObject,
         rows: Sequence[ConditionRow],
         more: dict[str, Any] | None = None,
+        ended: Sequence[str] = (),
     ) -> bool:
         """Write ``reported`` with the conditions in ``rows``, and with fields that are not compared (``more``).
 
+        Remove the records ``ended``, unless the object has changed: it may have such a record again.
         Return True if a write was due: the status had changed, or was not written for ``report_seconds``.
         """
         status = msgspec.to_builtins(reported) | {
@@ -81,15 +83,15 @@ class StatusPatcher:
         }
         now = self._clock().monotonic
         before, written_at = self._written.get(key, ({}, -math.inf))
-        if status == before and now - written_at < self._report_seconds:
+        if status == before and not ended and now - written_at < self._report_seconds:
             return False
         try:
-            await self._write(key, status | (more or {}))
+            await self._write(key, status | (more or {}) | dict.fromkeys(ended), observed.version if ended else "")
         except Fenced:  # another replica may write by now
             pass
         except KubeError as error:
-            # The watch reports it if the object was deleted meanwhile.
-            if not (isinstance(error, ApiError) and error.is_not_found):
+            # The watch reports it if the object was deleted or changed meanwhile.
+            if not (isinstance(error, ApiError) and (error.is_not_found or error.is_conflict)):
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
         else:
             self._written.pop(key, None)

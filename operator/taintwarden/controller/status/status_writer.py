@@ -172,10 +172,11 @@ class StatusWriter:
         reported = ReportedStatus() if entry is None else entry.status
         rows = conditions(entry, observed.problem, observed.generation, dry_run=self._dry_run)
         more: dict[str, Any] = {"observedAt": rfc3339.at(latest.at.wall)}
+        ended: list[str] = []
         if entry is not None:  # no other writer removes a guard, or places, that no longer exist
             of_view = {"guard": self._view.guard(name), "places": self._view.places(name)}
-            more |= {field: None for field, found in of_view.items() if found is None}
-        await self._policy_patcher.write_status(name, reported, observed, rows, more)
+            ended = [field for field in observed.records if of_view[field] is None]
+        await self._policy_patcher.write_status(name, reported, observed, rows, more, ended)
 
     async def _write_profiles(self) -> None:
         matched, _ = await self._run_slices(self._view.matched_pods())

@@ -20,6 +20,10 @@ class ObservedObject(msgspec.Struct, frozen=True):
     problem: str = ""
     conditions: dict[str, tuple[str, str]] = {}
     """Conditions in the stored status: type -> (status, lastTransitionTime). A restart is not a transition."""
+    version: str = ""
+    """Its ``resourceVersion``."""
+    records: tuple[str, ...] = ()
+    """Records in the stored status: ``guard``, ``places``."""
 
 
 class KnownVersion(msgspec.Struct, frozen=True):
@@ -126,10 +130,8 @@ class Store(ABC, Generic[T]):
             self._forget(key)
         self._object_seen(obj)
         self._known[key] = found
-        if known == found and found.generation:
-            self._observe(key, conditions=_conditions(obj))
-        else:
-            self._observe(key, generation=found.generation, conditions=_conditions(obj))
+        self._observe(key, generation=found.generation, version=meta.get("resourceVersion", ""), **_stored_status(obj))
+        if known != found or not found.generation:
             self._spec_changed(key, obj)
 
     def _observe(self, key: str, **what: Any) -> None:
@@ -191,10 +193,13 @@ def _decoded(obj: Mapping[str, Any]) -> Mapping[str, Any]:
         raise InvalidObject(str(obj.get("kind")), key_of(obj), [FieldError("spec", None, str(error))]) from error
 
 
-def _conditions(obj: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    status = obj.get("status")  # may come from a file, so its shape is not known
-    listed = status.get("conditions") if isinstance(status, Mapping) else None
+def _stored_status(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an observed object that its stored status has."""
+    found = obj.get("status")  # may come from a file, so its shape is not known
+    status = found if isinstance(found, Mapping) else {}
+    listed = status.get("conditions")
     stored = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     fields = ("type", "status", "lastTransitionTime")
     readable = [tuple(map(one.get, fields)) for one in stored]
-    return {kind: (value, since) for kind, value, since in readable if isinstance(kind, str) and value and since}
+    conditions = {kind: (value, since) for kind, value, since in readable if isinstance(kind, str) and value and since}
+    return {"conditions": conditions, "records": tuple(name for name in ("guard", "places") if status.get(name))}

@@ -75,16 +75,22 @@ async def check_definition(client: Client, resource: Resource[CustomObject]) -> 
 
 
 async def patch_status(
-    client: Client, resource: Resource[CustomObject], key: str, status: dict[str, Any], fence: Fence
+    client: Client,
+    resource: Resource[CustomObject],
+    key: str,
+    status: dict[str, Any],
+    version: str = "",
+    *,
+    fence: Fence,
 ) -> None:
     """Merge ``status`` into that of the object with this key, which is a name or ``namespace/name``.
 
     Raises:
-        KubeError: the status was not written.
+        KubeError: the status was not written; ApiError 409: the object does not have this ``version``, if one is given.
 
     """
     namespace, _, name = key.rpartition("/")
-    await patch(client, f"{resource.path_in(namespace)}/{name}/status", {"status": status}, fence)
+    await patch(client, f"{resource.path_in(namespace)}/{name}/status", {"status": status}, fence, version=version)
 
 
 async def save_record(
