@@ -348,6 +348,17 @@ def test_the_guard_record_is_fed_again_when_a_contradiction_ends(fed):
     assert (fed.events[0].policy, fed.events[0].record.tripped_at is None) == ("new", False)
 
 
+def test_the_guard_record_of_an_earlier_version_is_fed_again_when_a_contradiction_ends(fed):
+    """The newest version is invalid, so the last valid one is in force."""
+    fed.seen(reading("old", "kernelVersion", "2020-01-01T00:00:00Z"))
+    fed.seen(reading("new", "kubeletVersion", "2021-01-01T00:00:00Z"))
+    fed.guards.set_leading(True)
+    fed.seen(reading("new", "wrong", "2021-01-01T00:00:00Z", generation=2))
+    fed.events.clear()
+    fed.gone("old", "uid-old")
+    assert fed.kinds == ["GuardRestored", "PoliciesChanged"]
+
+
 # -- what edits change ------------------------------------------------------------------------------------------------
 
 

@@ -66,6 +66,8 @@ class PolicyStore(Store[Policy]):
     def _apply(self, changes: Mapping[str, Policy | None]) -> None:
         before, self._conflicts = self._conflicts, source_conflicts(self.valid.values())
         for name in self.valid:
+            if self._guards is not None and name in before and name not in self._conflicts:
+                self._guards.restore_records(name)  # its guard is created again, and needs its stored record
             if self.observed[name].problem not in ("", before.get(name)):
                 continue  # its newest version is invalid, and `valid` has an earlier one
             if name in self._conflicts:
@@ -73,8 +75,6 @@ class PolicyStore(Store[Policy]):
             elif name in before:
                 self._reported_faults.forget(name)
                 self._observe(name, problem="")
-                if self._guards is not None:  # its guard is created again, and needs its stored record
-                    self._guards.restore_records(name)
         self._changed(tuple(policy for name, policy in self.valid.items() if name not in self._conflicts))
 
     def _publish(self) -> None:
