@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from engine.rig import START, ZONE, Rig, exists, gt, limited, owner
+from engine.rig import REACHED, START, ZONE, Rig, exists, gt, limited, owner
 from taintwarden.engine import commands, events
 from taintwarden.engine.limit_settings import ALL_PODS, PerNode, PerWorkload
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
-from taintwarden.engine.limits.refusal import CALLS
-from taintwarden.engine.machine import Phase
+from taintwarden.engine.limits.refusal import BUDGET, CALLS, VIEW
+from taintwarden.engine.machine import Phase, Timings
 from taintwarden.engine.machine.freshness import NODE_CHECK
 from taintwarden.engine.model import Node, Owner, SpreadConstraint
 from taintwarden.engine.outcomes import Outcome
@@ -219,6 +219,19 @@ def test_a_budget_that_holds_is_reported_once():
     rig.out = []
     rig.budget(allowed=0)
     rig.advance(60)
+    assert rig.take(commands.Held) == []
+
+
+def test_a_budget_that_holds_is_reported_once_even_if_the_node_is_read_between():
+    rig = crowd(limited(), "a", timings=Timings(max_silence=5.0))
+    rig.budget(allowed=0)
+    node = rig.node("n1", "sla=940")
+    rig.advance(6)
+    rig.out = []
+    rig.pod("a", owner=owner(), ready=False)
+    assert rig.claim("a").limit == VIEW
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED))
+    assert rig.claim("a").limit == BUDGET
     assert rig.take(commands.Held) == []
 
 

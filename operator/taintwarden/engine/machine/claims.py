@@ -85,8 +85,8 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     phase: Phase = Phase.WAITING
     announced_in: int | None = None
     """Leadership term in which an eviction at ``due_at`` was announced; None if it was not."""
-    is_reported: bool = False
-    """True if a delay or a failed call was reported."""
+    reported: Refusal | None = None
+    """Last reported refusal by a limit, or reported answer to a call."""
     settles_at: MonotonicTime = MonotonicTime(0.0)
     """Time at which its wave is complete."""
     retry_at: MonotonicTime = MonotonicTime(0.0)
@@ -136,7 +136,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     @property
     def was_announced(self) -> bool:
         """True if the pending eviction of the pod was reported."""
-        return self.announced_in is not None or self.is_reported or self.phase is Phase.REHEARSED
+        return self.announced_in is not None or self.reported is not None or self.phase is Phase.REHEARSED
 
     @property
     def failed(self) -> Outcome | None:
@@ -178,7 +178,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     def pause(self) -> None:
         """Withdraw the announcement of an eviction, since the policy is paused."""
         self._reset_waits()
-        self.announced_in, self.is_reported = None, False
+        self.announced_in = self.reported = None
 
     def delay_until(self, until: MonotonicTime) -> None:
         """Allow no call before ``until``, when its wave is complete."""
@@ -206,7 +206,8 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     def note_refusal(self, refusal: Refusal, *, is_reported: bool) -> None:
         """Record that a limit refuses it. ``is_reported``: True if it is shown to users."""
         self.refusal = refusal
-        self.is_reported = self.is_reported or is_reported
+        if is_reported:
+            self.reported = refusal
         if not refusal.is_brief or (not self.waited_for and refusal.limit != VIEW):  # reads of nodes are not named
             self.waited_for = refusal.limit
 
@@ -224,7 +225,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.failing_since = None
         elif self.failing_since is None:
             self.failing_since = now
-        self.outcome, self.is_reported = outcome, True
+        self.outcome, self.reported = outcome, self.refusal
 
 
 class Call(msgspec.Struct, eq=False, gc=False):

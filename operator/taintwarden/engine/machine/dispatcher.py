@@ -189,7 +189,7 @@ class Dispatcher:
 
     def _hold_claim(self, claim: Claim, pod: Pod, refusal: Refusal) -> None:
         """Hold a claim that a limit refuses, but not its lane. Report a budget once, a bounce when its end changes."""
-        world, before = self._world, claim.refusal
+        world, before = self._world, claim.reported
         is_budget, is_bounce = refusal.limit == BUDGET, refusal.limit == BOUNCE
         claim.note_refusal(refusal, is_reported=is_budget or is_bounce)
         world.queues.block(claim, refusal)
