@@ -426,7 +426,10 @@ def test_a_change_of_a_policy(rig):
         assert rig.event == event(NORMAL, reason, "Change", "Paused by ann at noon", OUR_POLICY)
 
 
-@pytest.mark.parametrize(("released", "said"), [(120, "120 pods"), (1, "1 pod")])
+@pytest.mark.parametrize(
+    ("released", "said"),
+    [(120, "120 pods"), (1, "1 pod"), (0, "0 pods. Pods that a PodDisruptionBudget keeps count when it allows them")],
+)
 def test_guard_reset(rig, released, said):
     rig.notice(commands.GuardArmed(GUARDED, released))
     assert rig.log["released"] == released

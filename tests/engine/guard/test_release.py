@@ -3,6 +3,7 @@
 import pytest
 
 from engine.guard.bench import WINDOW, Bench, key_of, pods, wave
+from taintwarden.engine.guard import GuardTransition
 from taintwarden.engine.guard.latch import NARROW_SECONDS
 
 
@@ -69,6 +70,20 @@ def test_of_pods_with_a_budget_as_many_are_released_as_count():
     bench.expect(*pods(5, "b-"), budget="b")
     held = bench.trip()
     assert bench.release() == ["b-0", "b-1", *held]
+
+
+def test_a_release_while_budgets_allow_no_pod_arms_the_guard():
+    """Its pods count again when their budgets allow them."""
+    bench = Bench()
+    bench.allow("b", 11)
+    bench.trip(budget="b")
+    bench.allow("b", 0)
+    assert bench.release() == []
+    assert not bench.guard.latch.is_tripped
+    bench.allow("b", 10)
+    assert bench.check_guard() is None
+    bench.allow("b", 11)
+    assert bench.check_guard() is GuardTransition.TRIPPED
 
 
 def test_an_armed_guard_releases_all_pods_within_the_window():

@@ -254,7 +254,8 @@ def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Report:
     none = "None of the pods that it held has to leave any more"
     note = f"The policy is paused. {none}" if n.policy.mode is Mode.PAUSED else f"{none}: evictions continue"
     if n.released is not None:
-        note = f"The guard was reset: it releases {wording.pods(n.released)}"
+        kept = "" if n.released else ". Pods that a PodDisruptionBudget keeps count when it allows them"
+        note = f"The guard was reset: it releases {wording.pods(n.released)}{kept}"
     return Report({"released": n.released}, note)
 
 

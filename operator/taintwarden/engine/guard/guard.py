@@ -59,6 +59,8 @@ class Guard:
         """Fields of the record that the API server does not store."""
         self._passing: list[str] = []
         """UIDs of the pods that a person released and that :meth:`let_pass` has not admitted yet."""
+        self._is_releasing = False
+        """True from :meth:`release` until :meth:`let_pass` has admitted the last pod."""
         self._freed, self._free_record = freed, free_record
         self._is_resized = False
         """True if changed settings may allow the pods that the guard holds."""
@@ -204,19 +206,20 @@ class Guard:
         """
         scope = ALL if all_are_unhealthy else self.scope
         held = self.wave.held(scope, also_blocked=all_are_unhealthy)
-        self._passing = [*dict.fromkeys((*self._passing, *held))]
+        self._passing, self._is_releasing = [*dict.fromkeys((*self._passing, *held))], True
         return len(self._passing)
 
     def let_pass(self, most: int) -> list[str]:
-        """Admit up to ``most`` released pods when the counts are stored; the last arms the guard. Returns UIDs."""
-        if not self.is_stored:
+        """Admit up to ``most`` released pods when the counts are stored; then arm the guard. Returns UIDs."""
+        if not self._is_releasing or not self.is_stored:
             return []
         passing = self._passing[-most:]
         del self._passing[-most:]
         for uid in passing:
             self.wave.release(uid)
             self.ledger.drop(uid)
-        if passing and not self._passing and self.latch.is_tripped:
+        self._is_releasing = bool(self._passing)
+        if not self._is_releasing and self.latch.is_tripped:
             self._arm()
         return passing
 
@@ -252,7 +255,7 @@ class Guard:
     def next_check_in(self, now: Instant, *, may_arm: bool = True) -> float | None:
         """Seconds until the guard has to be checked again even if nothing happens; None: not at all."""
         is_over = self.latch.is_tripped and may_arm and not self.latch.held
-        if self._changed or (self.is_stored and (self._passing or is_over)):
+        if self._changed or (self.is_stored and (self._is_releasing or is_over)):
             return 0.0
         waits = [*self.latch.waits(now.monotonic), self._tidy_at - now.monotonic]
         if (at := self.wave.next_at()) is not None:
@@ -369,7 +372,7 @@ class Guard:
         past.process_time(later(now.monotonic, -self.settings.window_seconds))
         self.ledger.restore(past, dict(record.reserved), record.population, now.monotonic)
         tripped_at = None if record.tripped_at is None else WallTime(min(record.tripped_at, now.wall))
-        before, self._passing = self.latch.scope, []
+        before, self._passing, self._is_releasing = self.latch.scope, [], False
         self.latch.restore(tripped_at, record.cause, dict(record.counted), now)
         self.latch.settled_at = later(now.monotonic, self.settings.settle_seconds)
         self.wave.revoke_releases()
