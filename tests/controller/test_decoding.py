@@ -334,6 +334,12 @@ def test_another_fault_of_the_same_pod_is_reported_too(decoder, issues):
     assert len(issues) == 2
 
 
+def test_the_end_of_a_fault_is_passed_on(decoder, issues):
+    for entry in ({"key": 7}, {"key": "sla", "operator": "Exists"}, {"key": "sla", "operator": "Exists"}):
+        decoder.pod(extended(entry))
+    assert [bool(issue.errors) for issue in issues] == [True, False]
+
+
 def test_a_fault_of_a_terminating_pod_is_not_reported(decoder, issues):
     decoder.pod(extended({"key": 7}, deletionTimestamp="2023-11-14T22:10:00Z"))
     assert issues == []

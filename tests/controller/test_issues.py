@@ -76,6 +76,17 @@ def test_only_the_last_fault_of_an_object_is_kept(recorded, kept):
     assert recorded.said == ["p: second"]
 
 
+def test_a_fault_that_ended_is_not_reported_later(recorded, kept):
+    kept.report_policy("p", "u", "wrong")
+    kept.report_policy("p", "u", "")
+    kept.report_profile("shop/p", "u", "wrong")
+    kept.report_profile("shop/p", "u", "")
+    kept.report_pod(fault("a"))
+    kept.report_pod(PodIssue("a", "shop", "a", ()))
+    kept.set_leading(True)
+    assert recorded.said == []
+
+
 def test_the_faults_of_each_object_are_kept(recorded, kept):
     for name in ("p", "q"):
         kept.report_policy(name, "u", "wrong")

@@ -208,7 +208,7 @@ def test_a_namesake_with_the_same_fault_is_reported(store, is_seen):
     if is_seen:
         store.gone("a", "uid-a")
     store.seen(stored("a", "Wrong", uid="another"))
-    assert [uid for _, uid, _ in store.issues] == ["uid-a", "another"]
+    assert [uid for _, uid, reason in store.issues if reason] == ["uid-a", "another"]
 
 
 def test_every_invalid_generation_is_reported(store):
@@ -224,6 +224,17 @@ def test_a_corrected_policy_counts_again(store):
     store.seen(stored("a", "Enforce", generation=3))
     assert store.modes == {"a": Mode.ENFORCE}
     assert store.observed["a"].problem == ""
+
+
+@pytest.mark.parametrize("ends", ["correct", "delete"])
+def test_the_end_of_a_fault_is_passed_on(store, ends):
+    store.seen(stored("a", "Wrong"))
+    if ends == "correct":
+        store.seen(stored("a", generation=2))
+    else:
+        store.gone("a", "uid-a")
+    store.seen(stored("a", generation=3))
+    assert store.issues[1:] == [("a", "uid-a", "")]
 
 
 def test_a_policy_that_is_deleted_while_invalid_is_not_in_force(store):
@@ -465,7 +476,7 @@ def test_a_contradiction_that_comes_back_is_reported_again(store):
     store.load([derived("a", "kubeletVersion"), derived("b", "kernelVersion")])
     store.seen(derived("b", "kubeletVersion", generation=2))
     store.seen(derived("b", "kernelVersion", generation=3))
-    assert [name for name, *_ in store.issues] == ["b", "b"]
+    assert [name for name, _, reason in store.issues if reason] == ["b", "b"]
     store.seen(derived("a", "kernelVersion", generation=2))
     store.seen(derived("a", "kubeletVersion", generation=3))
-    assert [name for name, *_ in store.issues] == ["b", "b", "b"]
+    assert [name for name, _, reason in store.issues if reason] == ["b", "b", "b"]

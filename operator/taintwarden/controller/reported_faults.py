@@ -25,6 +25,6 @@ class ReportedFaults:
             self._reported.popitem(last=False)
         return before != fault
 
-    def forget(self, about: str) -> None:
-        """Forget the fault of a subject, so that it is reported again if it recurs."""
-        self._reported.pop(about, None)
+    def forget(self, about: str) -> bool:
+        """Forget the fault of a subject, so that it is reported again if it recurs. Returns True if there was one."""
+        return self._reported.pop(about, None) is not None

@@ -100,7 +100,8 @@ class Decoder:
 
     Args:
         clock: gives the time at which a pod without times counts as bound.
-        on_issue: called for a pod with values that cannot be used, once while they do not change.
+        on_issue: called for a pod with values that cannot be used, once while they do not change; and without faults
+            when it has none any more.
         reads_drained: True if the condition that says whether a node is drained is read.
 
     """
@@ -137,6 +138,8 @@ class Decoder:
         shared, faults = self._class_and_faults(obj)
         if any(faults):
             self._report(PodIssue(meta.name, meta.namespace, meta.uid, *faults))
+        elif self._reported_faults.forget(meta.uid):
+            self._on_issue(PodIssue(meta.name, meta.namespace, meta.uid, *NO_FAULTS))
         return self._make_pod(obj, shared)
 
     def bound(self, obj: PodObject) -> Pod:

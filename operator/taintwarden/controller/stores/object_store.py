@@ -45,7 +45,7 @@ class Store(ABC, Generic[T]):
 
     Args:
         parse: returns the value of a stored object; raises InvalidObject.
-        issue: called with key, UID and reason when an object cannot be accepted.
+        issue: called with key, UID and reason when an object cannot be accepted; without a reason when that ends.
 
     """
 
@@ -115,9 +115,9 @@ class Store(ABC, Generic[T]):
             self._put(key, value)
 
     def _forget(self, key: str) -> None:
+        self._accept(key)
         self.observed.pop(key, None)
         self._known.pop(key, None)
-        self._reported_faults.forget(key)
         self._put(key, None)
 
     # -- shared by all kinds --------------------------------------------------------------------------------------
@@ -145,9 +145,14 @@ class Store(ABC, Generic[T]):
         except InvalidObject as error:
             self._refuse(key, str(error))
             return None
-        self._reported_faults.forget(key)
-        self._observe(key, problem="")
+        self._accept(key)
         return value
+
+    def _accept(self, key: str) -> None:
+        """Note that an object has no fault any more."""
+        if self._reported_faults.forget(key):
+            self._issue(key, self._known[key].uid, "")
+        self._observe(key, problem="")
 
     def _refuse(self, key: str, reason: str) -> None:
         """Report that an object is not accepted, once for each generation and reason."""

@@ -73,8 +73,7 @@ class PolicyStore(Store[Policy]):
             if name in self._conflicts:
                 self._refuse(name, self._conflicts[name])
             elif name in before:
-                self._reported_faults.forget(name)
-                self._observe(name, problem="")
+                self._accept(name)
         self._changed(tuple(policy for name, policy in self.valid.items() if name not in self._conflicts))
 
     def _publish(self) -> None:

@@ -51,10 +51,9 @@ class Issues:
             ("toleration-invalid", issue.errors, "These tolerations count as absent"),
             ("pod-value-ignored", issue.ignored, "These values of the pod have no effect"),
         ):
-            if faults:
-                errors = printable("; ".join(map(str, faults)), MAX_FAULTS_CHARACTERS)
-                pod = f"{issue.namespace}/{issue.name}"
-                self._report_or_keep(line, subject, f"{effect}: {errors}", pod=pod, errors=errors)
+            errors = printable("; ".join(map(str, faults)), MAX_FAULTS_CHARACTERS)
+            pod = f"{issue.namespace}/{issue.name}"
+            self._report_or_keep(line, subject, f"{effect}: {errors}" if faults else "", pod=pod, errors=errors)
 
     def report_policy(self, name: str, uid: str, reason: str) -> None:
         """Report a policy that cannot be accepted."""
@@ -79,7 +78,11 @@ class Issues:
             self._waiting.popitem(last=False)[1]()
 
     def _report_or_keep(self, line: str, subject: EventSubject, note: str, **facts: object) -> None:
-        """Report an issue, or keep it. The newest issue of each kind and object is kept."""
+        """Report an issue, or keep the newest of each kind and object. Without ``note`` it has ended."""
+        key = line, subject.namespace, subject.name
+        if not note:
+            self._waiting.pop(key, None)
+            return
 
         def report() -> None:
             if line in COUNTED:
@@ -90,6 +93,6 @@ class Issues:
         if self._leading:
             report()
             return
-        self._waiting[line, subject.namespace, subject.name] = report
+        self._waiting[key] = report
         if len(self._waiting) > self._max_waiting:
             self._waiting.popitem(last=False)
