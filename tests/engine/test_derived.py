@@ -46,11 +46,11 @@ NOBODY = Requirement("app", SelectorOperator.EXISTS)
 class Nodes(Rig):
     """Nodes whose values are given instead of taints."""
 
-    def reports(self, *taints, name="n1", listed=False, since=None, history="", **values):
+    def reports(self, *taints, name="n1", listed=False, since=None, history="", sources=(KUBELET, HEALTHY), **values):
         found = {KUBELET: values.get("kubelet"), HEALTHY: values.get("healthy")}
-        given = {source: SourceValue(text, since) for source, text in found.items() if text is not None}
+        given = {source: SourceValue(found[source], since) for source in sources if found[source] is not None}
         pairs = self.make_taints(*taints)
-        node = Node(name, f"uid-{name}", {}, pairs, self.version(), history, values=given)
+        node = Node(name, f"uid-{name}", {}, pairs, self.version(), history, values=given, sources=frozenset(sources))
         self.feed(events.NodeSeen(node, listed))
         self.wake()
 
@@ -202,6 +202,29 @@ def test_an_old_transition_removes_no_grace_where_the_condition_was_seen_before(
     rig.advance(5)
     rig.reports(healthy="False", since=START - 600)
     assert rig.machine.view.node("n1").taints[0][1].added_at == START + 5
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_condition_that_no_policy_named_before_counts_from_its_transition(is_listed):
+    rig = Nodes(reading())
+    rig.reports(healthy="False", since=START - 600, sources=[KUBELET])
+    rig.advance(5)
+    rig.change(reading(), reading("gpu", HEALTHY, name="q"))
+    rig.reports(healthy="False", since=START - 600, listed=is_listed)
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START - 600
+
+
+def test_a_policy_that_the_leader_knew_first_counts_from_what_it_stored():
+    """A value without a time. The leader has read it, and written its history, before this replica lists the nodes."""
+    leader = Nodes(reading())
+    leader.reports(kubelet="v1.30.1")
+    [order] = leader.take(commands.SaveHistory)
+    rig = Nodes(acting(), leading=False)
+    rig.reports(sources=())
+    rig.advance(30)
+    rig.change(reading())
+    rig.reports(kubelet="v1.30.1", history=order.text, listed=True)
+    assert rig.machine.view.node("n1").taints[0][1].added_at == START
 
 
 # -- a writer that renews the time with each report, although the status stays -----------------------------------------

@@ -416,6 +416,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Values on the node, by the sources that policies name."""
     drained: NodeCondition | None = None
     """The condition ``taintwarden.io/Drained``, if the operator writes it."""
+    sources: frozenset[ValueSource] = frozenset()
+    """Sources that were read from the node. One without a value is not in ``values``."""
 
     @property
     def is_drained(self) -> bool:

@@ -243,11 +243,11 @@ class Decoder:
             taints.append((Taint(taint.key, taint.value, taint.effect), added_at))
         history = meta.annotation(HISTORY_ANNOTATION) or ""
         opts_out = meta.annotation(DO_NOT_EVICT) == "true"
-        version = version_number(meta.resource_version)
-        values = values_of(obj, self.sources) if self.sources else {}
+        version, read = version_number(meta.resource_version), self.sources
+        values = values_of(obj, read) if read else {}
         drained = drained_of(obj) if self._reads_drained else None
         return Node(
-            intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values, drained
+            intern(meta.name), meta.uid, meta.labels, tuple(taints), version, history, opts_out, values, drained, read
         )
 
     def _bound_at(self, created: Timestamp | None, scheduled: ObjectCondition | None) -> float:

@@ -169,17 +169,20 @@ class NodeState:
         faults: list[str] = []
         known, stored = self.histories, dict[str, TaintHistory]()
         is_new = self.node is None or self.node.uid != node.uid
+        unread = set() if self.node is None else {str(source) for source in node.sources - self.node.sources}
+        begun = {history_name(taint) for taint, _ in node.taints if taint.source in unread}  # perhaps long ago
         if is_new:
             known, seen_until, gap = {}, -math.inf, True
         if is_new or (gap and self.node is not None and self.node.history != node.history):
             stored, faults = _read(node.history, now)
-            known = stored if is_new else joined(known, stored, seen_until)
+            of_others = {name: one for name, one in stored.items() if name in begun}
+            known = stored if is_new else joined(known | of_others, stored, seen_until)
         if self.node is None or self.node.labels != node.labels or self.node.do_not_evict != node.do_not_evict:
             self.policies = None
         self.node = node
         self.histories = {
             (name := history_name(taint)): observed(
-                known.get(name), taint.value, stamp, now, absent_at=seen_until, gap=gap
+                known.get(name), taint.value, stamp, now, absent_at=-math.inf if name in begun else seen_until, gap=gap
             )
             for taint, stamp in node.taints
         }
