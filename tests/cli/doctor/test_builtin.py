@@ -18,6 +18,11 @@ def test_pods_with_only_extended_tolerations_are_found():
     assert "if the built-in controller is on" in found.message
 
 
+def test_pods_with_a_native_toleration_for_some_time_are_found():
+    (found,) = evicts(GOOD, replicas(3, EXISTS | {"tolerationSeconds": 300}, extended=[STRICT]), policy())
+    assert "no native toleration does indefinitely" in found.message
+
+
 def test_known_flags_of_the_controller_make_the_finding_certain():
     (found,) = evicts(GOOD, replicas(3, extended=[STRICT]), policy(), built_in=BuiltIn.RUNS)
     assert found.message.endswith("they are evicted")

@@ -164,7 +164,9 @@ def builtin_evicts(context: Context) -> Iterator[Finding]:
                         key = (str(verdict.taint), verdict.policy.name)
                         found[key] = found.get(key, 0) + count
             for (taint, policy), pods in found.items():
-                message = f"policy {policy} lets them stay with {taint}, and no native toleration does: {fate}"
+                message = (
+                    f"policy {policy} lets them stay with {taint}, and no native toleration does indefinitely: {fate}"
+                )
                 yield Finding(group.subject, message, pods=pods)
     if context.snapshot.built_in_for_devices is not BuiltIn.ABSENT:
         yield from _device_findings(context)
@@ -178,8 +180,10 @@ def _lets_stay(verdict: TaintVerdict) -> bool:
 
 
 def _is_tolerated_natively(context: Context, verdict: TaintVerdict) -> bool:
+    """True if the native tolerations let the pod stay indefinitely."""
     native = verdict.tolerations.native
-    return judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=context.gates).tolerated
+    judgement = judge(native, verdict.taint, TolerationSecondsMode.KUBERNETES, gates=context.gates)
+    return judgement.tolerated and judgement.seconds is None
 
 
 def _device_findings(context: Context) -> Iterator[Finding]:
