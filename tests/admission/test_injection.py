@@ -139,6 +139,11 @@ def test_a_pod_without_placement_or_eviction_does_not_tolerate_no_schedule():
     assert warning.endswith("no policy sets placement for sla")
 
 
+@pytest.mark.parametrize("own", [exists(), exists(effect="NoSchedule"), exists("")])
+def test_a_pod_that_tolerates_no_schedule_itself_gets_no_warning(own: Json):
+    assert injected(pod(None, own), above()).warnings == ()
+
+
 def test_many_keys_are_one_warning():
     [warning] = injected(pod(), *(above(key=f"k{number}") for number in range(9))).warnings
     assert warning.endswith("for k0, k1, k2, k3, k4 and 4 more")

@@ -53,7 +53,8 @@ def additions(
     wanted = restrictions(demand, policies.placing, published, gates)
     extended = demand.tolerations.extended
     placed = {alternatives.key for alternatives in wanted.taints}
-    refused = [key for key in unenforced_keys(extended, policies.evicting) if key not in placed]
+    native = sequence(value_at(pod, "spec", "tolerations"))
+    refused = [key for key in unenforced_keys(native, extended, policies.evicting) if key not in placed]
     found = Additions(_toleration_fields(pod, extended, refused))
     if not value_at(pod, "spec", "nodeName"):
         found.fields |= _placement_fields(pod, wanted)

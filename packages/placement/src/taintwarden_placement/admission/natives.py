@@ -22,13 +22,17 @@ def missing_natives(
     return [
         _native(key, effect)
         for key, effect in wanted
-        if covered.isdisjoint((("", ""), ("", effect), (key, ""), (key, effect)))
+        if covered.isdisjoint(_covering(key, effect))
         and not (effect and (key, "") in wanted)  # a toleration for every effect is added, too
     ]
 
 
-def unenforced_keys(extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
-    """Return the keys that ``extended`` compares for ``NoSchedule``, although no policy evicts by such a taint."""
+def unenforced_keys(native: Sequence[object], extended: Sequence[Toleration], evicting: Sequence[Policy]) -> list[str]:
+    """Return the keys that ``extended`` compares for ``NoSchedule``, although no policy evicts by such a taint.
+
+    ``native`` are API objects. A key that they tolerate whatever the value is not among them.
+    """
+    covered = _covered(native)
     compared = (
         entry.key
         for entry in extended
@@ -38,12 +42,18 @@ def unenforced_keys(extended: Sequence[Toleration], evicting: Sequence[Policy]) 
         key
         for key in dict.fromkeys(compared)
         if not any(policy.selector_for(Taint(key, effect=Effect.NO_SCHEDULE)) for policy in evicting)
+        and covered.isdisjoint(_covering(key, Effect.NO_SCHEDULE))
     ]
 
 
 def _native(key: str, effect: str) -> dict[str, str]:
     toleration = {"key": key, "operator": Operator.EXISTS.value}
     return toleration | {"effect": Effect(effect).value} if effect else toleration
+
+
+def _covering(key: str, effect: str) -> tuple[tuple[str, str], ...]:
+    """Return key and effect of each toleration that covers taints of this key and effect."""
+    return ("", ""), ("", effect), (key, ""), (key, effect)
 
 
 def _covered(native: Sequence[object]) -> set[tuple[object, object]]:
