@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 from pathlib import Path
@@ -320,6 +321,23 @@ def test_a_file_without_an_object_fails(cli, samples, content):
     Path("empty.yaml").write_text(content)
     result = cli("validate", "empty.yaml", "pod.yaml")
     assert (result.exit_code, result.stderr) == (2, "taintwarden: empty.yaml: has no object\n")
+
+
+@pytest.mark.parametrize("flags", [(), ("-R",)])
+def test_a_folder_that_cannot_be_read_is_reported_and_does_not_hide_the_others(cli, samples, monkeypatch, flags):
+    Path("folder").mkdir()
+    scan = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if Path(path) == Path("folder"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    result = cli("validate", *flags, "folder" if not flags else ".", "a" * 300)
+    assert result.exit_code == 2
+    assert "taintwarden: folder: cannot be read: Permission denied" in result.stderr.splitlines()
+    assert f"taintwarden: {'a' * 300}: cannot be read: File name too long" in result.stderr.splitlines()
 
 
 def test_a_folder_without_files_fails(cli, samples):

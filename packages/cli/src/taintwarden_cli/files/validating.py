@@ -1,5 +1,6 @@
 """Carries out ``validate``. The structs are what ``-o json`` prints, and are stable between releases."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -95,14 +96,20 @@ def check_files(names: Iterable[str], *, recursive: bool = False) -> FileReport:
 
 
 def _files(name: str, report: FileReport, *, recursive: bool) -> Iterator[str]:
-    """The file itself, or the files of a folder, as kubectl chooses them."""
-    folder = Path(name)
-    if name == "-" or not folder.is_dir():
+    """The file itself, or the files of a folder, as kubectl chooses them. A folder that cannot be read is reported."""
+    if name == "-" or not os.path.isdir(name):  # noqa: PTH112 - Path.is_dir raises OSError
         yield name
         return
-    paths = folder.rglob("*") if recursive else folder.iterdir()
+    paths, errors = list[Path](), list[OSError]()
+    for folder, folders, files in os.walk(name, onerror=errors.append):
+        paths += [Path(folder, file) for file in files]
+        if not recursive:
+            folders.clear()
     found = sorted(str(path) for path in paths if path.suffix in SUFFIXES and path.is_file())
-    if not found:
+    for error in errors:
+        shown = printable(str(Path(error.filename)))
+        report.unreadable.append(Unreadable(shown, f"{shown}: cannot be read: {error.strerror}"))
+    if not (found or errors):
         sentence = f"{printable(name)}: is a folder without {', '.join(SUFFIXES)} files"
         report.unreadable.append(Unreadable(printable(name), sentence))
     yield from found
