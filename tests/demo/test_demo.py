@@ -1,5 +1,6 @@
 """`taintwarden demo` as a newcomer runs it: a process, the real operator under it, and an exit code to believe."""
 
+import asyncio
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -50,6 +52,24 @@ def test_the_demo_fails_when_the_operator_does_something_else(monkeypatch: pytes
     done = CliRunner().invoke(main, ["demo", "-o", "json"])
     assert done.exit_code == 1
     assert json.loads(done.stdout)["checks"] == [{"expected": "two leave", "happened": "no pod left", "ok": False}]
+
+
+def test_json_is_all_of_the_output_of_a_demo_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def interrupted(*_: object) -> AsyncIterator[SimpleNamespace]:
+        async def tick(_: object) -> None:
+            raise asyncio.CancelledError
+
+        yield SimpleNamespace(kubeconfig="kubeconfig", tick=tick)
+
+    async def judged(*_: object) -> Report:
+        return report([Check("two leave", "2 pods left", ok=True)], 1.0)
+
+    monkeypatch.setattr(running, "start_demo", interrupted)
+    monkeypatch.setattr(running, "play", judged)
+    done = CliRunner().invoke(main, ["demo", "-o", "json", "--keep"])
+    assert json.loads(done.stdout)["ok"]
+    assert "export KUBECONFIG=kubeconfig" in done.stderr
 
 
 @pytest.mark.slow

@@ -6,10 +6,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
 from rich.console import Console
 
 from taintwarden_cli.data_output import write_answer
-from taintwarden_cli.output import fail, write
+from taintwarden_cli.output import fail
 from taintwarden_demo.definitions import MissingDefinitionsError
 from taintwarden_demo.play import DemoFailedError, RunningDemo, play, start_demo
 from taintwarden_demo.scenario import Scenario, make_scenario
@@ -55,7 +56,7 @@ def _show(scenario: Scenario, output: str) -> Output:
 
 
 async def _keep(demo: RunningDemo, show: Output) -> None:
-    """Continue until interrupted, and print new lines."""
+    """Say how to try the cluster, on standard error; continue until interrupted, and print new lines."""
     lines = (
         "\nThe cluster and the operator continue to run. Try in another terminal:\n",
         f"  export KUBECONFIG={demo.kubeconfig} PATH={Path(sys.executable).parent}:$PATH",
@@ -64,7 +65,7 @@ async def _keep(demo: RunningDemo, show: Output) -> None:
         "  taintwarden top\n",
         "Ctrl-C ends.\n",
     )
-    write("\n".join(lines))
+    click.echo("\n".join(lines), err=True)
     try:
         while True:
             await demo.tick(show)
