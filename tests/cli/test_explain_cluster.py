@@ -224,8 +224,20 @@ async def test_a_replacement_that_would_come_back_is_noted(replaced, explain):
 
 async def test_a_pod_whose_replacement_is_refused_waits_for_its_budget(replaced, explain):
     set_status(replaced, "sla", conditions=[condition("ReplacesFirst", "False", "pods are evicted: 403")])
+    answer = json.loads((await explain("shop/web", "-o", "json")).stdout)
+    assert answer["waitsFor"].startswith("for its deadline, in 5m; then for PodDisruptionBudget web: ")
+    assert "Deployment web: pods are evicted: 403" in answer["notes"]
+
+
+async def test_a_pod_whose_deployment_was_asked_waits_for_it_although_another_request_was_refused(replaced, explain):
+    def ask(one: Json) -> None:
+        asked = {"kubectl.kubernetes.io/restartedAt": at(time.time())}
+        one["spec"]["template"] = {"metadata": {"annotations": asked}}
+
+    replaced.store.modify("deployments", "web", "shop", ask)
+    set_status(replaced, "sla", conditions=[condition("ReplacesFirst", "False", "pods are evicted: 403")])
     waits = json.loads((await explain("shop/web", "-o", "json")).stdout)["waitsFor"]
-    assert waits.startswith("for its deadline, in 5m; then for PodDisruptionBudget web: ")
+    assert waits == "for its deadline, in 5m; then for Deployment web, which starts the replacement first (5m at most)"
 
 
 async def test_deployments_that_may_not_be_read_are_said(replaced, explain):

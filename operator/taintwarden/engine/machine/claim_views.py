@@ -4,6 +4,7 @@ import msgspec
 from msgspec.structs import replace
 
 from taintwarden.engine.evaluate import Grounds, TaintVerdict
+from taintwarden.engine.limits.protocol import Replacement
 from taintwarden.engine.limits.refusal import BUDGET, FAILING, GUARD, PLACE, VIEW, Refusal
 from taintwarden.engine.machine.claims import Claim, Evictee, Phase
 from taintwarden.engine.machine.world import World
@@ -39,6 +40,8 @@ class ClaimView(msgspec.Struct, frozen=True):
     grounds: Grounds | None = None
     deployment: str = ""
     """Deployment that is or was asked for a replacement first; empty if the pod is evicted."""
+    was_asked: bool = False
+    """True if that Deployment was asked already."""
 
     @property
     def policy(self) -> Policy:
@@ -79,7 +82,7 @@ class ClaimViews:
         pod = self._world.cluster.pod(claim.node, claim.uid)
         if pod is None:
             return None
-        refusal = self.current_refusal(claim)
+        refusal, replacement = self.current_refusal(claim), self._replacement(claim, pod)
         return ClaimView(
             pod,
             claim.verdict,
@@ -92,14 +95,14 @@ class ClaimViews:
             outcome=claim.outcome,
             attempts=claim.attempts,
             grounds=claim.grounds,
-            deployment=self._deployment(claim, pod),
+            deployment=replacement.deployment.name if replacement else "",
+            was_asked=replacement is not None and replacement.asked_at is not None,
         )
 
-    def _deployment(self, claim: Claim, pod: Pod) -> str:
+    def _replacement(self, claim: Claim, pod: Pod) -> Replacement | None:
         if claim.policy.eviction.replace_first is None:
-            return ""
-        found = self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
-        return "" if found is None else found.deployment.name
+            return None
+        return self._world.limiter.replacements.of(claim.grounds, pod, self._world.now)
 
     def current_refusal(self, claim: Claim) -> Refusal | None:
         """Why a due claim waits; None if nothing delays it. ``limit`` is empty for calls accepted, or not yet slow."""

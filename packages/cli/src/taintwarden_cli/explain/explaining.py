@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.decoding.deployments import revision, why_not_replaced
 from taintwarden.controller.words import wording
 from taintwarden.engine import rfc3339
@@ -140,7 +141,7 @@ def _explain_claim(answer: PodExplanation, claim: ClaimView, evaluation: Evaluat
 
 def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation) -> str:
     policy = claim.policy
-    status = status_of(next(one for one in evaluation.snapshot.policies if namespaced_name(one)[1] == policy.name))
+    status = _status(policy, evaluation)
     if policy.mode is Mode.PAUSED:
         paused = status.message_if("Progressing", "Paused") or "paused"
         resume = f"policy {policy.name} is {paused}: taintwarden resume {policy.name}"
@@ -149,8 +150,8 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
         return f"for nothing: policy {policy.name} is in mode {policy.mode}, so the pod is not evicted"
     if policy.name in evaluation.dry_run_policies:
         return "for nothing: the operator runs with --dry-run, so the pod is not evicted"
-    # While requests to Deployments are refused or not made, the status says what the pod waits for.
-    deployment = "" if status.message_if("ReplacesFirst", "False") else claim.deployment
+    # While other requests to Deployments are refused or not made, the status says what the pod waits for.
+    deployment = claim.deployment if claim.was_asked or not status.message_if("ReplacesFirst", "False") else ""
     budgets = [] if deployment else answer.budgets
     found = waiting(claim.pod, policy, status, budgets, evaluation.now)
     if claim.due_at > evaluation.now:
@@ -162,9 +163,16 @@ def _waits_for(answer: PodExplanation, claim: ClaimView, evaluation: Evaluation)
     return "; then ".join(found) or ("for an operator" if answer.problem else "for nothing: it is due now")
 
 
+def _status(policy: Policy, evaluation: Evaluation) -> PolicyStatus:
+    return status_of(next(one for one in evaluation.snapshot.policies if namespaced_name(one)[1] == policy.name))
+
+
 def _why_not_replaced(claim: ClaimView, evaluation: Evaluation) -> Iterator[str]:
     """Why the Deployment of the pod is not asked for a replacement, although the policy has ``replaceFirst``."""
     snapshot, owner = evaluation.snapshot, evaluation.object.controller
+    refused = _status(claim.policy, evaluation).message_if("ReplacesFirst", "False")
+    if claim.deployment and refused and not claim.was_asked:
+        yield f"Deployment {claim.deployment}: {refused}"
     if claim.deployment or claim.policy.eviction.replace_first is None or owner is None:
         return
     replica_sets = (one for one in snapshot.workloads.get("replicasets", ()) if one.metadata.uid == owner.uid)
