@@ -60,6 +60,7 @@ def test_empty_operator_is_equal():
 
 FAULTS: list[tuple[Any, str, str, str]] = [
     (GT | {"value": "0950"}, ".value", '"0950"', "leading zeros are not allowed: write 950, not 0950"),
+    (GT | {"value": "-0"}, ".value", '"-0"', "zero may not have a minus sign: write 0"),
     (GT | {"value": 950}, ".value", "950", "must be a string; put it in quotes"),
     (GT | {"value": ""}, ".value", '""', "an integer is required, for example 950"),
     (

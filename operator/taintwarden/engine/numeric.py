@@ -60,7 +60,7 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
     elif not text.isascii():
         yield "only ASCII digits are allowed", plain
     else:
-        yield _ZEROS, plain
+        yield "zero may not have a minus sign" if plain == "0" and text.startswith("-") else _ZEROS, plain
     if re.fullmatch(r"-?[0-9]{1,3}([,_'][0-9]{3})+", text):
         yield "separators are not allowed", re.sub(r"[,_']", "", text)
     yield "a percent sign is not allowed", text.removesuffix("%")
