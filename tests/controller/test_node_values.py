@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from controller import NOW, Clock, node_object
 from kube.wire_format import enveloped, labels, message, read
 from taintwarden.controller.decoding.decoding import Decoder
-from taintwarden.controller.decoding.node_values import MAX_TEXT_LENGTH, MAX_VALUE_LENGTH, as_value, values_of
+from taintwarden.controller.decoding.node_values import MAX_TEXT_LENGTH, as_value, values_of
+from taintwarden.engine.history import MAX_VALUE_LENGTH
 from taintwarden.engine.model import NodeCondition, NodeInfo, SourceKind, SourceValue, ValueSource
 from taintwarden.engine.policy import Policy, TaintSelector
 from taintwarden.kube.calls.node_calls import DRAINED_CONDITION

@@ -273,6 +273,13 @@ def test_any_time_that_is_read_can_be_written():
     assert decode_histories(encode_histories(found)) == found
 
 
+@pytest.mark.parametrize(("length", "is_read"), [(63, True), (64, False)])
+def test_a_value_that_no_taint_can_have_is_refused(length, is_read):
+    """A kubelet may write it, and caches would keep it."""
+    found, faults = read_histories(json.dumps({"sla:NoExecute": {"values": [[1, ["9" * length]]]}}))
+    assert (bool(found), not faults) == (is_read, is_read)
+
+
 def test_one_entry_that_cannot_be_read_costs_no_other():
     good = history(("980", 10.0))
     text = encode_histories({"good:x": good})[:-1] + ',"bad:x":{"values":[]}}'

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 
@@ -26,7 +26,9 @@ MAX_VALUES = 4 * MAX_SPANS
 CLOCK_SKEW_SECONDS = 60.0
 """Maximum seconds by which a stored time may lie in the future, since the clock of another replica wrote it."""
 MAX_TEXT_LENGTH = 64 * 1024
-"""Maximum characters of an annotation that is read. A value has at most 63, and nodes have few taints."""
+"""Maximum characters of an annotation that is read. Nodes have few taints."""
+MAX_VALUE_LENGTH = 63
+"""Maximum characters of a taint's value. A kubelet may write more into the annotation, which caches would keep."""
 _SHORTEST = 1 / 64
 """Smallest part of its age up to which a group of spans is joined."""
 _RECENT = 7.0
@@ -40,7 +42,7 @@ class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """
 
     since: float
-    values: tuple[str | None, ...]
+    values: tuple[Annotated[str, msgspec.Meta(max_length=MAX_VALUE_LENGTH)] | None, ...]
 
 
 class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spans": "values"}):

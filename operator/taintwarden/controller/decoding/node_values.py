@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterable
 
 from taintwarden.controller.decoding.times import time_of
+from taintwarden.engine.history import MAX_VALUE_LENGTH
 from taintwarden.engine.model import NodeCondition, NodeInfo, SourceKind, SourceValue, ValueSource
 from taintwarden.kube.calls.node_calls import DRAINED_CONDITION
 from taintwarden.kube.wire.kinds import NodeObject, Timestamp
 
-MAX_VALUE_LENGTH = 63
-"""Maximum length of a taint's value. A source whose value is longer counts as absent."""
 MAX_TEXT_LENGTH = 256
 """Maximum length of a text on a node. A longer one, which a kubelet may write to its node, counts as absent."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
@@ -54,6 +53,6 @@ def _source_value(text: str, timestamp: Timestamp | None = None) -> SourceValue 
 
 
 def as_value(text: str) -> str | None:
-    """Convert a text to a taint's value, with ``_`` for invalid characters; None if it is too long."""
+    """Convert a text to a taint's value, with ``_`` for invalid characters; None, as without a value, if too long."""
     value = _OTHERS.sub("_", text).lstrip("_~").rstrip("_")
     return value if len(value) <= MAX_VALUE_LENGTH else None
