@@ -1,5 +1,6 @@
 """Lists and watches in protobuf: fields that are read, and errors in what is not as specified."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ from taintwarden.kube.calls.own_kinds import POLICIES
 from taintwarden.kube.errors import Unreachable
 from taintwarden.kube.watch.frames import FrameDecoder
 from taintwarden.kube.wire.formats import ExpiredError, Undecodable
+from taintwarden.kube.wire.json_frames import JsonFrames
 from taintwarden.kube.wire.kinds import (
     MAX_NODE_LABELS,
     NODE_INFO,
     Identity,
     NodeConditionObject,
+    NodeObject,
     ObjectCondition,
     OwnerReference,
     PodAnnotations,
@@ -256,6 +259,13 @@ def test_a_node_with_more_labels_than_any_has_is_not_read(more: int) -> None:
     good, bad = read(FrameDecoder(NODES).page(page({1: meta})))
     assert [len(one.metadata.labels) for one in good] == [MAX_NODE_LABELS] * (1 - more)
     assert bad == [Undecodable(Identity("n1"), f"has more than {MAX_NODE_LABELS} labels")] * more
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_node_with_more_labels_than_any_has_is_not_read_in_json(more: int) -> None:
+    meta = {"name": "n1", "labels": {f"k{number}": "v" for number in range(MAX_NODE_LABELS + more)}}
+    found = JsonFrames(NodeObject).read(json.dumps({"metadata": meta}).encode())
+    assert isinstance(found, Undecodable) is bool(more)
 
 
 def test_the_annotations_of_a_node() -> None:

@@ -202,6 +202,8 @@ class AnnotatedMeta(Metadata, rename="camel"):
 class NodeMeta(AnnotatedMeta, rename="camel"):
     """``metadata`` of a node."""
 
+    labels: Annotated[dict[str, str], msgspec.Meta(max_length=MAX_NODE_LABELS)] = {}
+
     def annotation(self, name: str) -> str | None:
         """Return the text of an annotation; None if there is none."""
         return self.annotations.get(name)
