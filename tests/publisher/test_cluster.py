@@ -98,13 +98,26 @@ async def test_a_server_that_does_not_answer_fails_a_write(prometheus):
     assert words
 
 
-async def test_a_kubeconfig_that_acts_as_another_user_is_refused(tmp_path):
-    """The official client ignores the impersonation, and would act as the owner of the file."""
-    path = tmp_path / "config"
-    user = {"name": "u", "user": {"token": "t", "as": "jane"}}
+def write_kubeconfig(path, **user):
     cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": True}}
     context = {"name": "one", "context": {"cluster": "c", "user": "u"}}
     content = {"apiVersion": "v1", "kind": "Config", "current-context": "one"}
-    path.write_text(json.dumps(content | {"users": [user], "clusters": [cluster], "contexts": [context]}))
+    content |= {"users": [{"name": "u", "user": {"token": "t", **user}}], "clusters": [cluster], "contexts": [context]}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+async def test_a_kubeconfig_that_acts_as_another_user_is_refused(tmp_path):
+    """The official client ignores the impersonation, and would act as the owner of the file."""
+    path = tmp_path / "config"
+    write_kubeconfig(path, **{"as": "jane"})
     with pytest.raises(ConfigError, match="remove the field as"):
         await configuration(str(path), None)
+
+
+async def test_a_kubeconfig_comes_before_the_service_account_as_for_the_operator(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", "")
+    write_kubeconfig(tmp_path / ".kube" / "config")
+    (tmp_path / "token").touch()
+    assert (await configuration(None, None, tmp_path)).host == "https://127.0.0.1:1"

@@ -16,6 +16,8 @@ import msgspec
 from taintwarden.kube.auth.proxies import proxy_for
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+IN_CLUSTER = "service account of the pod"
+"""Origin of a connection with the service account."""
 """Where a kubelet mounts the token and the authority of a pod's service account."""
 
 DEFAULT = Path("~/.kube/config")
@@ -85,7 +87,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -
     space = folder / "namespace"
     return ClusterSource(
         server,
-        origin="service account of the pod",
+        origin=IN_CLUSTER,
         namespace=space.read_text().strip() if space.exists() else "",
         authority=PemSource(str(folder / "ca.crt")),
         token_file=str(folder / "token"),

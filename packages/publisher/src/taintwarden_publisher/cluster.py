@@ -16,6 +16,7 @@ from kubernetes.aio import client, config
 from taintwarden.api.types import GROUP, VERSION
 from taintwarden.fields.text import printable
 from taintwarden.kube.auth.connection import Connection
+from taintwarden.kube.auth.kubeconfig import IN_CLUSTER, SERVICE_ACCOUNT, default_paths
 from taintwarden.kube.errors import NOT_JSON, ConfigError
 from taintwarden.kube.wire.answers import decoded_flat
 from taintwarden_publisher.nodes import Node
@@ -30,7 +31,6 @@ MERGE_PATCH = "application/merge-patch+json"
 MANAGER = "taintwarden-publisher"
 MAX_REASON = 500
 """Maximum number of characters quoted from a response."""
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class WriteOutcome(StrEnum):
@@ -182,8 +182,10 @@ def _message(body: bytes) -> str:
         return ""
 
 
-async def configuration(kubeconfig: str | None, context: str | None) -> client.Configuration:
-    """Return the connection of a named kubeconfig or context, else of the service account, else of ``~/.kube/config``.
+async def configuration(
+    kubeconfig: str | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
+) -> client.Configuration:
+    """Return the connection that :meth:`Connection.load` chooses, for the official client.
 
     Raises:
         ConfigError: there is none, or the kubeconfig impersonates a user, which the official client ignores.
@@ -191,9 +193,10 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
     """
     found = client.Configuration()
     found.disable_strict_ssl_verification = True
-    path = kubeconfig or os.environ.get("KUBECONFIG")
+    connection = await asyncio.to_thread(Connection.load, kubeconfig, context, service_account)
+    path = kubeconfig or os.pathsep.join(map(str, default_paths(os.environ)))
     try:
-        if path is None and context is None and await asyncio.to_thread(SERVICE_ACCOUNT.exists):
+        if connection.origin == IN_CLUSTER:
             config.load_incluster_config(  # type: ignore[no-untyped-call]
                 client_configuration=found
             )
@@ -201,11 +204,11 @@ async def configuration(kubeconfig: str | None, context: str | None) -> client.C
             await config.load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=path, context=context, client_configuration=found
             )
-            if (await asyncio.to_thread(Connection.load, kubeconfig, context)).impersonation:
-                msg = "the publisher cannot act as another user: remove the field as, and use credentials of that user"
-                raise ValueError(msg)
+        if connection.impersonation:
+            msg = "the publisher cannot act as another user: remove the field as, and use credentials of that user"
+            raise ValueError(msg)
     except (config.ConfigException, OSError, ValueError) as error:
-        msg = f"cannot use {path or 'the default kubeconfig'}: {printable(str(error), MAX_REASON)}"
+        msg = f"cannot use {path}: {printable(str(error), MAX_REASON)}"
         raise ConfigError(msg) from error
     return found
 
