@@ -227,7 +227,20 @@ def test_a_new_process_begins_with_the_stored_population(population, allowance):
     bench.population = 90
     other = bench.restart()
     other.population = population
+    other.check_guard()
     assert other.guard.allowance() == allowance
+
+
+def test_a_report_changes_no_allowance():
+    bench = Bench()
+    bench.evict(*pods(10), of="web")
+    bench.population = 90
+    other = bench.restart()
+    other.population = 100
+    other.guard.record(other.now)
+    other.population = 90
+    other.check_guard()
+    assert other.guard.allowance() == 10
 
 
 def test_all_pods_are_counted_only_when_many_are_due():

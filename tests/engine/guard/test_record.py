@@ -99,6 +99,7 @@ def test_a_change_while_a_record_is_written_is_written_next():
 def test_a_record_without_a_population_is_read():
     """A version before wrote it: the allowance is a share of the pods that there are."""
     other = Bench(population=90).restart(GuardRecord(evicted=((WALL, (("shop", 10),)),)))
+    other.check_guard()
     assert (other.guard.evicted(), other.guard.allowance()) == (10, 9)
 
 

@@ -159,6 +159,8 @@ class Guard:
         self.wave.process_time(self._window_end(now), most)
         if self.ledger.process_time(now.monotonic, self.settings.window_seconds, self.wave.near):
             self._freed(ALL)
+        if self.ledger.past.missing:
+            self.ledger.note_replaced(self.population())
         if now.monotonic >= self._tidy_at:
             self._unsaved, self._tidy_at = True, MonotonicTime(math.inf)
         changed, self._changed, latch = self._changed, False, self.latch

@@ -192,9 +192,11 @@ class Ledger:
 
     def population(self, pods: int) -> int:
         """Return the population: ``pods`` that may be evicted, and evicted pods that are not replaced yet."""
-        # Pods beyond the population that the previous leader stored replace pods that it evicted.
-        self.past.replace(RESTORED, max(0, pods + self.past.missing - self._population))
         return pods + self.past.missing
+
+    def note_replaced(self, pods: int) -> None:
+        """Count ``pods`` beyond the population that the previous leader stored as replacing pods that it evicted."""
+        self.past.replace(RESTORED, max(0, self.population(pods) - self._population))
 
     def restore(self, past: "EvictionWindow", reserved: dict[str, str], population: int, now: MonotonicTime) -> None:
         """Apply the evictions, reservations and population that another process stored."""
