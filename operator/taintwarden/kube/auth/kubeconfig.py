@@ -16,9 +16,9 @@ import msgspec
 from taintwarden.kube.auth.proxies import proxy_for
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a kubelet mounts the token and the authority of a pod's service account."""
 IN_CLUSTER = "service account of the pod"
 """Origin of a connection with the service account."""
-"""Where a kubelet mounts the token and the authority of a pod's service account."""
 
 DEFAULT = Path("~/.kube/config")
 
