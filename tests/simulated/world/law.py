@@ -862,7 +862,7 @@ class Judge:
         if (whom == "done" and not runs) or code == 404:
             self._done[want.pod.uid] = call.term
         asked = float(fact.get("retry_after") or 0.0)
-        if whom == "done" and call.effect is None:
+        if whom == "done" and not (call.effect is not None and self._pod(want.pod.uid).ready):
             self._unseen |= dict.fromkeys(self._budgets_of(want.pod), now + UNSEEN_SECONDS + SEEN)
         if whom == "done":
             self._accepted[want.pod.uid] = now
