@@ -397,7 +397,8 @@ class Guard:
         self.joined, self.counted = now if surely.keys() - {*self.counted} else self.joined, surely.keys()
         is_above = count > self.allowance(now, least=False, since=self.joined)  # an allowance that falls trips nothing
         self.above = self.above or now if is_above and well else None
-        if self.held and not self.held.keys() & wants.keys():
+        soon = {uid for uid, one in wants.items() if one.due.late <= now + window - SEEN}
+        if self.held and not self.held.keys() & soon:
             self.held, self.most = {}, Counter()
         if well and not self.maybe.keys() & wants.keys():  # without a leader none is armed, and the next pods join
             self.tripped = None
@@ -421,7 +422,7 @@ class Guard:
             self.maybe = {uid: (now, name, now) for uid, name in (past | reserved).items()} | self.maybe
         if self.is_resized and self.tripped is not None:  # if it trips again, it holds all namespaces at first
             self.tripped, self.is_resized, self.only = now, self.above is None, ""
-        self._look_who_is_alone(wants, now, well=well)
+        self._look_who_is_alone(wants, soon, now, well=well)
 
     def may_count(self, pod: Pod, due: Due, now: float) -> None:
         """Count a pod as one that perhaps has to leave within the window."""
@@ -432,9 +433,9 @@ class Guard:
                 self.trips = self.trips if self.held else now
             self.maybe[pod.uid] = (now, pod.namespace, first)
 
-    def _look_who_is_alone(self, wants: Collection[str], now: float, *, well: bool) -> None:
-        """Note if the guard holds one namespace only: surely, or perhaps."""
-        left = {self.held[uid] for uid in self.held if uid in wants}
+    def _look_who_is_alone(self, wants: Collection[str], soon: Collection[str], now: float, *, well: bool) -> None:
+        """Note if the guard holds one namespace only: surely, or perhaps. ``soon``: who surely is due in the window."""
+        left = {self.held[uid] for uid in self.held if uid in soon}
         near = {name for uid, (_, name, _) in self.maybe.items() if uid in wants and self.tripped is not None}
         self.single = self.single if len(near) == 1 and self.held else now
         counts = Counter(name for _, name, _ in self.maybe.values())
@@ -448,7 +449,7 @@ class Guard:
             self.only = ""
         for name in {*self.held.values(), *near}:
             half = self.allowance(now, least=False) / 2
-            rest = sum(uid in wants for uid, other in self.held.items() if other != name)
+            rest = sum(uid in soon for uid, other in self.held.items() if other != name)
             self.wide = {one: at for one, at in self.wide.items() if one != name or (well and rest > half)}
             if well and rest > half and now - self.wide.setdefault(name, now) >= SEEN:
                 self.narrow.pop(name, None)
