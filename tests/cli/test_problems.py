@@ -62,7 +62,11 @@ def test_a_source_that_no_node_has():
 
 @pytest.mark.parametrize(
     ("nodes", "effect"),
-    [(["a"], "a cannot be drained"), (["a", "b", "b", "c"], "a and 2 more nodes cannot be drained")],
+    [
+        (["a"], "a cannot be drained"),
+        (["a", "b", "b", "c"], "a and 2 more nodes cannot be drained"),
+        (["a", *"bcdefghij"], "a and at least 9 more nodes cannot be drained"),
+    ],
 )
 def test_pods_that_should_have_ended(nodes, effect):
     remedy = "taintwarden explain node a; docs/runbooks/pods-stuck.md"

@@ -64,6 +64,11 @@ def several(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
+def following(listed: Sequence[object], what: str, *, is_full: bool) -> str:
+    """Return how many follow the first. ``is_full``: True if a status lists no more, though there may be others."""
+    return f"and {'at least ' * is_full}{several(len(listed) - 1, f'more {what}')}"
+
+
 def in_spite_of(budgets: Sequence[str]) -> str:
     """Return the phrase for a deletion that these PodDisruptionBudgets did not allow."""
     return f"in spite of PodDisruptionBudget{'s' * (len(budgets) > 1)} {', '.join(budgets)}"
@@ -79,8 +84,7 @@ def not_ended(stuck: Sequence[StuckPod]) -> str:
     """Return which pod should have ended, and what may keep it; empty if there is none."""
     if not stuck:
         return ""
-    least = "at least " * (len(stuck) == MAX_STUCK)  # the status lists no more
-    first, others = stuck[0], f" (and {least}{several(len(stuck) - 1, 'more pod')})" if len(stuck) > 1 else ""
+    first, others = stuck[0], f" ({following(stuck, 'pod', is_full=len(stuck) == MAX_STUCK)})" * (len(stuck) > 1)
     return f"{first.namespace}/{first.name} on {first.node} should have ended at {first.since}{others}: {what_keeps()}"
 
 

@@ -10,7 +10,7 @@ from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.limits.bounces import CAME_BACK
 from taintwarden.engine.limits.refusal import BOUNCE, BUDGET, CALLS, DELAYS, FAILING, NODE, VIEW
-from taintwarden.engine.reported_status import LimitStatus
+from taintwarden.engine.reported_status import MAX_INVALID_TAINTS, MAX_STUCK, LimitStatus
 from taintwarden.engine.rfc3339 import read_time
 
 RIGHTS_REMEDY = "taintwarden doctor --only rights-missing"
@@ -120,7 +120,7 @@ def _stuck_problem(status: PolicyStatus, now: float) -> Iterator[Problem]:
     stuck = [pod for pod in status.stuck if now - (read_time(pod.since) or now) >= STUCK_SECONDS]
     if stuck:
         nodes = list(dict.fromkeys(pod.node for pod in stuck))
-        more = f" and {wording.several(len(nodes) - 1, 'more node')}" * (len(nodes) > 1)
+        more = f" {wording.following(nodes, 'node', is_full=len(stuck) == MAX_STUCK)}" * (len(nodes) > 1)
         effect, remedy = f"{nodes[0]}{more} cannot be drained", f"taintwarden explain node {nodes[0]}"
         yield Problem(ProblemKind.STUCK, wording.not_ended(stuck), effect, f"{remedy}; docs/runbooks/pods-stuck.md")
 
@@ -167,6 +167,6 @@ def zones_problem(name: str, status: PolicyStatus) -> Problem:
 def invalid_values_problem(values: list[str]) -> Problem:
     """The problem that values of taints cannot be compared. ``values`` has the effect of each on pods."""
     cause, _, effect = values[0].partition(" cannot be compared: ")
-    more = f" (and {wording.several(len(values) - 1, 'more taint')})" if len(values) > 1 else ""
+    more = f" ({wording.following(values, 'taint', is_full=len(values) == MAX_INVALID_TAINTS)})" * (len(values) > 1)
     remedy = "set a valid value; taintwarden doctor --only taint-value-invalid says which"
     return Problem(ProblemKind.INVALID, f"{cause} cannot be compared{more}", effect, remedy)
