@@ -73,6 +73,11 @@ async def test_versions(run, cluster, values, told):
     )
 
 
+async def test_a_node_with_two_effects_of_a_key_counts_once(run, cluster):
+    add_node(cluster, "c1", taint("5", key="load"), taint("5", key="load", effect="NoSchedule"))
+    assert "# The policy for load, which 1 node has." in (await written(run, "--key", "load"))[0]
+
+
 async def test_text_with_a_number_is_no_version(run, cluster):
     for number in range(2):
         add_node(cluster, f"v{number}", taint(f"rack-{number}", key="example.com/rack"))

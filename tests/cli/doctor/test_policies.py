@@ -193,7 +193,8 @@ def test_policy_that_selects_no_node_is_found():
 
 
 def test_mistyped_key_is_found():
-    (found,) = idle(observed(key="slo"), named("a1", taint("980")), named("a2", taint("970")))
+    first = named("a1", taint("980"), taint("980", effect="NoSchedule"))
+    (found,) = idle(observed(key="slo"), first, named("a2", taint("970")))
     assert found.message == "no node has a taint slo; 2 nodes have sla, on which no policy acts"
     assert found.remedy == "kubectl edit taintevictionpolicy sla; or: taintwarden init --key sla"
 

@@ -108,7 +108,7 @@ def _draft(key: str, seen: Sequence[tuple[NodeView, Taint]], taken: Sequence[str
         key,
         _name(key, taken),
         tuple(effect.value for effect in Effect if effect.value in effects),
-        len(seen),
+        len({node.node.name for node, _ in seen}),
         kind,
         lowest=valid[0] if valid else "",
         highest=valid[-1] if valid else "",

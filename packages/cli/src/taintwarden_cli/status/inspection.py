@@ -124,8 +124,9 @@ class _Inspector:
             self._add(policy.name, ProblemKind.SHADOWED, why_first(policy, other, key), effect, remedy)
 
     def _add_missing_taints(self) -> None:
-        taints = (taint for node in self._nodes for taint, _ in node.taints)
-        carried = Counter(Taint(taint.key, effect=taint.effect, source=taint.source) for taint in taints)
+        carried: dict[Taint, set[str]] = {}
+        for taint, name in ((taint, node.node.name) for node in self._nodes for taint, _ in node.taints):
+            carried.setdefault(Taint(taint.key, effect=taint.effect, source=taint.source), set()).add(name)
         for policy in self._policies:
             if self._statuses[policy.name].evicting_nodes:
                 continue

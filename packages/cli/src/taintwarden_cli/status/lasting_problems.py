@@ -1,6 +1,5 @@
 """Problems that do not pass by themselves: budgets that never allow an eviction, and taints that no node has."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -47,7 +46,7 @@ def selected_keys(policy: Policy, nodes: Collection[NodeView]) -> set[str]:
 def find_absence(
     selector: TaintSelector,
     keys: set[str],
-    carried: Mapping[Taint, int],
+    carried: Mapping[Taint, Collection[str]],
     policies: Sequence[Policy],
     *,
     is_compared: bool = False,
@@ -55,7 +54,7 @@ def find_absence(
     """A sentence that no node has the taint of a selector, and a similar key that may be meant. Else two empty texts.
 
     A taint that is only a signal, such as the end of a spot node, may be absent. ``keys`` are the
-    :func:`selected_keys`, ``carried`` is the number of nodes by taint, and ``is_compared`` is True if tolerations
+    :func:`selected_keys`, ``carried`` has the names of the nodes by taint, and ``is_compared`` is True if tolerations
     compare the values.
     """
     key = selector.key
@@ -64,12 +63,12 @@ def find_absence(
     is_number = is_compared or selector.value_type in (ValueType.INTEGER, ValueType.VERSION)  # others may be signals
     if any(taint.key == key for taint in carried):
         return f"none of the nodes that it selects has a taint {key}, which others have" * is_number, ""
-    free = Counter[str]()
+    free: dict[str, set[str]] = {}
     for taint, nodes in carried.items():
         if not (taint.source or is_system_key(taint.key) or any(policy.selector_for(taint) for policy in policies)):
-            free[taint.key] += nodes
+            free.setdefault(taint.key, set()).update(nodes)
     if similar := next(iter(get_close_matches(key, free, n=1)), ""):
-        have = "has" if free[similar] == 1 else "have"
-        text = f"no node has a taint {key}; {several(free[similar], 'node')} {have} {similar}, on which no policy acts"
+        number, have = len(free[similar]), "has" if len(free[similar]) == 1 else "have"
+        text = f"no node has a taint {key}; {several(number, 'node')} {have} {similar}, on which no policy acts"
         return text, similar
     return (f"no node has a taint {key}, whose values are compared", "") if is_number else ("", "")

@@ -37,7 +37,6 @@ STATIC_MARKERS = (
 )
 def policy_never_acts(context: Context) -> Iterator[Finding]:
     """Find valid policies that evict no pod."""
-    carried = {taint: len(carrying) for taint, carrying in context.taints.items()}
     for policy in context.policies if context.nodes else ():
         subject = Subject(POLICY, policy.name)
         if policy.node_selector.requirements and not any(policy in node.policies for node in context.nodes.values()):
@@ -46,7 +45,7 @@ def policy_never_acts(context: Context) -> Iterator[Finding]:
         keys = selected_keys(policy, context.nodes.values())
         for selector in policy.taints:
             is_compared = _is_compared(context, selector.key)
-            text, similar = find_absence(selector, keys, carried, context.policies, is_compared=is_compared)
+            text, similar = find_absence(selector, keys, context.taints, context.policies, is_compared=is_compared)
             if text:
                 remedy = f"kubectl edit taintevictionpolicy {policy.name}; or: taintwarden init --key {similar}"
                 yield Finding(subject, text, remedy if similar else "")
