@@ -12,7 +12,14 @@ from taintwarden.api.status import PolicyStatus
 from taintwarden.controller.words import wording
 from taintwarden.engine.rfc3339 import at
 from taintwarden_cli.rehearsal.shadowing import acting_first, valid_policies, why_first
-from taintwarden_cli.status.problems import Problem, ProblemKind, by_severity, status_problems, zones_problem
+from taintwarden_cli.status.problems import (
+    Problem,
+    ProblemKind,
+    by_severity,
+    guard_problem,
+    status_problems,
+    zones_problem,
+)
 
 LONG = at(NOON - 2_000)
 
@@ -106,6 +113,14 @@ def test_what_waits_for_full_zones_says_its_cause_without_advice():
     found = zones_problem("sla", msgspec.convert({"conditions": [full]}, PolicyStatus))
     assert (found.cause, found.remedy[:20]) == ("All 3 nodes are unhealthy: 7 pods wait", "check the monitoring")
     assert found.effect == "all nodes are unhealthy, so no pod is evicted"  # no guard, so nothing to reset
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_only_a_guard_that_holds_pods_is_reset(holds):
+    advice = wording.guard_advice("sla", holds=holds)
+    tripped = condition("GuardTripped", "True", f"since {LONG} 9 pods due. {advice}", "MassEviction")
+    found = guard_problem("sla", msgspec.convert({"conditions": [tripped]}, PolicyStatus), is_paused=False)
+    assert (found.effect, "guard reset sla" in found.remedy) == ("9 pods due", holds)
 
 
 def test_the_worst_comes_first_and_each_once():

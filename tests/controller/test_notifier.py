@@ -403,7 +403,7 @@ def test_the_event_of_a_tripped_guard_names_what_it_holds(rig, more, begins):
     assert rig.event.note.startswith(begins)
 
 
-NONE_LEFT = "None of the pods that it held has to leave any more"
+NONE_LEFT = "None of the pods that it counted has to leave any more"
 
 
 def test_guard_armed(rig):
@@ -412,9 +412,10 @@ def test_guard_armed(rig):
     assert rig.event == event(NORMAL, "GuardArmed", "Guard", f"{NONE_LEFT}: evictions continue", OUR_POLICY)
 
 
-def test_a_guard_that_is_armed_by_a_pause_names_the_pause(rig):
-    rig.notice(commands.GuardArmed(policy(uid="uid-sla", mode=Mode.PAUSED), None))
-    assert rig.event.note == f"The policy is paused. {NONE_LEFT}"
+@pytest.mark.parametrize(("mode", "says"), [(Mode.PAUSED, "Policy sla is paused: "), (Mode.DRY_RUN, "Dry run: ")])
+def test_a_guard_of_a_policy_that_evicts_none_is_armed_and_says_why_none_is_evicted(rig, mode, says):
+    rig.notice(commands.GuardArmed(policy(uid="uid-sla", mode=mode), None))
+    assert rig.event.note == f"{says}{NONE_LEFT}"
 
 
 def test_a_change_of_a_policy(rig):

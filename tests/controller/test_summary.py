@@ -201,7 +201,7 @@ def test_a_tripped_guard_within_its_allowance_says_how_long_it_holds():
 
 def test_a_guard_that_only_reports_holds_nothing():
     message = condition("GuardTripped", guard=guard(TRIPPED, GuardAction.REPORT))[2]
-    assert "it holds nothing (action Report): 120 pods" in message
+    assert ("it holds nothing (action Report): 120 pods" in message, "guard reset" in message) == (True, False)
 
 
 PACED = msgspec.structs.replace(guard(TRIPPED, GuardAction.PACE), pace=Pace(120, NOW + 1_200))
@@ -229,6 +229,7 @@ def test_the_guard_of_a_paused_policy_does_not_pace():
 def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
     message = condition("GuardTripped", in_policy=policy(mode=Mode.DRY_RUN), guard=guard(TRIPPED))[2]
     assert " it holds nothing: 120 pods due" in message
+    assert message.endswith("and check with taintwarden plan --enforce sla what would be evicted, before it enforces")
 
 
 def test_the_guard_of_a_paused_policy_counts_on_and_advises_no_pause():

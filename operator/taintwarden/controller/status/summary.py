@@ -149,8 +149,7 @@ def _guard_state(entry: PolicyReport) -> tuple[str, str, str]:
     policy, guard = entry.policy, entry.guard
     if guard is not None and (record := guard.record).tripped_at is not None:
         effect = wording.tripped(policy, guard, f"namespace {guard.scope}" * bool(guard.scope))
-        advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
-        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {advice}"
+        message = f"since {rfc3339.at(record.tripped_at)} {effect}. {wording.tripped_advice(policy, guard)}"
         return "True", "MassEviction", message
     waiting = entry.due - entry.released
     if entry.all_nodes_unhealthy and waiting and policy.mode is not Mode.PAUSED:

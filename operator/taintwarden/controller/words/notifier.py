@@ -243,7 +243,7 @@ def _ends_with_node(_: Notifier, n: commands.EndsWithNode) -> Report:
 def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Report:
     policy, guard, cause = n.policy, n.guard, n.guard.record.cause
     text = wording.tripped(policy, guard, "one namespace" if guard.scope else "")  # not its name: see _public
-    advice = wording.guard_advice(policy.name, paused=policy.mode is Mode.PAUSED)
+    advice = wording.tripped_advice(policy, guard)
     note = f"{_mode(policy)}{text[0].upper()}{text[1:]}. Cause: {_public(cause)}. {advice}"
     counts = {"due": guard.due, "evicted": guard.evicted, "allowance": guard.allowance}
     return Report({"cause": cause, **counts, "halts": guard.halts}, note)
@@ -251,8 +251,8 @@ def _guard_tripped(_: Notifier, n: commands.GuardTripped) -> Report:
 
 @row(commands.GuardArmed, POLICY, "info", "guard-armed", NORMAL, "GuardArmed", "Guard")
 def _guard_armed(_: Notifier, n: commands.GuardArmed) -> Report:
-    none = "None of the pods that it held has to leave any more"
-    note = f"The policy is paused. {none}" if n.policy.mode is Mode.PAUSED else f"{none}: evictions continue"
+    none = "None of the pods that it counted has to leave any more"
+    note = f"{none}: evictions continue" if n.policy.mode is Mode.ENFORCE else f"{_mode(n.policy)}{none}"
     if n.released is not None:
         kept = "" if n.released else ". Pods that a PodDisruptionBudget keeps count when it allows them"
         note = f"The guard was reset: it releases {wording.pods(n.released)}{kept}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -244,8 +245,8 @@ def _short(taint: Taint) -> str:
 
 def without_advice(message: str, policy: str) -> str:
     """Return the message of the condition GuardTripped without its advice: the effect, counts and bad nodes."""
-    for paused in (False, True):
-        message = message.removesuffix(guard_advice(policy, paused=paused))
+    for mode, holds in product(Mode, (True, False)):
+        message = message.removesuffix(guard_advice(policy, mode, holds=holds))
     return message.strip().removesuffix(".")
 
 
@@ -255,15 +256,22 @@ def pruned(fields: Sequence[str]) -> str:
     return f"The installed CustomResourceDefinition drops {named}: kubectl apply -f crds/" if fields else ""
 
 
-def guard_advice(policy: str, *, paused: bool = False) -> str:
-    """Return the advice about a tripped guard, the cautious step first. ``paused``: True if the policy is paused."""
+def guard_advice(policy: str, mode: Mode = Mode.ENFORCE, *, holds: bool = True) -> str:
+    """Return the advice about a tripped guard, the cautious step first. ``holds``: False with ``action: Report``."""
     check = f"check with taintwarden plan --enforce {policy} what would be evicted"
-    if paused:
-        return f"Correct the cause, and {check}, before you resume it (taintwarden resume {policy})"
+    if mode is not Mode.ENFORCE:
+        before = "it enforces" if mode is Mode.DRY_RUN else f"you resume it (taintwarden resume {policy})"
+        return f"Correct the cause, and {check}, before {before}"
+    release = f". Only if you want all of them evicted: taintwarden guard reset {policy}" * holds
     return (
         f"Pause the policy (taintwarden pause {policy}), correct the cause, and {check}; the guard is armed again when "
-        f"none of these pods has to leave. Only if you want all of them evicted: taintwarden guard reset {policy}"
+        f"none of these pods has to leave{release}"
     )
+
+
+def tripped_advice(policy: Policy, guard: GuardReport) -> str:
+    """Return the advice about the guard of a policy, which has tripped."""
+    return guard_advice(policy.name, policy.mode, holds=guard.halts or guard.pace is not None)
 
 
 def all_nodes_unhealthy(policy: Policy, waiting: int, nodes: int) -> str:

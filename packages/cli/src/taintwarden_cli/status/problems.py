@@ -140,8 +140,8 @@ def _remedy(limit: LimitStatus, status: PolicyStatus) -> str:
 
 def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Problem:
     """The problem that the guard of a policy has tripped."""
-    counted = wording.without_advice(status.message_if("GuardTripped", "True"), name)
-    at, guard = "", status.guard
+    says, at, guard = status.message_if("GuardTripped", "True"), "", status.guard
+    counted, reset = wording.without_advice(says, name), f"taintwarden guard reset {name}"
     if counted.startswith("since "):
         at, _, counted = counted.removeprefix("since ").partition(" ")
     cause = f"its guard tripped at {at}" if at else "its guard has tripped"
@@ -149,8 +149,9 @@ def guard_problem(name: str, status: PolicyStatus, *, is_paused: bool) -> Proble
     correct = "keep pods off such nodes: docs/placement.md" if CAME_BACK in cause else "correct the cause"
     again = f"{correct}; taintwarden plan --enforce {name}; taintwarden resume {name}"
     remedy = again if is_paused else f"taintwarden pause {name}; {again}"
-    release = f". Only to evict all of them: taintwarden guard reset {name}"
-    return Problem(ProblemKind.GUARD, cause, counted, remedy + release * (not is_paused))
+    return Problem(
+        ProblemKind.GUARD, cause, counted, remedy + f". Only to evict all of them: {reset}" * (reset in says)
+    )
 
 
 def zones_problem(name: str, status: PolicyStatus) -> Problem:
