@@ -130,6 +130,12 @@ async def test_forbidden_optional_list_makes_a_check_partial(cluster, run):
     assert found["checks"] == 1
 
 
+async def test_what_the_inspection_of_policies_may_not_read_is_not_checked(cluster, run):
+    cluster.faults.answer(403, path="/api/v1/nodes", times=1_000)
+    (lost,) = (await doctor_json(run, "--only", "policy-problem"))["notChecked"]
+    assert (lost["reason"][:22], lost["checks"], lost["partly"]) == ("you may not read nodes", ["policy-problem"], True)
+
+
 def flap(cluster: LocalCluster, pod_name: str, value: str) -> None:
     event = {
         "metadata": {"name": f"{pod_name}-{value}", "namespace": "shop"},

@@ -43,7 +43,11 @@ async def read_sources(wanted: Iterable[Source], session: Session, found: Doctor
         raise ClusterError(next(iter(found.problems.values())))
     found.add_inventory(reader.inventory)
     if Source.INSPECTION in wanted:
-        found.findings = (await inspect_cluster(session, found.policies, Gates(), found.now)).by_policy
+        gates = found.operator.gates if found.operator is not None else Gates()
+        inspection = await inspect_cluster(session, found.policies, gates, found.now)
+        found.findings = inspection.by_policy
+        if inspection.unread:
+            found.problems = {**found.problems, Source.INSPECTION: "; ".join(inspection.unread)}
 
 
 class _DoctorReader(Reader):
