@@ -667,6 +667,11 @@ async def test_a_sweep_of_a_taint_that_no_node_has(run, text, said):
     assert said in (await swept(run, text))["notes"][0]
 
 
+async def test_a_sweep_names_a_policy_that_is_not_valid(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(taints=[]))
+    assert "policy sla is not valid as stored" in (await swept(run, "sla=980..900"))["notes"][-1]
+
+
 async def test_a_sweep_on_which_no_policy_acts(run):
     found = await swept(run, "slo=980..900", "--node", "a1")
     assert found["notes"] == ["no policy acts on slo:NoExecute on these nodes: it is left to Kubernetes"]

@@ -83,6 +83,7 @@ def _sweep(text: str, selection: NodeSelection, output: str, settings: Settings)
         fail(printable(str(error)), REFUSED)
     modes = {policy.name: policy.mode for policy in rehearsal.policies}
     found = sweep(rehearsal.view, wanted, names, settings.gates, modes, now)
+    found.notes += rehearsal.notes()
     write_answer(found, output, lambda: render(*sweep_parts(found)))
     sys.exit(ACTION_NEEDED if found.needs_action else FINE)
 

@@ -1,7 +1,7 @@
 """A machine of the operator that is fed from a snapshot, through the handlers that streams use."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from taintwarden.engine.model import Gates, Instant, MonotonicTime, Profile, Wal
 from taintwarden.engine.policy import Policy, has_replace_first
 from taintwarden.kube.wire.resources import BUDGETS, DEPLOYMENTS, NAMESPACES, NODES, PODS
 from taintwarden.telemetry.metrics import Metrics
-from taintwarden_cli.rehearsal.snapshot import Snapshot
+from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_devices import events as device_events
 from taintwarden_devices.handlers import ClaimHandler, SliceHandler, TaintRuleHandler, named_drivers
@@ -162,6 +162,21 @@ class Rehearsal:
     def _set_policies(self, policies: tuple[Policy, ...]) -> None:
         self.policies = tuple(sorted(policies, key=lambda policy: policy.name))
         self.decoder.follow(self.policies)
+
+    def notes(self) -> Iterator[str]:
+        """Reasons in the snapshot why what follows from it may differ from what the operator does."""
+        if self._snapshot.operator_problem:
+            yield self._snapshot.operator_problem
+        for name, why in self.policy_problems.items():
+            yield f"policy {name} is not valid as stored and does nothing here: {why}"
+        if any(map(is_kept_from_enforcing, self._snapshot.policies)):
+            yield "the operator runs with --dry-run: this is what would follow without it"
+        for name, why in self.guard_problems.items():
+            yield f"status.guard or status.places of policy {name} cannot be read and counts as absent: {why}"
+        for name, why in self.profile_problems.items():
+            yield f"profile {name} is not valid as stored and adds nothing here: {why}"
+        for issue in (one for one in self.pod_issues if one.errors):
+            yield f"entries of the annotation of pod {issue.namespace}/{issue.name} count as absent"
 
     def _feed_list(self, handler: StreamHandler[Any], objects: Sequence[Any]) -> None:
         handler.list_began()

@@ -26,7 +26,7 @@ from taintwarden_cli.rehearsal.plan import Plan, PlannedPod, Replacement
 from taintwarden_cli.rehearsal.recording import Recording, is_replaced
 from taintwarden_cli.rehearsal.rehearsal import NEWEST, Rehearsal, namespaced_name
 from taintwarden_cli.rehearsal.returning import ReturnFinder
-from taintwarden_cli.rehearsal.snapshot import Snapshot, is_kept_from_enforcing, status_of
+from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_placement.admission.own_objects import INJECT
 
@@ -148,10 +148,8 @@ class PlanSimulation:
 
     def _notes(self) -> Iterator[str]:
         """Reasons why this plan is uncertain."""
-        known = self._rehearsal
-        if self._snapshot.operator_problem:
-            yield self._snapshot.operator_problem
-        if known.slices is not None and self._snapshot.devices_problem:
+        yield from self._rehearsal.notes()
+        if self._rehearsal.slices is not None and self._snapshot.devices_problem:
             yield wording.devices_unknown(self._snapshot.devices_problem)
         if problem := self._snapshot.problems.get(Source.DEPLOYMENTS):
             yield wording.not_replaced(problem)
@@ -161,16 +159,6 @@ class PlanSimulation:
         yield from filter(None, dict.fromkeys(one.message_if("Progressing", "Blind") for one in reported.values()))
         for name, status in reported.items():
             yield from _notes_on_memory(name, status)
-        for name, why in known.policy_problems.items():
-            yield f"policy {name} is not valid as stored and does nothing here: {why}"
-        if any(map(is_kept_from_enforcing, self._snapshot.policies)):
-            yield "the operator runs with --dry-run: this is what would follow without it"
-        for name, why in known.guard_problems.items():
-            yield f"status.guard or status.places of policy {name} cannot be read and counts as absent: {why}"
-        for name, why in known.profile_problems.items():
-            yield f"profile {name} is not valid as stored and adds nothing here: {why}"
-        for issue in (one for one in known.pod_issues if one.errors):
-            yield f"entries of the annotation of pod {issue.namespace}/{issue.name} count as absent"
 
     # -- time -------------------------------------------------------------------------------------------------------
 
