@@ -23,14 +23,14 @@ from taintwarden_cli.rehearsal.reading import Reader
 from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
 from taintwarden_cli.rehearsal.sources import DEVICES, OBJECTS, WORKLOADS, Source
 from taintwarden_cli.serve.serve_commands import run
-from taintwarden_cli.status.event_timeline import read_events
+from taintwarden_cli.status.event_timeline import KEPT_SECONDS, read_events
 from taintwarden_cli.status.inspection import inspect_cluster
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPIRED_SECONDS = 300.0
 """Seconds without renewal of its Lease after which kube-controller-manager counts as stopped."""
-CANCELLED, CANCELLED_SECONDS = "EvictionCancelled", 3_600.0
-"""Reason of the Events that are read, and their maximum age: API servers keep Events for an hour by default."""
+CANCELLED = "EvictionCancelled"
+"""Reason of the Events that are read."""
 _ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
@@ -71,8 +71,8 @@ class _DoctorReader(Reader):
             case Source.VALIDATING:
                 found.validating = await self._webhooks(source)
             case Source.EVENTS:
-                events = await read_events(session, CANCELLED)
-                found.cancelled = [happening for at, happening in events if at >= found.now - CANCELLED_SECONDS]
+                events = await read_events(session, found.now - KEPT_SECONDS, CANCELLED)
+                found.cancelled = [happening for _, happening in events]
             case Source.LEASE:
                 found.lease, found.lease_is_late = await watch_lease(session, found.namespace, found.now)
             case Source.OPERATOR:

@@ -27,6 +27,8 @@ _CLUSTER_SCOPED = ("Node", POLICY_KIND)
 _CAVEAT = "These are the cluster's Events: any account that may create Events can have written one."
 MAX_NAMED = 3
 """Maximum number of objects named for a group."""
+KEPT_SECONDS = 3_600.0
+"""Maximum age of the Events that are counted. API servers keep them for an hour, unless configured otherwise."""
 
 
 class Involved(msgspec.Struct):
@@ -91,21 +93,22 @@ async def read_timeline(
     since = now - seconds
     kept = [
         (at, happening)
-        for at, happening in await read_events(session)
-        if at >= since and (not happening.namespace or pod_namespace in ("", happening.namespace))
+        for at, happening in await read_events(session, since)
+        if not happening.namespace or pod_namespace in ("", happening.namespace)
     ]
     kept.sort(key=lambda pair: (pair[0], pair[1].reason, pair[1].namespace, pair[1].name))
     problem = (await read_liveness(session, operator_namespace, await session.policies(dict[str, Any]), now)).problem
     return Timeline(rfc3339.at(now), rfc3339.at(since), problem, [happening for _, happening in kept])
 
 
-async def read_events(session: Session, reason: str = "") -> list[tuple[float, Happening]]:
-    """Read the Events of the operator, of one reason or of all, each with its time.
+async def read_events(session: Session, since: float, reason: str = "") -> list[tuple[float, Happening]]:
+    """Read the Events of the operator since a time, of one reason or of all, each with its time.
     Raises ClusterError if they cannot be read.
     """
     selector = f"reportingComponent={CONTROLLER}" + (f",reason={reason}" if reason else "")
     pages = session.pages(EVENTS, _Event, "events", selector)
-    return [_happening(event) async for page in pages for event in page if _may_be_by_operator(event)]
+    found = [_happening(event) async for page in pages for event in page if _may_be_by_operator(event)]
+    return [one for one in found if one[0] >= since]
 
 
 def _may_be_by_operator(event: _Event) -> bool:

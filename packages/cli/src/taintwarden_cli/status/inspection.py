@@ -31,7 +31,7 @@ from taintwarden_cli.rehearsal.simulation import PlanSimulation
 from taintwarden_cli.rehearsal.snapshot import FullBudget, Snapshot, is_kept_from_enforcing, status_of
 from taintwarden_cli.rehearsal.sources import Source
 from taintwarden_cli.rehearsal.staying import StayingGroup
-from taintwarden_cli.status.event_timeline import policy_of, read_events
+from taintwarden_cli.status.event_timeline import KEPT_SECONDS, policy_of, read_events
 from taintwarden_cli.status.findings import (
     Missed,
     PolicyFindings,
@@ -233,7 +233,7 @@ class _Inspector:
         if not reclaiming:
             return
         latest = dict[str, str]()
-        for at, event in await read_events(self._session, "DeadlineMissed"):
+        for at, event in await read_events(self._session, self._snapshot.now - KEPT_SECONDS, "DeadlineMissed"):
             name = policy_of(event.note)
             if name in reclaiming:
                 latest[name] = f"{event.namespace}/{event.name}"
