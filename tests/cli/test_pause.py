@@ -6,7 +6,7 @@ import pytest
 from click.testing import Result
 
 from cli.policies import POLICIES, annotations, condition, empty_cluster, set_status, stored
-from cli.world import policy
+from cli.world import kept_from_enforcing, policy
 from localcluster import LocalCluster
 from taintwarden_cli.change.policies import PAUSED_BY_ANNOTATION
 
@@ -121,6 +121,11 @@ async def test_a_pause_without_effect_says_so(cluster, run, spec, is_said):
     shown = (await run("pause", "sla")).stdout
     assert ("policy older, which is older, acts first on taint sla" in shown) == is_said
     assert ("To stop it: taintwarden pause older" in shown) == is_said
+
+
+async def test_a_policy_that_the_operator_keeps_from_enforcing_acts_first_on_nothing(cluster, run):
+    cluster.store.create(POLICIES, kept_from_enforcing(policy("older", created="2020-01-01T00:00:00Z")))
+    assert "older" not in (await run("pause", "sla")).stdout + (await run("resume", "sla")).stdout
 
 
 EDIT = "To change that: kubectl edit taintevictionpolicy"

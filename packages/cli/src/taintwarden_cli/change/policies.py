@@ -26,6 +26,7 @@ from taintwarden_cli.cluster_session import REFUSED, ask, confirm, settings_of
 from taintwarden_cli.output import printable, write
 from taintwarden_cli.rehearsal.session import ChangedMeanwhileError, ClusterError, Session
 from taintwarden_cli.rehearsal.shadowing import acting_first, valid_policies, why_first
+from taintwarden_cli.rehearsal.snapshot import is_kept_from_enforcing
 from taintwarden_cli.rendering import Lines, render
 
 TRIES = 5
@@ -147,7 +148,8 @@ async def _switch(session: Session, names: tuple[str, ...], *, resume: bool, rea
 async def _warn_of_others(session: Session, names: tuple[str, ...], *, resume: bool) -> None:
     """Warn of policies that act first on the same taints, so that the change has no effect. Needs the right to list."""
     with contextlib.suppress(ClusterError):
-        policies = valid_policies(await session.policies(dict[str, Any]))
+        stored = await session.policies(dict[str, Any])
+        policies = valid_policies(one for one in stored if not is_kept_from_enforcing(one))
         for policy in (one for one in policies if one.name in names):
             for other, key in acting_first(policy, policies):
                 if resume or other.mode is Mode.ENFORCE:
