@@ -391,3 +391,12 @@ async def test_a_publisher_that_does_not_publish_the_key_of_a_policy_is_named(cl
     cluster.store.create("taintpublishers", made | {"status": {"summary": "no answer", "conditions": [answered]}})
     result = await run("status", "sla")
     assert (result.exit_code, "Problem     TaintPublisher p: no answer" in result.stdout) == (code, bool(code))
+
+
+@pytest.mark.parametrize(("age", "code"), [(400, 10), (320, 0)])
+async def test_a_publisher_that_reports_no_more_is_named(cluster, run, age, code):
+    define(cluster, "taintpublishers")
+    made = {"metadata": {"name": "p"}, "spec": {"mode": "Publish", "key": "sla", "intervalSeconds": 60}}
+    cluster.store.create("taintpublishers", made | {"status": {"lastAnswerTime": at(time.time() - age)}})
+    result = await run("status", "sla")
+    assert (result.exit_code, "p: no publisher has reported for 6m" in result.stdout) == (code, bool(code))

@@ -40,7 +40,7 @@ from taintwarden_cli.status.findings import (
     describe_removals,
     removal_time,
 )
-from taintwarden_cli.status.lasting_problems import find_absence, selected_keys, why_never_allows
+from taintwarden_cli.status.lasting_problems import find_absence, publisher_fault, selected_keys, why_never_allows
 from taintwarden_cli.status.problems import STUCK_SECONDS, Problem, ProblemKind
 
 MAX_NODES = 100
@@ -252,14 +252,13 @@ class _Inspector:
         """Find TaintPublishers that do not publish, so that the taints of policies keep values that may be old."""
         found = await self._session.read(_PUBLISHERS, Page[dict[str, Any]], "taintpublishers")
         for publisher in found.items if found else ():
-            spec, status, name = publisher["spec"], publisher.get("status", {}), publisher["metadata"]["name"]
-            failing = (condition for condition in status.get("conditions", ()) if condition["status"] == "False")
-            since = min((time_of(one.get("lastTransitionTime")) or 0.0 for one in failing), default=self._snapshot.now)
+            spec, name = publisher["spec"], publisher["metadata"]["name"]
+            since, why, remedy = publisher_fault(publisher, self._snapshot.now)
             if spec.get("mode") == "Publish" and self._snapshot.now - since >= STUCK_SECONDS:
-                told = f"TaintPublisher {name}: {status.get('summary')}", "its taints keep values that may be old"
+                told = f"TaintPublisher {name}: {why}", "its taints keep values that may be old"
                 for policy in self._policies:
                     if named_taints(policy, [Taint(spec["key"])]):
-                        self._add(policy.name, ProblemKind.PUBLISHER, *told, f"kubectl describe taintpublisher {name}")
+                        self._add(policy.name, ProblemKind.PUBLISHER, *told, remedy)
 
     # -- budgets ------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,10 @@
-"""Problems that do not pass by themselves: budgets that never allow an eviction, and taints that no node has."""
+"""Problems that do not pass by themselves: budgets that never allow an eviction, absent taints, silent publishers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
+from taintwarden.controller.decoding.times import time_of
 from taintwarden.controller.words.wording import several
 from taintwarden.engine.machine import NodeView
 from taintwarden.engine.model import Taint, cannot_compute
@@ -11,6 +13,8 @@ from taintwarden_cli.rehearsal.snapshot import FullBudget
 
 SYSTEM_DOMAINS = ("kubernetes.io", "k8s.io", "cilium.io", "karpenter.sh")
 """Domains of taints that controllers set and remove."""
+LIST_PUBLISHERS = "kubectl get pods -A -l app.kubernetes.io/name=taintwarden-publisher"
+"""Command that shows the pods of the publisher, in every namespace."""
 
 
 def why_spec_never_allows(budget: FullBudget) -> str:
@@ -72,3 +76,14 @@ def find_absence(
         text = f"no node has a taint {key}; {several(number, 'node')} {have} {similar}, on which no policy acts"
         return text, similar
     return (f"no node has a taint {key}, whose values are compared", "") if is_number else ("", "")
+
+
+def publisher_fault(publisher: Mapping[str, Any], now: float) -> tuple[float, str, str]:
+    """When a TaintPublisher ceased to publish, why, and the remedy; for one that reports no fault, the next report."""
+    status, meta = publisher.get("status", {}), publisher["metadata"]
+    if failing := [one for one in status.get("conditions", ()) if one["status"] == "False"]:
+        since = min(time_of(one.get("lastTransitionTime")) or 0.0 for one in failing)
+        return since, str(status.get("summary")), f"kubectl describe taintpublisher {meta['name']}"
+    answered = status.get("lastAnswerTime") or meta.get("creationTimestamp")
+    due = (time_of(answered) or now) + publisher["spec"].get("intervalSeconds", 0)
+    return due, f"no publisher has reported since {answered}", LIST_PUBLISHERS
