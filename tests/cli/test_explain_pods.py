@@ -48,6 +48,14 @@ async def test_what_pods_wait_for_is_said_once(cluster, run):
     assert "Waiting 2 pods: for nothing: policy sla is in mode DryRun" in shown
 
 
+async def test_what_is_not_known_of_pods_is_said(cluster, run):
+    cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(taints=[]))
+    cluster.faults.answer(403, path="/apis/policy/v1/poddisruptionbudgets", times=1_000)
+    shown = " ".join((await run("explain", "node", "a1")).stdout.split())
+    assert "Budget not known: you may not read poddisruptionbudgets: 403" in shown
+    assert "Note 2 pods: policy sla is not valid as stored; a running operator may still follow" in shown
+
+
 async def test_policies_of_other_nodes_are_no_reason_to_stay_beside_one_of_this_node(cluster, run):
     cluster.create(POLICIES, policy("elsewhere", nodeSelector={"matchLabels": {"pool": "b"}}))
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(exclude={"namespaces": ["shop"]}))

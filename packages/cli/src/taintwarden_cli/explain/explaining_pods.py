@@ -108,6 +108,10 @@ def parts(answer: PodsExplanation) -> Iterator[RenderableType]:
             lines.add(label, why)
     for why in _count_reasons(pod.waits_for or "" for pod in answer.pods if (pod.seconds_left or 0) <= 0):
         lines.add("Waiting", why)
+    for problem in dict.fromkeys(pod.budgets_problem for pod in answer.pods if pod.budgets_problem):
+        lines.add("Budget", f"not known: {problem}", "yellow")
+    for why in _count_reasons(note for pod in answer.pods for note in pod.notes):
+        lines.add("Note", why, "yellow")
     yield lines.grid
     if answer.pods:
         yield Text("")
