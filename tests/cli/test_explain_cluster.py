@@ -187,9 +187,11 @@ def replaced(cluster: LocalCluster) -> LocalCluster:
     return cluster
 
 
-async def test_a_pod_that_is_replaced_first_names_its_deployment_and_no_budget(replaced, explain):
+async def test_a_pod_that_is_replaced_first_names_its_deployment_and_no_budget(replaced, explain, run):
     waits = json.loads((await explain("shop/web", "-o", "json")).stdout)["waitsFor"]
     assert waits == "for its deadline, in 5m; then for Deployment web, which starts the replacement first (5m at most)"
+    (same,) = json.loads((await run("explain", "node", "n1", "-o", "json")).stdout)["pods"]
+    assert same["waitsFor"] == waits
 
 
 @pytest.mark.parametrize(
@@ -240,7 +242,8 @@ async def test_a_pod_whose_deployment_was_asked_waits_for_it_although_another_re
     assert waits == "for its deadline, in 5m; then for Deployment web, which starts the replacement first (5m at most)"
 
 
-async def test_deployments_that_may_not_be_read_are_said(replaced, explain):
-    replaced.faults.answer(403, path="deployments$", times=5)
+@pytest.mark.parametrize("what", ["deployments", "replicasets"])
+async def test_deployments_that_may_not_be_read_are_said(replaced, explain, what):
+    replaced.faults.answer(403, path=f"{what}$", times=5)
     result = await explain("shop/web")
     assert "not known whether its Deployment replaces it first" in result.stdout

@@ -14,7 +14,8 @@ why each failed, since when it is violated, and the deadline; then what the pod 
 
 The operator's own engine gives the answer. In a cluster it needs the right to get the pod, its node and namespace
 and to list taintevictionpolicies and tolerationprofiles; poddisruptionbudgets are included if they may be listed.
-For a policy with devices it also needs to list resourceslices, devicetaintrules and the namespace's resourceclaims.
+For a policy with devices it also needs to list resourceslices, devicetaintrules and the namespace's resourceclaims,
+and for one with replaceFirst the namespace's deployments and replicasets.
 With -f no cluster is asked: the files contain the Pod, its Node, the TaintEvictionPolicies, the TolerationProfiles and,
 if a policy asks for its labels, the Namespace; if one has devices, ResourceSlices, ResourceClaims and DeviceTaintRules.
 
@@ -113,7 +114,7 @@ terminates. Then which pods stay, and why; which have to leave, when, by which p
 that leave first come first. `taintwarden explain pod` says more about each.
 
 It needs the right to get the node, and to list pods, namespaces, poddisruptionbudgets, taintevictionpolicies and
-tolerationprofiles.
+tolerationprofiles; for a policy with replaceFirst also deployments and replicasets.
 
 \b
 Examples:

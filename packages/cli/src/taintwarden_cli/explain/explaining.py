@@ -33,7 +33,7 @@ from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.pending import diagnose
 from taintwarden_cli.rehearsal.rehearsal import Rehearsal, namespaced_name, rehearse
 from taintwarden_cli.rehearsal.snapshot import Snapshot, status_of
-from taintwarden_cli.rehearsal.sources import Source
+from taintwarden_cli.rehearsal.sources import REPLACING, Source
 
 NOT_SELECTED = "NotSelected"
 _TIMED = (VerdictKind.TOLERATED_FOR, VerdictKind.VIOLATED)
@@ -69,7 +69,7 @@ def explain_pod(snapshot: Snapshot, gates: Gates, rehearsal: Rehearsal, obj: Ful
     answer.pod.bound_at = rfc3339.at(pod.bound_at)
     answer.taints = [_explain_taint(evaluation, taint, history) for taint, history in evaluation.taints()]
     answer.budgets_problem = snapshot.problems.get(Source.BUDGETS)
-    if problem := snapshot.problems.get(Source.DEPLOYMENTS):
+    for problem in (snapshot.problems[source] for source in REPLACING if source in snapshot.problems):
         answer.notes.append(f"not known whether its Deployment replaces it first: {problem}")
     answer.budgets = list(explain_budgets(evaluation.budgets(), snapshot.budgets))
     claims = evaluation.claims()

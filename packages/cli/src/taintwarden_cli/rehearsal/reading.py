@@ -238,6 +238,10 @@ async def read_node(session: Session, operator_namespace: str, name: str, now: f
             raise ClusterError(found.problems[source])
     pods = session.pages(PODS.path, FullPod, PODS.name, f"spec.nodeName={name}")
     found.pods = [pod async for page in pods for pod in page if pod.is_on_node]
+    if found.asks_replacements:
+        problems = found.problems
+        await Reader(session, found).read(REPLACING)
+        found.problems = {**problems, **found.problems}
     found.operator_problem = (await read_liveness(session, operator_namespace, found.policies, now)).problem
     return found
 
