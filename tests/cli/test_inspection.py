@@ -16,6 +16,7 @@ from taintwarden.engine.machine.staying import in_short
 from taintwarden.engine.model import several_budgets
 from taintwarden.engine.rfc3339 import at, exactly
 from taintwarden_cli.status import inspection
+from taintwarden_cli.status.findings import Removal, describe_removals
 
 FINE = [condition("Accepted", "True")]
 
@@ -174,6 +175,11 @@ def test_reason_of_the_engine_for_an_excluded_pod_has_a_short_form():
 # -- nodes that are removed -------------------------------------------------------------------------------------------
 
 
+def test_of_what_holds_pods_of_a_removed_node_a_budget_is_the_remedy():
+    held = Removal("a1", "2026-01-31T12:00:00Z", 2, missed=2, held_by=["calls", "shop/web"])
+    assert "kubectl -n shop edit poddisruptionbudget web;" in describe_removals("sla", [held], "2026")[2]
+
+
 def reclaimed(cluster: LocalCluster, added: float, seconds: int = 120, **spec: Any) -> None:
     cluster.store.modify(
         POLICIES, "sla", "", lambda one: one["spec"].update(reclaim={"deadlineSeconds": seconds}, **spec)
@@ -192,6 +198,7 @@ async def test_a_node_that_is_removed_calls_for_a_person_if_pods_are_there_after
     add_pod(cluster, "web")
     result = await run("status", "sla")
     assert (result.exit_code, bool(re.search(told, result.stdout))) == (code, True)
+    assert ("Do this     taintwarden explain node a1; docs/runbooks/" in result.stdout) is bool(code)
 
 
 async def test_pods_that_a_budget_keeps_until_their_node_is_removed_call_for_a_person_before(cluster, run):

@@ -78,9 +78,10 @@ def describe_removals(policy: str, failing: Sequence[Removal], now: str) -> tupl
         f"the grace of {pods(cut)} is cut" if cut else "",
     )
     remedy = "set terminationGracePeriodSeconds of these pods below reclaim.deadlineSeconds"
-    if held:
-        space, _, budget = held[0].partition("/")
+    if missed:
+        remedy = f"taintwarden explain node {first.node}; docs/runbooks/deadline-missed.md"
+    if budgets := [name for name in held if "/" in name]:  # limits have no namespace
+        space, _, budget = budgets[0].partition("/")
         remedy = f"let it allow more: kubectl -n {space} edit poddisruptionbudget {budget}; or set eviction.method "
         remedy += f"EvictThenDelete: kubectl edit taintevictionpolicy {policy}"
-        remedy = remedy if budget else "docs/runbooks/deadline-missed.md"
     return cause, "; ".join(filter(None, effects)), remedy
