@@ -53,7 +53,7 @@ class ProblemKind(StrEnum):
 
 _LIMITS = {
     FAILING: (ProblemKind.FAILING, "docs/runbooks/evictions-refused.md"),
-    CALLS: (ProblemKind.SERVER, "kubectl get --raw /readyz?verbose"),
+    CALLS: (ProblemKind.SERVER, "kubectl get --raw '/readyz?verbose'"),
     NODE: (ProblemKind.NODE, "docs/runbooks/pods-stuck.md"),
     BUDGET: (ProblemKind.BUDGET, "docs/runbooks/budget-blocked.md"),
     BOUNCE: (ProblemKind.BOUNCE, "taintwarden doctor --only placement-missing; docs/runbooks/workload-bounces.md"),
