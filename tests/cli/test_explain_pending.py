@@ -34,7 +34,8 @@ def refusals(answer: PodExplanation) -> dict[str, str]:
 def test_nodes_that_are_not_tolerated_and_the_one_that_is():
     answer = explained(pending(EXISTS, extended=[ABOVE]), named("a", shut("940")), named("b", shut("980")), policy())
     assert answer.fate is Fate.PENDING
-    assert answer.reason.startswith("1 of 2 nodes fit")
+    assert answer.reason.startswith("1 of 2 nodes fits: ")
+    assert str(answer.remedy).endswith(": kubectl -n shop describe pod web")
     assert refusals(answer) == {
         "a": "taint sla=940:NoSchedule is not tolerated (sla Gt '950':NoSchedule does not hold)",
         "b": "",
@@ -143,7 +144,7 @@ LACKING = "the only node does not fit: it has no native toleration for its exten
 @pytest.mark.parametrize(
     ("web", "there", "space", "reason", "remedy"),
     [
-        (stored(WEB, PLACES), GOOD, INJECTED, "1 of 1 nodes fit: ", "see what the scheduler says, "),
+        (stored(WEB, PLACES), GOOD, INJECTED, "1 of 1 node fits: ", "see what the scheduler says, "),
         (
             stored(WEB, PLACES),
             named("a", shut("940"), **says("940")),

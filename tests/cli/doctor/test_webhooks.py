@@ -28,6 +28,7 @@ def test_webhook_without_ca_bundle_or_with_policy_fail_is_found(kind):
     (untrusted,) = away(webhook(kind, bundle=""))
     (closed,) = away(webhook(kind, policy="Fail"))
     assert "has no caBundle" in untrusted.message
+    assert untrusted.remedy.startswith("taintwarden webhook-trust --namespace ")
     assert "has failurePolicy Fail" in closed.message
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from taintwarden.controller.words.wording import several
 from taintwarden.engine.model import Node
 from taintwarden_cli.rehearsal.liveness import LIST_PODS
 from taintwarden_cli.rehearsal.node_candidates import Obstacle, ObstacleKind, UnscheduledPod
@@ -31,8 +32,10 @@ def diagnose(
     if not nodes:
         answer = "no node is known", "add a node, or with -f its manifest"
     elif fitting := sum(not found for found in own.values()):
-        steps = "see what the scheduler says, in the Events of the pod: kubectl describe pod"
-        answer = f"{fitting} of {len(nodes)} nodes fit: {NOT_CONSIDERED}", steps
+        steps = "see what the scheduler says, in the Events of the pod: "
+        steps += f"kubectl -n {pod.metadata.namespace} describe pod {pod.metadata.name}"
+        fit = f"{several(len(nodes), 'node')} {'fits' if fitting == 1 else 'fit'}"
+        answer = f"{fitting} of {fit}: {NOT_CONSIDERED}", steps
     elif kind is None and is_of_daemon_set:
         answer = _unsuitable_node(pod, own)
     else:

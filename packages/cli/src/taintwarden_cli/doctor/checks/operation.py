@@ -126,7 +126,8 @@ def webhook_not_answering(context: Context) -> Iterator[Finding]:
             for webhook in configuration.webhooks:
                 if not webhook.client_config.ca_bundle:
                     message = f"webhook {webhook.name} has no caBundle, so the API server cannot trust it"
-                    yield Finding(subject, message, "taintwarden webhook-trust; or install again with kubectl or helm")
+                    trust = f"taintwarden webhook-trust --namespace {snapshot.namespace}"
+                    yield Finding(subject, message, f"{trust}; or install again with kubectl or helm")
                 if webhook.failure_policy == "Fail":
                     message = f"webhook {webhook.name} has failurePolicy Fail: while it is away nothing is created"
                     yield Finding(subject, message, f"set it to Ignore: kubectl edit {kind.lower()} {subject.name}")
