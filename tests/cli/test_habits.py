@@ -48,6 +48,12 @@ async def test_context_is_accepted_before_the_command(run):
     assert (await run("--context", "absent", "status", "--context", "local")).exit_code in (0, 10)
 
 
+async def test_commands_that_are_advised_are_about_the_cluster_that_is_selected(run):
+    for words, need in (("--context local status", True), ("status --context local", True), ("status", False)):
+        shown = (await run(*words.split())).stdout
+        assert ("taintwarden" in shown, shown.endswith("\nCommands above need: --context local\n")) == (True, need)
+
+
 @pytest.mark.parametrize("command", ["status", "run", "webhook"])
 async def test_kubeconfig_is_accepted_before_the_command(run, command):
     result = await run("--kubeconfig", "absent.yaml", command)
