@@ -37,3 +37,10 @@ def test_budget_answers_for_a_ready_pod(given, why):
     (one,) = explained_budgets(given_budget(**given))
     assert one.allows == (not why)
     assert one.reason.startswith(why or "it allows a disruption")
+
+
+def test_a_budget_that_allows_none_does_not_keep_a_pod_that_is_not_ready():
+    unready = pod(status={"conditions": [{"type": "Ready", "status": "False"}]})
+    always = given_budget(unhealthyPodEvictionPolicy="AlwaysAllow")
+    (one,) = explained(unready, node(), policy(), always).budgets
+    assert (one.allows, one.reason) == (True, "it does not keep a pod that is not Ready")

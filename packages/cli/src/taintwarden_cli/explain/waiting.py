@@ -107,7 +107,8 @@ def explain_budgets(
     """Explain the budgets of a pod and their refusals. ``stored`` has the status of each."""
     statuses = {(one.metadata.namespace, one.metadata.name): one.status for one in stored}
     for budget, refusal in found:
-        status, why = statuses[budget.namespace, budget.name], "allows a disruption"
+        status = statuses[budget.namespace, budget.name]
+        why = "allows a disruption" if budget.observed and budget.allowed else "does not keep a pod that is not Ready"
         if refusal is not None:
             why = budget.why_no_disruption
             if status is not None and budget.observed and not budget.problem:
