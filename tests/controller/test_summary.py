@@ -348,6 +348,11 @@ def test_a_source_that_no_node_has_is_named() -> None:
     )
 
 
+def test_sources_are_not_known_while_no_node_is_selected() -> None:
+    unknown = "Unknown", "NoNode", "the policy selects no node"
+    assert condition("SourcesFound", sources=(SourceReport("gpu", "condition GPUHealthy", 0),)) == unknown
+
+
 def test_sources_that_nodes_have_are_counted() -> None:
     sources = (SourceReport("kubelet", "nodeInfo kubeletVersion", 3), SourceReport("gpu", "condition GPUHealthy", 1))
     assert condition("SourcesFound", sources=sources, selected_nodes=3) == (

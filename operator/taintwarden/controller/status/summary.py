@@ -58,9 +58,14 @@ def _ready(problem: str, *, in_force: bool) -> list[ConditionRow]:
 
 
 def _sources(entry: PolicyReport) -> list[ConditionRow]:
-    """Return the condition SourcesFound: True if each source has a value on some node; none without derived taints."""
+    """Return the condition SourcesFound: True if each source has a value on some node; none without derived taints.
+
+    It is unknown while the policy selects no node, such as before an autoscaler adds the first.
+    """
     if not entry.sources:
         return []
+    if not entry.status.selected_nodes:
+        return [("SourcesFound", "Unknown", "NoNode", "the policy selects no node")]
     if missing := [source for source in entry.sources if not source.nodes]:
         text = "; ".join(wording.no_value(source.source, source.key, entry.status.selected_nodes) for source in missing)
         return [("SourcesFound", "False", "NoNode", text)]
