@@ -213,6 +213,11 @@ async def test_table_fits_into_100_columns(cluster, run):
     assert max(map(len, (await run("doctor")).stdout.splitlines())) <= 100
 
 
+async def test_a_long_name_is_in_one_piece_in_a_pipe(cluster, run):
+    cluster.store.create("pods", pod(extended=[STRICT], metadata={"name": "y" * 250, "uid": "y"}))
+    assert f"shop/{'y' * 250}" in (await run("doctor", "--only", "native-missing")).stdout
+
+
 def test_checks_have_words_of_their_own():
     assert len({check.id for check in CATALOGUE}) == len(CATALOGUE)
     assert all(check.finds and check.remedy for check in CATALOGUE)

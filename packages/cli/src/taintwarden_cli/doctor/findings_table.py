@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -49,9 +49,9 @@ def _count(findings: Sequence[ReportedFinding]) -> str:
 
 
 def _grid(width: int) -> Table:
-    """A table of two columns, the first folded at ``width`` characters."""
+    """A table of two columns, the first folded at ``width`` characters; not in a file or pipe, whose lines are long."""
     shown = Table.grid(padding=(0, 2, 0, 0))
-    shown.add_column(overflow="fold", max_width=width)
+    shown.add_column(overflow="fold", max_width=width if Console().is_terminal else None)
     shown.add_column(overflow="fold")
     return shown
 
