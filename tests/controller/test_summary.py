@@ -233,7 +233,8 @@ def test_the_guard_of_a_dry_run_says_that_it_holds_nothing():
 
 
 def test_the_guard_of_a_paused_policy_counts_on_and_advises_no_pause():
-    message = condition("GuardTripped", in_policy=policy(mode=Mode.PAUSED), guard=guard(TRIPPED))[2]
+    of_one_namespace = msgspec.structs.replace(guard(TRIPPED), scope="shop")
+    message = condition("GuardTripped", in_policy=policy(mode=Mode.PAUSED), guard=of_one_namespace)[2]
     holds = f"since {DUE} no pod is evicted: 120 pods due in the next 10m, 50 are allowed"
     assert message == (
         f"{holds}. Correct the cause, and check with taintwarden plan --enforce sla what would be evicted, before you "

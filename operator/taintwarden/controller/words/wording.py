@@ -192,7 +192,7 @@ def tripped(policy: Policy, guard: GuardReport, scope: str) -> str:
     ``scope``: text that names the namespace which it holds; empty if it holds all pods.
     """
     holds, window = guard.halts and policy.mode is not Mode.DRY_RUN, duration(guard.window_seconds)
-    effect = f"it holds {scope} only" if scope else "no pod is evicted"
+    effect = f"it holds {scope} only" if scope and policy.mode is not Mode.PAUSED else "no pod is evicted"
     if guard.pace is not None:
         effect = paced(guard) if policy.mode is Mode.ENFORCE else effect
     elif not holds:
