@@ -8,7 +8,7 @@ import pytest
 from cli.policies import POLICIES, annotations, condition, empty_cluster, set_status, stored
 from cli.world import policy
 from localcluster import LocalCluster
-from taintwarden.controller.words.wording import all_nodes_unhealthy, guard_advice
+from taintwarden.controller.words.wording import all_nodes_unhealthy, guard_advice, would_be_due
 from taintwarden.engine.policy import Policy
 from taintwarden.kube.calls.own_kinds import GUARD_RESET_ANNOTATION
 from taintwarden_cli.change import policies
@@ -70,10 +70,14 @@ async def test_a_reset_does_not_advise_to_reset(cluster, run, says, reason):
 
 async def test_a_reset_of_a_paused_policy_says_that_it_evicts_none(cluster, run):
     cluster.store.modify(POLICIES, "sla", "", lambda one: one["spec"].update(paused=True))
-    set_status(cluster, guard=GUARD)
+    set_status(cluster, guard=GUARD, conditions=[condition("Progressing", "False", would_be_due(7, 0), "Paused")])
     result = await run("guard", "reset", "sla", "--yes")
     said = "none is evicted before you resume it: taintwarden resume sla"
-    assert (result.exit_code, said in result.stdout) == (0, True)
+    assert (result.exit_code, said in result.stdout, "Held        7 pods would be due\n" in result.stdout) == (
+        0,
+        True,
+        True,
+    )
 
 
 async def test_reset_without_a_terminal_requires_yes(cluster, run):

@@ -245,7 +245,9 @@ def _review_text(cluster: str, found: StoredPolicy) -> str:
     lines.add("Cluster", cluster)
     lines.add("Policy", f"{found.metadata.name}, generation {generation}", "bold")
     lines.add("Tripped", None if (at := rfc3339.read_time(tripped_at)) is None else rfc3339.at(at))
-    lines.add("Held", f"{pods(held)} due now" + ("" if tripped_at else ", because all nodes are unhealthy"), "yellow")
+    would = status.message_if("Progressing", "Paused").removeprefix("paused, ")  # no limit holds pods meanwhile
+    due = f"{pods(held)} due now" + ("" if tripped_at else ", because all nodes are unhealthy")
+    lines.add("Held", would or due, "yellow")
     if found.spec.paused:
         lines.add("Paused", f"none is evicted before you resume it: taintwarden resume {found.metadata.name}", "yellow")
     if status.guard is not None and tripped_at:
