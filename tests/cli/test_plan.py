@@ -11,7 +11,9 @@ from cli.world import Json, budget, kept_from_enforcing, namespace, pod, policy,
 from limits_off import LIMITS_OFF
 from localcluster import LocalCluster
 from taintwarden.controller.words import wording
-from taintwarden_cli.plan.tables import sweep_parts
+from taintwarden_cli.plan.tables import parts, sweep_parts
+from taintwarden_cli.rehearsal.ideal import Assumptions
+from taintwarden_cli.rehearsal.plan import Plan, PlannedFate, PlannedPod
 from taintwarden_cli.rehearsal.sweep import Step, Sweep
 from taintwarden_cli.rendering import render
 
@@ -558,6 +560,15 @@ async def test_the_extender_keeps_them_off(recipe, run):
     spec = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
     recipe.store.create("deployments", {"metadata": metadata, "spec": spec})
     assert (await planned(run, "--node", "a1", *DROP))["returning"] == 0
+
+
+@pytest.mark.parametrize(("number", "must"), [(1, "1 pod may come back to a node that it has"), (2, "that they have")])
+def test_pods_that_come_back_are_counted(number, must):
+    fields = dict.fromkeys(("namespace", "name", "node", "policy", "taint", "deadline"), "")
+    found = [PlannedPod(**fields, fate=PlannedFate.LATER, already=False, returns_to="a1")] * number
+    numbers = {"changed_nodes": 0, "horizon_seconds": 0.0, "ended_after_seconds": 0.0}
+    plan = Plan(at="", changes=[], **numbers, assumptions=Assumptions(), pods=found)
+    assert f"{must} to leave" in render(*parts(plan, None))
 
 
 async def test_affinity_for_the_label_that_the_operator_will_write_keeps_them_off(recipe, run):

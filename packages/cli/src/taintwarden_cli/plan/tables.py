@@ -50,7 +50,8 @@ def _head(plan: Plan) -> Lines:
     lines.add("Dry run", f"{pods(plan.would_leave)} would leave" if plan.would_leave else None, "yellow")
     nowhere = f"{pods(plan.nowhere)} with nowhere to go, by taints, nodeSelector and node affinity"
     lines.add("Nowhere", nowhere if plan.nowhere else None, "bold red")
-    why = f"{pods(plan.returning)} may come back to a node that they have to leave, which the scheduler does not know"
+    must = "it has" if plan.returning == 1 else "they have"
+    why = f"{pods(plan.returning)} may come back to a node that {must} to leave, which the scheduler does not know"
     lines.add("Bounce", f"{why}: {REMEDY}" if plan.returning else None, "bold red")
     for guard in plan.guards:
         tripped, armed_after = max(0.0, guard.tripped_after_seconds), guard.armed_after_seconds
