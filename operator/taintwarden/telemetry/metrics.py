@@ -120,7 +120,7 @@ class Metrics:
         )
         self.bouncing = policy_gauge(
             "taintwarden_bouncing_workloads",
-            "Workloads whose evictions wait, because they repeatedly come back to the node they are evicted from.",
+            "Workloads that repeatedly come back to the node they are evicted from, until 600 s after their wait.",
         )
         self.policy_mode = policy_gauge(
             "taintwarden_policy_mode",
