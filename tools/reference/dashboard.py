@@ -56,7 +56,7 @@ NOW = (
     ),
     Panel(
         "Tripped guards",
-        "Policies whose guard holds their evictions, or those of one namespace, or evicts at a pace.",
+        "Policies whose guard has tripped, whatever its action; in mode DryRun it holds nothing.",
         ((f"sum(max by (policy) (taintwarden_guard_tripped{OF_POLICIES}))", ""),),
         width=4,
         limit=1,
@@ -104,7 +104,8 @@ POLICIES = (
     ),
     Panel(
         "Guards",
-        "A tripped guard holds the evictions of its policy, or those of one namespace.",
+        "A tripped guard holds the evictions of its policy, or those of one namespace; with action Report, or in mode "
+        "DryRun, it holds nothing.",
         ((f"max by (policy) (taintwarden_guard_tripped{OF_POLICIES})", "{{policy}}"),),
         states=((0, "armed", GREEN), (1, "tripped", RED)),
     ),
@@ -129,18 +130,18 @@ POLICIES = (
     ),
     Panel(
         "Lateness of evictions",
-        "From the deadline of a pod until the API server accepted its eviction.",
+        "From the deadline of a pod until it was seen to leave after an eviction call.",
         _median_and_p99("taintwarden_eviction_lateness_seconds"),
         unit="s",
     ),
     Panel(
-        "Pods whose eviction was not accepted",
-        "By the outcome of the last call.",
+        "Pods that eviction calls did not evict",
+        "By the outcome of the last call; `blocked` also without a call.",
         ((f"sum by (reason) (max by (policy, reason) (taintwarden_blocked_evictions{OF_POLICIES}))", "{{reason}}"),),
     ),
     Panel(
         "Per minute: missed deadlines, cancelled evictions",
-        "Pods killed with their node, and evictions that were announced and not made.",
+        "Pods killed with their node or given less time to stop, and evictions that were announced and not made.",
         (
             (f"60 * sum(rate(taintwarden_missed_deadlines_total{OF_POLICIES}[{STEP}]))", "missed"),
             (f"60 * sum(rate(taintwarden_evictions_cancelled_total{OF_POLICIES}[{STEP}]))", "cancelled"),
