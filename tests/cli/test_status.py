@@ -117,6 +117,14 @@ async def test_named_policy_in_detail(run):
         assert told in shown
 
 
+@pytest.mark.parametrize(("field", "most"), [("zones", 50), ("blockedBudgets", 20)])
+async def test_a_list_that_is_full_says_that_there_may_be_others(cluster, run, field, most):
+    for number in (most - 1, most):
+        set_status(cluster, "sla", **BUSY | {field: BUSY[field] * number})
+        shown = (await run("status", "sla")).stdout
+        assert (f"there may be others: a status lists {most}" in shown) is (number == most)
+
+
 async def test_nodes_with_a_place_are_listed_and_those_that_wait_are_no_problem(cluster, run, now):
     long_ago = at(now - 7_200)
     message = "node z9 waits for a place: a1 loses pods now; 14 nodes wait"

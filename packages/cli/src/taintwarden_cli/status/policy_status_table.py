@@ -13,6 +13,7 @@ from rich.text import Text
 from taintwarden.controller.words.wording import next_one, pods, several, waiting, why_held, zone_health
 from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
 from taintwarden.engine.policy import Mode
+from taintwarden.engine.reported_status import MAX_BLOCKED_BUDGETS, MAX_ZONES
 from taintwarden_cli.output import printable
 from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.relative_times import Times
@@ -25,6 +26,7 @@ _GUARDS = {TRIPPED: "bold red", UNHEALTHY: "bold red", ARMED: "green"}
 _ZONES = {"Normal": "green", "Degraded": "yellow", "Full": "bold red"}
 SHOWN_NODES = 10
 """Maximum number of removals of nodes listed."""
+_MORE = "there may be others: a status lists {}"
 _NAME = re.compile(r"[a-z0-9./-]+")
 LATE_SECONDS = 30.0
 """Seconds after which a report is late. The operator reports every 20 s."""
@@ -165,6 +167,7 @@ def _details(policy: PolicySummary, times: Times) -> Lines:
     for zone in status.zones:
         text = f"{zone.zone or '(no zone)'}: {zone_health(zone.nodes, zone.unhealthy_nodes, zone.state)}"
         lines.add("Zone", text, _ZONES.get(zone.state, ""))
+    lines.add("Zone", _MORE.format(MAX_ZONES) if len(status.zones) == MAX_ZONES else None)
     for pod in status.next_pods:
         sentence = f"{pod.namespace}/{pod.name} on {pod.node}: {pod.state}, {times.due(pod.deadline)}, {pod.taint}"
         lines.add("Next pod", sentence)
@@ -186,3 +189,6 @@ def _add_limits(lines: Lines, policy: PolicySummary, times: Times) -> None:
     for budget in status.blocked_budgets:
         if not any("PodDisruptionBudget" in cause and str(budget) in _NAME.findall(cause) for cause in causes):
             lines.add("Budget", times.rewrite(f"{pods(budget.pods)} waiting for {budget}{since}"), "yellow")
+    lines.add(
+        "Budget", _MORE.format(MAX_BLOCKED_BUDGETS) if len(status.blocked_budgets) == MAX_BLOCKED_BUDGETS else None
+    )
