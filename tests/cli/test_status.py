@@ -437,6 +437,16 @@ async def test_newest_version_that_no_operator_observed_calls_for_a_person(clust
     assert "has not observed its newest version" in told["problems"][0]["cause"]
 
 
+async def test_no_version_is_said_to_be_in_force_while_no_operator_runs(cluster, run, now):
+    cluster.store.modify(POLICIES, "spot", "", lambda one: one["spec"].update(mode="DryRun"))
+    set_status(cluster, "sla", observedAt=at(now - 400))
+    shown = " ".join((await run("status", "spot")).stdout.split())
+    assert ("stays in force" in shown, "Now the operator has not observed its newest version yet" in shown) == (
+        False,
+        True,
+    )
+
+
 def renewed(cluster: LocalCluster, moment: float) -> None:
     """The operator's Lease was renewed then."""
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": exactly(moment)}

@@ -150,6 +150,8 @@ def summarize(
     if known is not None:
         if known.problem:
             answer.problems = [split_problem(ProblemKind.OPERATOR, known.problem, LIST_PODS)]
+            for policy in answer.policies:  # no version of it is in force, and the cause is known
+                policy.problems = [one for one in policy.problems if one.kind is not ProblemKind.NOT_OBSERVED]
         answer.reported_at = None if known.reported_at is None else rfc3339.at(known.reported_at)
         answer.leading_since = None if known.leading_since is None else rfc3339.at(known.leading_since)
     return answer
