@@ -562,6 +562,12 @@ async def test_the_extender_keeps_them_off(recipe, run):
     assert (await planned(run, "--node", "a1", *DROP))["returning"] == 0
 
 
+async def test_an_extender_that_is_not_known_is_noted(recipe, run):
+    recipe.faults.answer(403, path="/namespaces/taintwarden-system/deployments", times=5)
+    plan = await planned(run, "--node", "a1", *DROP)
+    assert plan["notes"][-1].startswith("without the scheduler extender, which may run: you may not read deployments")
+
+
 @pytest.mark.parametrize(("number", "must"), [(1, "1 pod may come back to a node that it has"), (2, "that they have")])
 def test_pods_that_come_back_are_counted(number, must):
     fields = dict.fromkeys(("namespace", "name", "node", "policy", "taint", "deadline"), "")

@@ -460,6 +460,12 @@ def renew(cluster: LocalCluster, moment: float) -> None:
     cluster.store.modify("leases", "taintwarden", "taintwarden-system", lambda one: one["spec"].update(spec))
 
 
+@pytest.mark.parametrize("what", ["leases", "deployments of taintwarden-system"])
+async def test_a_right_that_is_missing_is_named(cluster, run, what):
+    cluster.faults.answer(403, path=what.partition(" ")[0], times=10)
+    assert f"Not checked: you may not read {what}: 403" in (await run("status")).stdout
+
+
 @pytest.fixture
 def between_reads(cluster, monkeypatch) -> list[Callable[[], None]]:
     """Actions between two reads of a Lease that seems late; after each, time passes."""

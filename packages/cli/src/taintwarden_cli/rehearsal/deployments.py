@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden_cli.rehearsal.session import ClusterError, Page, Session
+from taintwarden_cli.rehearsal.session import Page, Session
 from taintwarden_cli.rehearsal.sources import Named
 
 EXTENDER = "scheduler-extender"
@@ -77,15 +77,12 @@ async def read_deployments(session: Session, namespace: str) -> list[Deployment]
 
 
 async def read_webhook_problem(session: Session, namespace: str) -> str:
-    """Read the :func:`webhook_problem`; empty if it may not be read, or if the webhook is not installed at all."""
-    try:
-        why = webhook_problem(await read_deployments(session, namespace), namespace)
-        if not why or WEBHOOK_DEPLOYMENT in why:
-            return why
-        found = await session.items(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
-        return why if b".taintwarden.io" in msgspec.json.encode(found) else ""
-    except ClusterError:
-        return ""
+    """Read the :func:`webhook_problem`; empty if the webhook is not installed at all. Raises ClusterError."""
+    why = webhook_problem(await read_deployments(session, namespace), namespace)
+    if not why or WEBHOOK_DEPLOYMENT in why:
+        return why
+    found = await session.items(_CONFIGURATIONS, dict[str, Any], "mutatingwebhookconfigurations")
+    return why if b".taintwarden.io" in msgspec.json.encode(found) else ""
 
 
 def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
@@ -96,14 +93,6 @@ def webhook_problem(deployments: Collection[Deployment], namespace: str) -> str:
     if unready is not None:
         why = f"no replica of Deployment {namespace}/{unready}{WEBHOOK_DEPLOYMENT}, is ready"
     return why and f"{why}: new pods get no placement and no native tolerations"
-
-
-async def is_extender_installed(session: Session, namespace: str) -> bool:
-    """True if a scheduler extender is installed. False if the Deployments may not be read."""
-    try:
-        return runs_extender(await read_deployments(session, namespace))
-    except ClusterError:
-        return False
 
 
 def runs_extender(deployments: Collection[Deployment]) -> bool:

@@ -33,6 +33,8 @@ class Liveness(msgspec.Struct, frozen=True):
     """The time of its last report, in seconds since the epoch, if known."""
     leading_since: float | None = None
     """When the present leader began to lead, if known."""
+    unread: str = ""
+    """Why the Lease could not be read, so that only statuses decided; empty if it was."""
 
 
 async def read_lease(session: Session, namespace: str, name: str) -> LeaseObject | None:
@@ -65,12 +67,13 @@ async def read_liveness(
     session: Session, namespace: str, policies: Iterable[Mapping[str, Any]], now: float
 ) -> Liveness:
     """Read the Lease and judge if the operator is running. If that fails, only the statuses decide."""
-    began = monotonic()
+    began, lease, is_late, unread = monotonic(), None, False, ""
     try:
         lease, is_late = await watch_lease(session, namespace, now)
-    except ClusterError:
-        lease, is_late = None, False
-    return liveness(policies, lease, now + monotonic() - began, is_late=is_late)
+    except ClusterError as error:
+        unread = str(error)
+    found = liveness(policies, lease, now + monotonic() - began, is_late=is_late)
+    return msgspec.structs.replace(found, unread=unread)
 
 
 def liveness(

@@ -12,7 +12,7 @@ from taintwarden.controller.words import wording
 from taintwarden.kube.calls.own_kinds import PROFILES
 from taintwarden.kube.wire.kinds import DeploymentObject, NamespaceObject, NodeObject, WorkloadObject
 from taintwarden.kube.wire.resources import BUDGETS, NODES, PODS
-from taintwarden_cli.rehearsal.deployments import is_extender_installed
+from taintwarden_cli.rehearsal.deployments import read_deployments, runs_extender
 from taintwarden_cli.rehearsal.liveness import read_liveness
 from taintwarden_cli.rehearsal.node_requirements import FullPod
 from taintwarden_cli.rehearsal.session import ClusterError, NotServedError, Session
@@ -151,7 +151,10 @@ async def read_snapshot(session: Session, operator_namespace: str, now: float) -
             raise ClusterError(problem)
     for subject, why in found.unreadable:
         raise ClusterError(f"cannot read {subject}: {why}")
-    found.has_extender = await is_extender_installed(session, operator_namespace)
+    try:
+        found.has_extender = runs_extender(await read_deployments(session, operator_namespace))
+    except ClusterError as error:
+        found.problems = {**found.problems, Source.OPERATOR: str(error)}
     found.operator_problem = (await read_liveness(session, operator_namespace, found.policies, now)).problem
     return found
 

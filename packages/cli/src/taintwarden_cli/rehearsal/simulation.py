@@ -105,6 +105,8 @@ class PlanSimulation:
         ended = self.at if moment is None else horizon
         self.at = ended
         recorded = self._recording.finish(self.instant, self._scheduler)
+        unread = self._snapshot.problems.get(Source.OPERATOR, "")
+        no_extender = [f"without the scheduler extender, which may run: {unread}"] if unread else []
         return Plan(
             at=rfc3339.at(self._now),
             changes=[*(f"policy {name} in mode Enforce" for name in self._enforced), *map(str, changes)],
@@ -112,7 +114,12 @@ class PlanSimulation:
             horizon_seconds=horizon,
             ended_after_seconds=round(ended, 3),
             assumptions=self._assumptions,
-            notes=[*paused, *self._notes(), *ineffective],
+            notes=[
+                *paused,
+                *self._notes(),
+                *ineffective,
+                *no_extender * any(pod.returns_to for pod in recorded["pods"]),
+            ],
             **recorded,
         )
 

@@ -74,14 +74,18 @@ async def read_status(session: Session, namespace: str, names: tuple[str, ...], 
     policies cannot be read.
     """
     policies, now = await session.policies(dict[str, Any]), time.time()
-    found = summarize(policies, names, now, await read_liveness(session, namespace, policies, now))
-    if why := await read_webhook_problem(session, namespace):
-        found.problems.append(split_problem(ProblemKind.WEBHOOK, why, LIST_PODS))
+    known = await read_liveness(session, namespace, policies, now)
+    found, unread = summarize(policies, names, now, known), [known.unread] if known.unread else []
+    try:
+        if why := await read_webhook_problem(session, namespace):
+            found.problems.append(split_problem(ProblemKind.WEBHOOK, why, LIST_PODS))
+    except ClusterError as error:
+        unread.append(str(error))
     inspection = last.inspection
     if inspection is None or not 0 <= now - inspection.at < last.lasts_seconds:
         inspection = last.inspection = await inspect_cluster(session, policies, last.gates, now, show_all=last.show_all)
         last.lasts_seconds = max(INSPECTION_SECONDS, PAUSE_FACTOR * (time.time() - now))
-    found.inspected_at, found.unread = rfc3339.at(inspection.at), inspection.unread
+    found.inspected_at, found.unread = rfc3339.at(inspection.at), [*unread, *inspection.unread]
     for policy in found.policies:
         if (more := inspection.by_policy.get(policy.name)) is not None:
             policy.add_findings(more)
