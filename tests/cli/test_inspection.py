@@ -238,7 +238,9 @@ async def test_nodes_that_are_removed_are_listed_in_order_of_removal(cluster, ru
     (problem,) = found["problems"]
     assert problem["cause"] == f"node b1 is removed at {first} (and 1 more node until {last})"
     assert problem["effect"] == "2 pods not evicted by then, held by shop/web"
-    assert "1 not evicted by then, the grace of 0 cut" in (await run("status", "sla")).stdout
+    shown = (await run("status", "sla")).stdout
+    assert "1 not evicted by then, the grace of 0 cut" in shown
+    assert re.search(r"\(and 1 more node until \S+Z, in ", shown)
 
 
 async def test_of_many_nodes_that_are_removed_the_first_are_listed(cluster, run):

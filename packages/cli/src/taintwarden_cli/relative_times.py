@@ -7,7 +7,7 @@ from taintwarden.controller.words.wording import ago, duration, relative
 from taintwarden.engine.rfc3339 import read_time
 
 _TIME = re.compile(
-    r"(?:(?P<next>; the next (?:may be evicted|call is made)) at |(?P<word>since|at) )?"
+    r"(?:(?P<next>; the next (?:may be evicted|call is made)) at |(?P<word>since|at|until) )?"
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)(?P<bound> at the latest)?"
 )
 
@@ -45,4 +45,6 @@ class Times:
         if found["next"]:
             is_past = self._is_stale or age >= 0
             return "" if is_past else f"{found['next']} {relative(-age, 0.0)}{found['bound'] or ''}"
+        if found["word"] == "until":
+            return f"until {found['time']}, {relative(-age, 0.0)}"
         return f"for {duration(max(age, 0.0))}" if found["word"] == "since" else relative(-age, 0.0)
