@@ -201,6 +201,13 @@ async def test_a_node_that_is_removed_calls_for_a_person_if_pods_are_there_after
     assert ("Do this     taintwarden explain node a1; docs/runbooks/" in result.stdout) is bool(code)
 
 
+@pytest.mark.parametrize("spec", [{"paused": True}, {"mode": "DryRun"}])
+async def test_pods_of_a_removed_node_are_counted_for_a_policy_that_does_not_enforce(cluster, run, spec):
+    reclaimed(cluster, time.time(), **spec)
+    add_pod(cluster, "web")
+    assert ": 1 pod that would have to leave\n" in (await run("status", "sla")).stdout
+
+
 async def test_pods_that_a_budget_keeps_until_their_node_is_removed_call_for_a_person_before(cluster, run):
     reclaimed(cluster, time.time())
     add_pod(cluster, "web")

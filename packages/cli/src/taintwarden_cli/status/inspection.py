@@ -151,7 +151,7 @@ class _Inspector:
         for policy in inspected:
             nodes = [known.view.node(node.node.name) or node for node in tainted[policy.name]]
             self.found[policy.name].staying = list(self._staying(known, policy, nodes))
-        self._inspect_removals([one for one in inspected if one.reclaim is not None], tainted, seen)
+        self._inspect_removals([one for one in inspected if one.reclaim is not None], tainted, seen, known)
 
     def _tainted_nodes(self, policy: Policy) -> Iterator[NodeView]:
         """The nodes that a policy selects, even if they opt out of it, with a taint that it names."""
@@ -197,7 +197,7 @@ class _Inspector:
     # -- nodes that are removed ---------------------------------------------------------------------------------------
 
     def _inspect_removals(
-        self, policies: Iterable[Policy], tainted: Mapping[str, list[NodeView]], seen: Snapshot
+        self, policies: Iterable[Policy], tainted: Mapping[str, list[NodeView]], seen: Snapshot, known: Rehearsal
     ) -> None:
         ends = {
             (policy.name, node.node.name): at
@@ -209,12 +209,14 @@ class _Inspector:
             return
         plan = self._forecast(seen, {name for _, name in ends}, max(ends.values()))
         terminating = Counter(pod.spec.node_name for pod in seen.pods if pod.metadata.deletion_timestamp is not None)
+        claimed = Counter((claim.policy.name, claim.pod.node) for claim in known.view.all_claims())
         for (policy, node), at in sorted(ends.items(), key=lambda one: (one[1], one[0])):
             planned = [pod for pod in plan.pods if (pod.policy, pod.node) == (policy, node)]
             missed = [pod for pod in planned if pod.fate is PlannedFate.ENDS]
             held = sorted({name for pod in missed for name in pod.budgets or [pod.limit] if name})
             cut = sum(pod.fate is PlannedFate.LEAVES and bool(pod.late) for pod in planned)
-            removal = Removal(node, rfc3339.at(at), len(planned) + terminating[node], len(missed), cut, held)
+            number = claimed[policy, node] + terminating[node]
+            removal = Removal(node, rfc3339.at(at), number, len(missed), cut, held)
             self.found[policy].removals = [*self.found[policy].removals, removal]
         for name, findings in self.found.items():
             if failing := [one for one in findings.removals if one.missed or one.cut]:

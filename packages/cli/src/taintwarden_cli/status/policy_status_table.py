@@ -103,8 +103,9 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
     if not policy.has_problem(ProblemKind.NOT_OBSERVED):
         lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
     several_fail = sum(bool(removal.missed or removal.cut) for removal in policy.removals) > 1
+    to_leave = "still to leave" if policy.mode == Mode.ENFORCE else "that would have to leave"
     for removal in policy.removals[:SHOWN_NODES]:
-        there = f"{removal.node} {times.rewrite(f'at {removal.at}')}: {pods(removal.pods)} still to leave"
+        there = f"{removal.node} {times.rewrite(f'at {removal.at}')}: {pods(removal.pods)} {to_leave}"
         fail = f", {removal.missed} not evicted by then, the grace of {removal.cut} cut" if several_fail else ""
         lines.add("Removed", there + fail, "yellow")
     if (more := len(policy.removals) - SHOWN_NODES) > 0:
