@@ -145,6 +145,9 @@ async def test_pods_of_too_many_nodes_are_counted_only_with_all(cluster, run):
         add_node(cluster, f"b{number}", taint("980"))
     add_pod(cluster, "web", toleration("Exists"))
     assert (await policy_status(run))["staying"] is None
+    reclaimed(cluster, time.time())
+    lost = "when 101 nodes of policy sla are removed, and which pods end with them: taintwarden status --all"
+    assert json.loads((await run("status", "-o", "json")).stdout)["unread"] == [lost]
     found = json.loads((await run("status", "--all", "-o", "json")).stdout)["policies"][0]
     assert found["staying"] == [{"reason": "tolerates", "pods": 1, "names": ["shop/web"]}]
 

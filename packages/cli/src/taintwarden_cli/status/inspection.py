@@ -146,6 +146,9 @@ class _Inspector:
             if self._most is None or len(names) <= self._most:
                 wanted = names
                 inspected.append(policy)
+            elif policy.reclaim is not None:
+                which = f"{len(tainted[policy.name])} nodes of policy {policy.name}"
+                self.unread.append(f"when {which} are removed, and which pods end with them: taintwarden status --all")
         seen = await self._read_pods(list(wanted))
         known = rehearse(seen, self._gates)  # verdicts do not depend on the nodes left out
         for policy in inspected:
