@@ -278,6 +278,8 @@ def test_while_all_nodes_are_unhealthy_the_guard_counts_as_tripped():
     assert condition("GuardTripped", pending=9, due=7, **full) == ("True", "AllNodesUnhealthy", message)
     one = condition("GuardTripped", pending=1, due=1, **full)[2]
     assert one.startswith("All 12 nodes are unhealthy, which looks like a fault of the monitoring: 1 pod waits.")
+    rehearsing = full | {"in_policy": msgspec.structs.replace(guarded, mode=Mode.DRY_RUN)}
+    assert condition("GuardTripped", pending=9, due=7, **rehearsing)[2].endswith("what would be evicted")
 
 
 def test_pods_that_a_reset_released_do_not_wait_for_full_zones():

@@ -278,7 +278,7 @@ def all_nodes_unhealthy(policy: Policy, waiting: int, nodes: int) -> str:
     """Return why nothing is evicted while all nodes are unhealthy, and what to do about it."""
     wait = f"{pods(waiting)} {'waits' if waiting == 1 else 'wait'}"
     advice = "Check the monitoring, and check with taintwarden plan what would be evicted"
-    if policy.limits.guard.is_limit:
+    if policy.limits.guard.is_limit and policy.mode is Mode.ENFORCE:
         them = "it" if waiting == 1 else "them"
         advice += f". Only if you want {'this pod' if waiting == 1 else 'all these pods'} evicted, release {them}: "
         advice += f"taintwarden guard reset {policy.name}"
