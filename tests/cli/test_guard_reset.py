@@ -80,6 +80,12 @@ async def test_a_reset_of_a_paused_policy_says_that_it_evicts_none(cluster, run)
     )
 
 
+async def test_a_reset_of_a_dry_run_says_that_nothing_is_evicted(cluster, run):
+    says = "mode is DryRun: nothing is evicted"
+    set_status(cluster, guard=GUARD, conditions=[condition("Enforcing", "False", says, "DryRun")])
+    assert f"Mode        {says}\n" in (await run("guard", "reset", "sla", "--yes")).stdout
+
+
 async def test_reset_without_a_terminal_requires_yes(cluster, run):
     result = await run("guard", "reset", "sla")
     assert (result.exit_code, annotations(cluster)) == (2, {})

@@ -248,6 +248,7 @@ def _review_text(cluster: str, found: StoredPolicy) -> str:
     would = status.message_if("Progressing", "Paused").removeprefix("paused, ")  # no limit holds pods meanwhile
     due = f"{pods(held)} due now" + ("" if tripped_at else ", because all nodes are unhealthy")
     lines.add("Held", would or due, "yellow")
+    lines.add("Mode", None if found.spec.paused else status.message_if("Enforcing", "False"), "yellow")
     if found.spec.paused:
         lines.add("Paused", f"none is evicted before you resume it: taintwarden resume {found.metadata.name}", "yellow")
     if status.guard is not None and tripped_at:
