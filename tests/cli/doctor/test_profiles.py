@@ -3,7 +3,7 @@
 import pytest
 
 from cli.doctor.scene import asking, workload
-from cli.world import pod, profile, toleration
+from cli.world import pod, policy, profile, toleration
 
 STRICT = toleration("Gt", "950")
 idle = asking("profile-without-effect")
@@ -34,5 +34,18 @@ def test_profile_that_tolerates_every_taint_is_found(labels, words):
     assert found.message == f"tolerates every taint, so no policy evicts the pods that it {words}"
 
 
-def test_profile_that_names_its_keys_is_no_finding():
-    assert everything(profile("p", toleration("Exists"), app="web"), pod()) == []
+def test_a_quarantine_evicts_pods_that_tolerate_every_taint():
+    (found,) = everything(profile("p", {"operator": "Exists"}, app="web"), pod(), policy(quarantine=True))
+    assert "no policy but a quarantine evicts" in found.message
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        toleration("Exists"),
+        {"operator": "Exists", "effect": "NoSchedule"},
+        {"operator": "Exists", "tolerationSeconds": 9},
+    ],
+)
+def test_profile_that_tolerates_not_every_taint_without_end_is_no_finding(one):
+    assert everything(profile("p", one, app="web"), pod()) == []

@@ -107,17 +107,20 @@ def profile_without_effect(context: Context) -> Iterator[Finding]:
 @check(
     "profile-tolerates-everything",
     Severity.WARNING,
-    "profiles with operator Exists and no key: no policy evicts the pods that they select, whatever the taint",
+    "profiles with operator Exists and neither key nor effect: no policy evicts their pods, whatever the taint",
     "name the keys that the pods tolerate",
     needs=(Source.PROFILES, Source.PODS),
+    uses=(Source.POLICIES,),
 )
 def profile_tolerates_everything(context: Context) -> Iterator[Finding]:
     """Find profiles that keep pods on any node, which the templates of the pods do not show."""
+    spared = " but a quarantine" if any(policy.quarantine for policy in context.policies) else ""
     for profile in context.profiles:
-        if any(not toleration.key and toleration.operator == Operator.EXISTS for toleration in profile.tolerations):
+        endless = (one for one in profile.tolerations if one.toleration_seconds is None)
+        if any(not (one.key or one.effect) and one.operator == Operator.EXISTS for one in endless):
             pods = sum(group.count for group in context.running_groups if matching([profile], group.pod_class))
             every = "" if profile.selector.requirements else ", which are all of its namespace"
-            text = f"tolerates every taint, so no policy evicts the pods that it selects{every}"
+            text = f"tolerates every taint, so no policy{spared} evicts the pods that it selects{every}"
             edit = f"name the keys that the pods tolerate: kubectl -n {profile.namespace} edit tolerationprofile "
             subject = Subject("TolerationProfile", profile.name, profile.namespace)
             yield Finding(subject, text, edit + profile.name, pods=pods)
