@@ -129,7 +129,8 @@ def webhook_not_answering(context: Context) -> Iterator[Finding]:
                     trust = f"taintwarden webhook-trust --namespace {snapshot.namespace}"
                     yield Finding(subject, message, f"{trust}; or install again with kubectl or helm")
                 if webhook.failure_policy == "Fail":
-                    message = f"webhook {webhook.name} has failurePolicy Fail: while it is away nothing is created"
+                    message = f"webhook {webhook.name} has failurePolicy Fail: nothing that it reviews is created"
+                    message += " while it is away"
                     yield Finding(subject, message, f"set it to Ignore: kubectl edit {kind.lower()} {subject.name}")
     if snapshot.webhook_problem and context.mutating is not None:
         yield Finding(Subject(_MUTATING, context.mutating.metadata.name), snapshot.webhook_problem)

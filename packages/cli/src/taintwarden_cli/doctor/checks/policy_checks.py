@@ -101,7 +101,8 @@ def profile_without_effect(context: Context) -> Iterator[Finding]:
     for profile in context.profiles:
         subject = Subject("TolerationProfile", profile.name, profile.namespace)
         if not any(matching([profile], group.pod_class) for group in context.groups):
-            yield Finding(subject, "its podSelector selects no pod and no template of its namespace")
+            text, get = "its podSelector selects no pod and no template of its namespace", "get pods --show-labels"
+            yield Finding(subject, text, f"compare it with: kubectl -n {profile.namespace} {get}")
 
 
 @check(
