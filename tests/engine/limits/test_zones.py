@@ -194,6 +194,11 @@ def test_the_refusal_names_the_zone_and_when_its_next_pod_may_go():
     assert refused == Refusal(ZONE_LIMIT, MonotonicTime(bench.seconds + 0.5), RefusalScope.PODS, "zone/p/z1", detail)
 
 
+def test_one_unhealthy_node_of_a_degraded_zone_is_one():
+    bench = Bench(limited(zone_health=ZoneHealth((), threshold=0.3))).fill(nodes=3, bad=1)
+    assert bench.zones.describe("p", "z1") == "zone z1 is Degraded: 1 of 3 nodes is unhealthy"
+
+
 def test_a_zone_that_recovers_and_is_degraded_again_has_spent_its_tokens():
     bench = Bench().fill(nodes=3, bad=2)
     assert bench.count_admitted() == 2

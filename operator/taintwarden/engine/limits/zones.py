@@ -150,7 +150,8 @@ class Zones(Limit):
     def describe(self, policy: str, name: str) -> str:
         """Return the state of a zone in words."""
         zone = self._zones[policy][name]
-        return f"zone {name} is {zone.state}: {zone.unhealthy} of {zone.nodes} nodes are unhealthy"
+        be = "is" if zone.unhealthy == 1 else "are"
+        return f"zone {name} is {zone.state}: {zone.unhealthy} of {zone.nodes} nodes {be} unhealthy"
 
 
 def key_of(policy: str, zone: str) -> str:
