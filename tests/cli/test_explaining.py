@@ -423,6 +423,7 @@ RATE = "limit policy-rate of policy sla: the rate of the policy"
 COUNTS = "since 2026-07-01T11:59:00Z no pod is evicted: 12 pods due, 3 are allowed. Still bad: node c1 sla=0"
 SHOP = "it holds namespace shop only"
 OTHER = 'pods "other" is forbidden'
+PACES = f"since {SINCE} evictions continue at a pace of 5 in 10m, 9 left, until about 12:40 UTC: 9 pods due"
 UNANSWERED = "requested at 2026-01-31T11:59:59Z, the API server has not answered"
 FULL = "for PodDisruptionBudget web: it allows no disruption now: 1 pod is healthy, 1 has to be"
 PATIENT = {"eviction": {"method": "EvictThenDelete", "pdbTimeoutSeconds": 900}}
@@ -435,6 +436,7 @@ WAITS: dict[str, tuple[tuple[Json, ...], str]] = {
         (listed(f"since {SINCE} {SHOP}: 12 pods due", limit="guard", message=SHOP),),
         f"{GUARD}: since {SINCE} {SHOP}: 12 pods due",
     ),
+    "pace_of_a_guard": ((listed(PACES, limit="guard"),), f"{GUARD.replace('holds', 'paces')}: {PACES}"),
     "guard_before_the_pod_is_listed": ((halted(),), f"{GUARD}: it has tripped"),
     "guard_before_the_deadline": ((halted(120),), f"for its deadline, in 1m; then {GUARD}: it has tripped"),
     "guard_that_paces": ((halted(action="Pace"),), f"{GUARD}: it has tripped"),

@@ -24,6 +24,8 @@ MISSED = {
 """Reason of a missed deadline -> sentence about the pod."""
 HAS_TRIPPED = "it has tripped"
 """Reason why a guard holds pods, even if fewer pods are left than it allows."""
+PACED = "evictions continue at a pace"
+"""Effect of a tripped guard with ``action: Pace``."""
 PUBLISHER = "taintwarden-publisher"
 """Field manager of the taints that the publisher writes."""
 DAY_SECONDS = 86_400
@@ -129,7 +131,9 @@ def why_held(limit: str, detail: str) -> str:
     if (limit in (refusal.BUDGET, refusal.CALLS, refusal.PLACE) and detail) or detail.startswith("the guard "):
         return detail
     why = refusal.DELAYS[limit].why if limit in refusal.DELAYS else limit
-    if limit == refusal.GUARD and not detail:
+    if limit == refusal.GUARD and PACED in detail:
+        why = "the guard paces evictions"
+    elif limit == refusal.GUARD and not detail:
         why += f": {HAS_TRIPPED}"
     return why + (f": {detail}" if detail else "")
 
@@ -218,7 +222,7 @@ def paced(guard: GuardReport) -> str:
     if guard.pace is None:
         return ""
     pods, ends_at = guard.pace
-    text = f"evictions continue at a pace of {guard.allowance} in {duration(guard.window_seconds)}, {pods} left"
+    text = f"{PACED} of {guard.allowance} in {duration(guard.window_seconds)}, {pods} left"
     if ends_at is None:
         return f"{text}, of which none may be evicted"
     day, _, time = rfc3339.at(ends_at).partition("T")
