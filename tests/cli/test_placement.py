@@ -61,6 +61,8 @@ async def test_a_label_that_a_policy_lists_is_refused(run, cluster):
     cluster.create(POLICIES, policy(versionLabels=[DRIVER], mode="DryRun"))
     result = await run("placement", "remove", DRIVER, "--yes")
     assert (result.exit_code, "policy sla (DryRun) uses the key" in result.stderr) == (1, True)
+    cluster.create(POLICIES, policy("other", versionLabels=[DRIVER]))
+    assert "policies other, sla (DryRun) use the key" in (await run("placement", "remove", DRIVER)).stderr
 
 
 async def test_what_nothing_names_is_removed_from_every_node(run, cluster):

@@ -136,7 +136,9 @@ def remove(key: str, force: bool, yes: bool, **flags: object) -> None:
     settings = settings_of(flags)
     uses = ask(settings, lambda session: read_uses(session, key))
     if uses.policies:
-        words = f"policy {', '.join(uses.policies)} uses the key {key}: remove placement or versionLabels from it first"
+        named, them = ("policy {} uses", "it") if len(uses.policies) == 1 else ("policies {} use", "them")
+        words = f"{named.format(', '.join(uses.policies))} the key {key}"
+        words += f": remove placement or versionLabels from {them} first"
         fail(printable(words), REFUSED)
     if not uses.nodes:
         fail(printable(f"no node carries labels of placement for {key}"), REFUSED)
