@@ -57,6 +57,12 @@ def test_a_pause_names_the_person_and_a_resumption_the_mode(rig):
     assert reported == [("resumed", "spec.paused is not set any more: the mode is DryRun")]
 
 
+def test_a_pause_does_not_name_who_paused_it_before(rig):
+    rig.see(by="ann at noon", paused=True)
+    rig.see(by="ann at noon")  # another client removed spec.paused only
+    assert ("paused", "spec.paused is set") in rig.see(by="ann at noon", paused=True)
+
+
 def test_a_policy_without_a_mode_enforces_when_it_is_resumed(rig):
     rig.see(paused=True)
     assert rig.see() == [("resumed", "spec.paused is not set any more: the mode is Enforce")]

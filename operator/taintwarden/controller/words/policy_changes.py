@@ -35,6 +35,8 @@ class PolicyChanges:
     def __init__(self, report: Callable[[str, str, ChangeKind, str], None]) -> None:
         self._report = report
         self._specs: dict[str, dict[str, Any]] = {}
+        self._paused_by: dict[str, str | None] = {}
+        """Annotation of each policy as of the version before. One that stays as it is names who paused it earlier."""
 
     def seen(self, obj: Mapping[str, Any]) -> None:
         """Compare a policy that is new or has a new spec, valid or not, with its version before."""
@@ -42,21 +44,21 @@ class PolicyChanges:
         before = self._specs.get(meta["name"])
         spec = obj.get("spec")
         now = self._specs[meta["name"]] = dict(spec) if isinstance(spec, Mapping) else {}
+        earlier, by = self._paused_by.get(meta["name"]), (meta.get("annotations") or {}).get(PAUSED_BY_ANNOTATION)
+        self._paused_by[meta["name"]] = by
         if before is not None:
-            for kind, note in _differences(before, now, meta.get("annotations") or {}):
+            for kind, note in _differences(before, now, None if by == earlier else by):
                 self._report(meta["name"], meta.get("uid", ""), kind, note)
 
     def gone(self, name: str) -> None:
         """Forget a deleted policy."""
         self._specs.pop(name, None)
+        self._paused_by.pop(name, None)
 
 
-def _differences(
-    before: dict[str, Any], now: dict[str, Any], annotations: Mapping[str, str]
-) -> Iterator[tuple[ChangeKind, str]]:
+def _differences(before: dict[str, Any], now: dict[str, Any], by: str | None) -> Iterator[tuple[ChangeKind, str]]:
     was_paused, is_paused = before.get("paused"), now.get("paused")
     if is_paused and not was_paused:
-        by = annotations.get(PAUSED_BY_ANNOTATION)
         yield ChangeKind.PAUSED, f"Paused by {by}" if by else "spec.paused is set"
     if was_paused and not is_paused:
         yield ChangeKind.RESUMED, f"spec.paused is not set any more: the mode is {now.get('mode', 'Enforce')}"
