@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.policies import POLICIES, condition, empty_cluster, set_status
-from cli.world import namespace, node, policy, taint
+from cli.world import Json, namespace, node, policy, taint
 from localcluster import LocalCluster
 from taintwarden.controller.words.wording import guard_advice, held, leaving
 from taintwarden.engine.model import Gates
@@ -427,6 +427,20 @@ async def test_policy_that_is_not_accepted_or_not_observed_calls_for_a_person(cl
     result = await run("status", "new")
     assert (result.exit_code, "no operator has observed it yet" in result.stdout) == (10, True)
     assert "Nodes" not in result.stdout  # how many they are is not known
+
+
+@pytest.mark.parametrize(("manager", "is_named"), [("taintwarden-pause", True), ("kubectl-edit", False)])
+async def test_only_who_pauses_a_policy_now_is_named(cluster, run, manager, is_named):
+    named = {"f:metadata": {"f:annotations": {"f:taintwarden.io/paused-by": {}}}}
+    managed = [{"manager": "taintwarden-pause", "fieldsV1": named}]
+    managed.append({"manager": manager, "fieldsV1": {"f:spec": {"f:paused": {}}}})
+
+    def pause(one: Json) -> None:
+        one["spec"]["paused"] = True
+        one["metadata"] |= {"annotations": {"taintwarden.io/paused-by": "ann"}, "managedFields": managed}
+
+    cluster.store.modify(POLICIES, "sla", "", pause)
+    assert ("Paused      by ann" in (await run("status", "sla")).stdout) is is_named
 
 
 async def test_newest_version_that_no_operator_observed_calls_for_a_person(cluster, run):

@@ -163,7 +163,7 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
     timing = spec.get("timing")
     answer.on_invalid_value = str((timing or {}).get("onInvalidValue", answer.on_invalid_value))
     if spec.get("paused"):
-        answer.mode, answer.paused_by = Mode.PAUSED.value, (meta.get("annotations") or {}).get(PAUSED_BY_ANNOTATION)
+        answer.mode, answer.paused_by = Mode.PAUSED.value, _paused_by(meta)
     elif is_kept_from_enforcing(stored):
         answer.mode = Mode.DRY_RUN.value
     try:
@@ -187,6 +187,18 @@ def _summary(stored: Mapping[str, Any], now: float) -> PolicySummary:
             answer.add(Problem(ProblemKind.NOT_ACCEPTED, cause, effect, remedy))
     answer.add(*_problems(answer, now))
     return answer
+
+
+def _paused_by(meta: Mapping[str, Any]) -> str | None:
+    """The person who paused a policy; None if unknown, as when the client that wrote the name does not pause it now."""
+    writers, pausing = set[str](), set[str]()
+    for one in meta.get("managedFields") or []:
+        fields = one.get("fieldsV1") or {}
+        if f"f:{PAUSED_BY_ANNOTATION}" in fields.get("f:metadata", {}).get("f:annotations", {}):
+            writers.add(one.get("manager", ""))
+        if "f:paused" in fields.get("f:spec", {}):
+            pausing.add(one.get("manager", ""))
+    return None if pausing and not writers & pausing else (meta.get("annotations") or {}).get(PAUSED_BY_ANNOTATION)
 
 
 def changed_at(meta: Mapping[str, Any]) -> float:
