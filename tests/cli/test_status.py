@@ -429,6 +429,13 @@ async def test_policy_that_is_not_accepted_or_not_observed_calls_for_a_person(cl
     assert "Nodes" not in result.stdout  # how many they are is not known
 
 
+async def test_a_status_that_is_older_than_the_others_says_so(cluster, run, now):
+    set_status(cluster, "sla", observedAt=at(now))
+    set_status(cluster, "spot", observedAt=at(now - 300))
+    shown = (await run("status")).stdout
+    assert shown.count("As of       5m ago: the operator has not written this status since\n") == 1
+
+
 @pytest.mark.parametrize(("manager", "is_named"), [("taintwarden-pause", True), ("kubectl-edit", False)])
 async def test_only_who_pauses_a_policy_now_is_named(cluster, run, manager, is_named):
     named = {"f:metadata": {"f:annotations": {"f:taintwarden.io/paused-by": {}}}}

@@ -20,7 +20,7 @@ class Times:
 
     def __init__(self, now: str, *, is_stale: bool = False) -> None:
         self.now = moment(now)
-        self._is_stale = is_stale
+        self.is_stale = is_stale
 
     def age(self, time: str) -> float:
         """The age in seconds; 0 for an unreadable time."""
@@ -43,7 +43,7 @@ class Times:
     def _replaced(self, found: re.Match[str]) -> str:
         age = self.age(found["time"])
         if found["next"]:
-            is_past = self._is_stale or age >= 0
+            is_past = self.is_stale or age >= 0
             return "" if is_past else f"{found['next']} {relative(-age, 0.0)}{found['bound'] or ''}"
         if found["word"] == "until":
             return f"until {found['time']}, {relative(-age, 0.0)}"

@@ -15,6 +15,7 @@ from taintwarden.engine.limits.refusal import BUDGET, DELAYS, GUARD
 from taintwarden.engine.policy import Mode
 from taintwarden.engine.reported_status import MAX_BLOCKED_BUDGETS, MAX_ZONES
 from taintwarden_cli.output import printable
+from taintwarden_cli.rehearsal.liveness import SILENT_SECONDS
 from taintwarden_cli.rehearsal.staying import StayingGroup
 from taintwarden_cli.relative_times import Times
 from taintwarden_cli.rendering import Lines, rows
@@ -99,6 +100,9 @@ def _head(policy: PolicySummary, times: Times, *, details: bool = False) -> Line
     lines = Lines()
     for problem in policy.problems:
         _add_problem(lines, problem, times)
+    observed = policy.status.observed_at
+    if observed and not times.is_stale and times.age(observed) > SILENT_SECONDS:
+        lines.add("As of", f"{times.ago(observed)}: the operator has not written this status since", "yellow")
     lines.add("Paused", policy.paused_by and times.rewrite(f"by {policy.paused_by}"), "yellow")
     if not policy.has_problem(ProblemKind.NOT_OBSERVED):
         lines.add("Now", policy.waits_for_operator or (_now(policy, times) if policy.is_paused else ""), "yellow")
