@@ -227,6 +227,13 @@ async def test_a_guard_does_not_overwrite_that_of_a_later_term():
     assert client.paths("PATCH") == []
 
 
+@pytest.mark.parametrize("guard", [{"term": "8"}, {"term": None}, {"term": [1]}, "armed", []])
+async def test_a_stored_guard_of_other_types_is_overwritten(guard):
+    """A conversion webhook, or the definition of another version, may store anything."""
+    client = ScriptedClient(STORED | {"status": {"guard": guard}}, {"status": {"guard": {"term": 7}}})
+    assert await save_record(client, "p", "uid-p", {"term": 7}, standing) == ()
+
+
 async def test_a_guard_whose_fence_fails_after_the_read_is_not_written():
     client = ScriptedClient(STORED, {})
     with pytest.raises(Fenced):

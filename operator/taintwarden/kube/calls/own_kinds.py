@@ -33,8 +33,8 @@ class _PolicyMeta(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct):
-    guard: dict[str, Any] | None = None
-    places: dict[str, Any] | None = None
+    guard: Any = None
+    places: Any = None
 
 
 class _StoredPolicy(msgspec.Struct):
@@ -45,9 +45,9 @@ class _WithStatus(msgspec.Struct):
     status: _Status | None = None
 
     def record(self, field: str) -> dict[str, Any]:
-        """Return a record of the status, ``guard`` or ``places``; empty if there is none."""
-        found: dict[str, Any] | None = getattr(self.status, field) if self.status else None
-        return found or {}
+        """Return a record of the status, ``guard`` or ``places``; empty if there is none, or it is no object."""
+        found = getattr(self.status, field) if self.status else None
+        return found if isinstance(found, dict) else {}
 
 
 class EarlierTermError(KubeError):
@@ -116,7 +116,8 @@ async def save_record(
         found = decoded(body, _StoredPolicy, "policy").metadata
         if found.uid != uid:
             return None
-        if (term := decoded(body, _WithStatus, "policy").record(where).get("term", 0)) > record["term"]:
+        term = decoded(body, _WithStatus, "policy").record(where).get("term")
+        if isinstance(term, int) and term > record["term"]:
             raise EarlierTermError(record["term"], term)
         change = {"status": {where: record}, "metadata": {"resourceVersion": found.resource_version}}
         send = partial(client.request, content_type=MERGE_PATCH, timeout_seconds=timeout, fence=fence)
