@@ -98,6 +98,12 @@ def test_the_fields_of_an_owner_are_cut(decoder):
     assert max(map(len, (found.kind, found.name, found.uid))) < 500
 
 
+def test_control_characters_of_an_owner_are_escaped(decoder):
+    owner = {"apiVersion": "v1", "controller": True, "uid": "u", "kind": "Pod\x1b[2J", "name": "x\nforged"}
+    found = decoder.pod(pod_object(metadata={"ownerReferences": [owner]})).shared.owner
+    assert str(found) == r"Pod\x1b[2J.v1 x\nforged"
+
+
 def test_of_too_many_spread_constraints_the_first_count(decoder):
     many = [{"topologyKey": f"k{number}", "labelSelector": {}} for number in range(100)]
     pod = decoder.pod(pod_object(spec={"topologySpreadConstraints": many}))

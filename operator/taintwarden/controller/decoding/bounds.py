@@ -7,6 +7,7 @@ from typing import Final
 from taintwarden.api.tolerations import PATH
 from taintwarden.engine.model import Owner, Toleration, Tolerations
 from taintwarden.fields.field_errors import FieldError
+from taintwarden.fields.text import printable
 from taintwarden.kube.wire.kinds import (
     MAX_POD_ENTRIES,
     OwnerReference,
@@ -76,8 +77,8 @@ def _texts_of(tolerations: Iterable[Toleration]) -> Iterator[str]:
 
 
 def owner(kind: str, reference: OwnerReference) -> Owner:
-    """Return an owner of this kind, cut to the maximum length. The object need not exist."""
-    return Owner(kind[:MAX_NAME], reference.name[:MAX_NAME], reference.uid[:MAX_NAME])
+    """Return an owner of this kind, with texts that can be shown. It need not exist, and may have any name."""
+    return Owner(printable(kind, MAX_NAME), printable(reference.name, MAX_NAME), reference.uid[:MAX_NAME])
 
 
 def size_of_selector(selector: SelectorObject) -> int:
