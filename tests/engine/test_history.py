@@ -244,6 +244,8 @@ def test_a_text_that_is_too_long_counts_as_absent():
         '{"k:NoExecute": {"values": [[1.0, [null]]]}}',
         '{"k:NoExecute": {"values": [[2.0, ["a"]], [1.0, ["b"]]]}}',
         '{"k:NoExecute": {"values": [[1.0, [7]]]}}',
+        json.dumps({"k:NoExecute": {"values": [[1.0, ["980\x1b[2J\nforged"]]]}}),
+        json.dumps({"k:NoExecute": {"values": [[1.0, ["9" * 64]]]}}),
         '{"k:NoExecute": {"values": [[1e999, ["a"]]]}}',
         '{"k:NoExecute": {"values": [[-1.0, ["a"]]]}}',
         json.dumps({"k:NoExecute": {"values": [[0.0, ["a"]]] * (MAX_SPANS + 1)}}),

@@ -35,6 +35,10 @@ _RECENT = 7.0
 """Minimum age in seconds that spans count as having. Without it, the newest spans would never be joined."""
 
 
+TaintValue = Annotated[str, msgspec.Meta(max_length=MAX_VALUE_LENGTH, pattern=r"\A[!-~]*\Z")]
+"""A value that a taint can have. Events show values, and a kubelet may write any text into its annotation."""
+
+
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Values from ``since`` until the next span. None stands for values that are no longer stored.
 
@@ -42,7 +46,7 @@ class Span(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """
 
     since: float
-    values: tuple[Annotated[str, msgspec.Meta(max_length=MAX_VALUE_LENGTH)] | None, ...]
+    values: tuple[TaintValue | None, ...]
 
 
 class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spans": "values"}):
