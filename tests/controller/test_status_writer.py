@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from taintwarden.engine.model import Node, Pod, Profile, Taint, Tolerations
 from taintwarden.engine.records import GuardRecord
 from taintwarden.engine.reported_status import ReportedStatus
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
+from taintwarden.kube.errors import Unreachable
 from taintwarden.telemetry.metrics import Metrics
 
 pytestmark = pytest.mark.looptime
@@ -651,6 +653,20 @@ async def test_profiles_that_change_continually_take_turns():
     await stage.run(1.5 * REFRESH_SECONDS)
     assert {status["matchedPods"] for status in of_profiles(stage, before).values()} == {1}
     assert len(of_profiles(stage, before)) == PROFILES_PER_ROUND + 3
+
+
+async def test_slow_failures_of_profiles_delay_neither_policies_nor_other_profiles():
+    """A tenant may have a webhook that does not answer."""
+    stage = Stage()
+    for name in (*(f"slow{number}" for number in range(20)), "quick"):
+        give(stage, name)
+    late = Unreachable("no answer")
+    stage.client.default = lambda call: (stage.clock.advance(5.0), late)[1] if "slow" in call.path else {}
+    with capture_logs():
+        statuses = await stage.run(20 * REFRESH_SECONDS)
+    seen = [rfc3339.read_time(status["observedAt"]) for status in statuses if "observedAt" in status]
+    assert max(after - before for before, after in pairwise(seen)) < 60.0
+    assert "quick" in of_profiles(stage)
 
 
 def test_a_namespace_with_many_profiles_delays_no_other():

@@ -45,7 +45,7 @@ class StatusPatcher:
         self._clock = clock
         self._report_seconds = report_seconds
         self._written: dict[str, tuple[dict[str, Any], float]] = {}
-        """Key -> status that was last written, and its monotonic time. The oldest comes first."""
+        """Key -> last written status (empty: it failed), and its monotonic time. The oldest comes first."""
         self._since: dict[str, dict[str, tuple[str, str]]] = {}  # key -> type -> status, lastTransitionTime
 
     def prune(self) -> None:
@@ -60,7 +60,7 @@ class StatusPatcher:
         self._since.clear()
 
     def oldest_first(self) -> list[str]:
-        """Return the keys of all stored objects: those never written first, then those written longest ago."""
+        """Return the keys of all stored objects: those never tried first, then those tried longest ago."""
         return [key for key in self._observed if key not in self._written] + list(self._written)
 
     async def write_status(
@@ -88,14 +88,14 @@ class StatusPatcher:
         try:
             await self._write(key, status | (more or {}) | dict.fromkeys(ended), observed.version if ended else "")
         except Fenced:  # another replica may write by now
-            pass
+            return True
         except KubeError as error:
+            status = {}
             # The watch reports it if the object was deleted or changed meanwhile.
             if not (isinstance(error, ApiError) and (error.is_not_found or error.is_conflict)):
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
-        else:
-            self._written.pop(key, None)
-            self._written[key] = status, now
+        self._written.pop(key, None)
+        self._written[key] = status, now
         return True
 
     def _condition(

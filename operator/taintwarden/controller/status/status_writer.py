@@ -37,6 +37,10 @@ REPORT_SECONDS = 20.0
 """Seconds until the next round writes an unchanged status of a policy. After a minute, the operator counts as dead."""
 PROFILES_PER_ROUND = 50
 """Maximum statuses of profiles written in one round. The numbers of their pods change often, as pods come and go."""
+PROFILES_SECONDS, PROFILE_TIMEOUT_SECONDS = 10.0, 5.0
+"""Seconds after which a round begins no other write of a profile, and maximum seconds for one: the webhooks of a
+namespace may be slow, and policies wait meanwhile.
+"""
 PROFILES_AT_ONCE = 200
 """Maximum statuses of profiles compared in one step of the event loop."""
 
@@ -105,7 +109,10 @@ class StatusWriter:
             "policy", partial(patch_status, client, POLICIES, fence=may_write), observed, clock, REPORT_SECONDS
         )
         self._profile_patcher = StatusPatcher(
-            "profile", partial(patch_status, client, PROFILES, fence=may_write), profiles, clock
+            "profile",
+            partial(patch_status, client, PROFILES, fence=may_write, timeout_seconds=PROFILE_TIMEOUT_SECONDS),
+            profiles,
+            clock,
         )
         self._wanted = asyncio.Event()
 
@@ -180,12 +187,12 @@ class StatusWriter:
 
     async def _write_profiles(self) -> None:
         matched, _ = await self._run_slices(self._view.matched_pods())
-        written = 0
+        written, ends_at = 0, self._clock().monotonic + PROFILES_SECONDS
         for number, key in enumerate(in_turns(self._profile_patcher.oldest_first())):
             if number % PROFILES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             observed = self._profiles.get(key)
-            if written >= PROFILES_PER_ROUND:
+            if written >= PROFILES_PER_ROUND or self._clock().monotonic >= ends_at:
                 break
             if observed is None:  # the profile was deleted while others were written
                 continue

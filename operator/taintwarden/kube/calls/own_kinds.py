@@ -7,7 +7,7 @@ import msgspec
 
 from taintwarden.kube.calls.patching import Fence, patch
 from taintwarden.kube.errors import ApiError, KubeError, MissingDefinitionError
-from taintwarden.kube.http.client import MERGE_PATCH, Client
+from taintwarden.kube.http.client import MERGE_PATCH, REQUEST_TIMEOUT_SECONDS, Client
 from taintwarden.kube.wire.answers import decoded
 from taintwarden.kube.wire.kinds import CustomObject
 from taintwarden.kube.wire.resources import Resource
@@ -82,6 +82,7 @@ async def patch_status(
     version: str = "",
     *,
     fence: Fence,
+    timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
 ) -> None:
     """Merge ``status`` into that of the object with this key, which is a name or ``namespace/name``.
 
@@ -90,7 +91,8 @@ async def patch_status(
 
     """
     namespace, _, name = key.rpartition("/")
-    await patch(client, f"{resource.path_in(namespace)}/{name}/status", {"status": status}, fence, version=version)
+    path, change = f"{resource.path_in(namespace)}/{name}/status", {"status": status}
+    await patch(client, path, change, fence, version=version, timeout_seconds=timeout_seconds)
 
 
 async def save_record(
