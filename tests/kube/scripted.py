@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.kube.errors import ApiError, ApiStatus, Fenced
+from taintwarden.kube.errors import ApiError, ApiStatus, Fenced, Unreachable
 
 
 class EndOfScriptError(Exception):
@@ -69,8 +69,11 @@ class ScriptedClient:
             raise Fenced
         body = None if body is None else msgspec.json.decode(msgspec.json.encode(body))
         call = Call(method, path, dict(params or {}), body, content_type, asyncio.get_running_loop().time())
-        async with asyncio.timeout(timeout_seconds or 30.0):
-            answer = await self._next(call)
+        try:
+            async with asyncio.timeout(timeout_seconds or 30.0):
+                answer = await self._next(call)
+        except TimeoutError as error:
+            raise Unreachable("no answer") from error
         return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     @asynccontextmanager

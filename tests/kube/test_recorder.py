@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from engine.kept import kept
@@ -23,6 +24,8 @@ from taintwarden.kube.calls.recorder import (
     MAX_NOTE_BYTES,
     NORMAL,
     REPEAT_SECONDS,
+    SILENT_SECONDS,
+    TIMEOUT_SECONDS,
     WARNING,
     EventSubject,
     Message,
@@ -261,6 +264,27 @@ async def test_an_alarm_waits_neither_for_profiles_nor_for_pods():
     assert notes(client)[written] == "tripped"
 
 
+@pytest.mark.parametrize(("seconds", "dropped"), [(3.0, 19), (3_600.0, 20)])
+async def test_a_slow_webhook_of_a_namespace_delays_no_events_of_others(seconds, dropped):
+    async def answer(call):
+        await asyncio.sleep(seconds if "/loud/" in call.path else 0.0)
+        return {}
+
+    client = ScriptedClient(default=answer)
+    with capture_logs():
+        async with running(client) as recorder:
+            for number in range(20):
+                for namespace in ("loud", "shop"):
+                    recorder.record(message(f"{number}", replace(POD, namespace=namespace, uid=namespace)))
+            await asyncio.sleep(TIMEOUT_SECONDS + 3.0)
+            assert len([path for path in client.paths("POST") if "/shop/" in path]) == 20
+            assert recorder.dropped == dropped
+            await asyncio.sleep(SILENT_SECONDS)
+            recorder.record(message("later", replace(POD, namespace="loud")))
+            await asyncio.sleep(1.0)
+    assert len([path for path in client.paths("POST") if "/loud/" in path]) == 2
+
+
 async def test_events_that_were_written_already_take_no_place():
     client = fine()
     async with running(client, per_second=1, max_queued=1) as made:
@@ -437,7 +461,7 @@ async def test_an_event_that_expired_before_it_was_counted_up_is_a_failure():
 
 async def test_the_flush_ends_after_its_timeout():
     async def slow(_: Any) -> dict[str, Any]:
-        await asyncio.sleep(2)
+        await asyncio.sleep(1.9)
         return {}
 
     client = ScriptedClient(default=slow)

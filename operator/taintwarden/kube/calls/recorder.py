@@ -6,7 +6,7 @@ An Event's name is derived from its content. If any process writes the same Even
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -19,13 +19,17 @@ from taintwarden.engine.rfc3339 import exactly
 from taintwarden.fields.text import shortened
 from taintwarden.kube.calls.event_queue import MAX_QUEUED, EventQueue
 from taintwarden.kube.errors import ApiError, KubeError
-from taintwarden.kube.http.client import MERGE_PATCH, Client
+from taintwarden.kube.http.client import JSON, MERGE_PATCH, Client
 from taintwarden.kube.wire.answers import decoded
 
 MAX_REMEMBERED = 20_000
 MAX_NOTE_BYTES = 1_024
 REPEAT_SECONDS = 300.0
 """Minimum seconds between two writes of the same Event."""
+TIMEOUT_SECONDS = 5.0
+"""Maximum seconds for a request. All other Events wait for it."""
+SLOW_SECONDS, SILENT_SECONDS = 2.0, 30.0
+"""Seconds of a write after which the Events of its namespace are dropped, and for how long. A webhook may be slow."""
 LOG_SECONDS = 60.0
 """Minimum seconds between two log lines about Events that were not written."""
 BUSY_FACTOR = 10
@@ -115,6 +119,8 @@ class Recorder:
         self._max_remembered = max_remembered
         self._written: OrderedDict[str, float] = OrderedDict()
         self._waiting = asyncio.Event()
+        self._silent: dict[str, float] = {}
+        """Namespace -> time until which its Events are dropped."""
         self._failed = 0
         self._logged_at = float("-inf")
 
@@ -153,8 +159,16 @@ class Recorder:
         name = event_name(message)
         if self._is_written(name):
             return False
-        if await self._try_to_write(name, message):
-            self._written[name] = now = asyncio.get_running_loop().time()
+        namespace, began = message.subject.namespace, asyncio.get_running_loop().time()
+        if self._silent.get(namespace, 0.0) > began:
+            self._failed += 1
+            return False
+        is_written, now = await self._try_to_write(name, message), asyncio.get_running_loop().time()
+        if namespace and now - began >= SLOW_SECONDS:
+            silent = {name: until for name, until in self._silent.items() if until > now}
+            self._silent = silent | {namespace: now + SILENT_SECONDS}
+        if is_written:
+            self._written[name] = now
             self._written.move_to_end(name)
             oldest = self._written.values()
             while len(self._written) > self._max_remembered or now - next(iter(oldest)) >= REPEAT_SECONDS:
@@ -200,17 +214,22 @@ class Recorder:
         namespace = message.subject.namespace or "default"
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         try:
-            await self._client.request("POST", path, body=self._body(name, namespace, message))
+            await self._request("POST", path, self._body(name, namespace, message))
         except ApiError as error:
             if error.code != 409:
                 raise
             count = await self._count(f"{path}/{name}") + 1
             series = {"series": {"count": count, "lastObservedTime": exactly(time.time())}}
-            await self._client.request("PATCH", f"{path}/{name}", body=series, content_type=MERGE_PATCH)
+            await self._request("PATCH", f"{path}/{name}", series, MERGE_PATCH)
+
+    async def _request(self, method: str, path: str, body: Mapping[str, Any], content_type: str = JSON) -> bytes:
+        return await self._client.request(
+            method, path, body=body, content_type=content_type, timeout_seconds=TIMEOUT_SECONDS
+        )
 
     async def _count(self, path: str) -> int:
         """Return how often an Event was written. An empty patch returns the Event without the permission to get it."""
-        body = await self._client.request("PATCH", path, body={}, content_type=MERGE_PATCH)
+        body = await self._request("PATCH", path, {}, MERGE_PATCH)
         series = decoded(body, _Event, "Event").series
         return 1 if series is None else max(1, min(series.count, MAX_COUNT))
 
