@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from controller import deletion, deliver
 from taintwarden.controller.handlers.store_handler import StoreHandler, _stored
@@ -122,6 +123,16 @@ async def test_a_stored_spec_does_not_keep_its_page_in_memory(stage):
     found = msgspec.json.decode(page, type=list[CustomObject])
     kept = _stored(found[1])["spec"]
     assert len(memoryview(kept).obj) < 100
+
+
+def test_an_object_without_a_name_counts_as_absent():
+    """A server that only resembles an API server may send one."""
+    stage, nameless = Stage(), stored("TolerationProfile", {"namespace": "shop"}, {"tolerations": []})
+    with capture_logs() as logs:
+        stage.list(nameless, profile("a", 1))
+        stage.handler.seen(nameless)
+    assert set(stage.known) == {"a"}
+    assert [entry["event"] for entry in logs] == ["object-undecodable"]
 
 
 def test_the_annotation_paused_by_is_decoded():

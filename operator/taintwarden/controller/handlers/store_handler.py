@@ -46,7 +46,9 @@ class StoreHandler(StreamHandler[CustomObject]):
     def pass_on(self, key: str, obj: CustomObject) -> None:
         """Pass on an object that was added or modified."""
         meta = obj.metadata
-        if self._store.knows(key, meta.uid, meta.generation):
+        if not meta.name:  # no API server stores it
+            self.report_fault(key, "it has no name")
+        elif self._store.knows(key, meta.uid, meta.generation):
             self._store.seen(_stored(obj))
         else:
             self._take(meta.namespace, key, obj)
@@ -63,7 +65,7 @@ class StoreHandler(StreamHandler[CustomObject]):
     def listed(self, objects: Sequence[CustomObject]) -> None:
         """Pass on the objects of one page at once."""
         self._listed |= dict.fromkeys(map(self.key, objects))
-        self._store.listed(map(_stored, objects))
+        self._store.listed(_stored(one) for one in objects if one.metadata.name)
 
     def compare(self, listed: Mapping[str, None], version: int) -> None:
         """Have the store drop all objects that the list does not contain."""
