@@ -207,6 +207,21 @@ def test_nothing_is_kept_of_a_pod_that_is_gone_after_its_eviction(rig):
     assert kept(spread, pod.uid) == []
 
 
+def test_nothing_is_kept_of_a_node_or_domain_without_pods():
+    """A tenant may name any node in its pods, and a kubelet may change the labels of its node at any rate."""
+    labels = {"n1": {HOST: "rack-7"}}
+    tally = DomainTally(BY_HOST, lambda node: labels.get(node, {}))
+    for node in ("n1", "ghost"):
+        tally.change(node, 1)
+    labels["n1"] = {HOST: "rack-8"}
+    tally.relabel("n1")
+    for node in ("n1", "ghost"):
+        tally.change(node, -1)
+    assert tally.weight("n1") == 0
+    tally.relabel("n1")
+    assert [kept(tally, text) for text in ("n1", "ghost", "rack-7", "rack-8")] == [[], [], [], []]
+
+
 # -- the rule, against counting everything again each time
 
 NODES = ["a1", "a2", "b1", "b2", "c1"]

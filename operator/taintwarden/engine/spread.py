@@ -54,11 +54,12 @@ class DomainTally:
     def change(self, node: str, by: int) -> None:
         """Add ``by`` pods on a node; a negative number removes pods."""
         pods = self._nodes.get(node, 0) + by
+        self._change_domain(self._domain_of(node), by)
         if pods:
             self._nodes[node] = pods
-        else:
+        else:  # any number of nodes come and go, and a pod may name one that does not exist
             self._nodes.pop(node, None)
-        self._change_domain(self._domain_of(node), by)
+            del self._domains[node]
 
     def relabel(self, node: str) -> None:
         """Count the pods of a node, whose labels changed, in its new domain."""
@@ -71,11 +72,15 @@ class DomainTally:
             self._change_domain(before, -pods)
             self._change_domain(after, pods)
             self.changes += 1
+        if node not in self._nodes:
+            del self._domains[node]
 
     def _change_domain(self, domain: str | None, by: int) -> None:
         if domain is not None and by:
             self._counts[domain] = self._counts.get(domain, 0) + by
             self.changes += 1
+            if not self._counts[domain]:
+                del self._counts[domain]
 
 
 class Group:
