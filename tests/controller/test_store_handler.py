@@ -125,6 +125,17 @@ async def test_a_stored_spec_does_not_keep_its_page_in_memory(stage):
     assert len(memoryview(kept).obj) < 100
 
 
+def test_an_undecodable_object_in_a_list_keeps_its_last_version():
+    stage = Stage()
+    stage.list(profile("a", 1), profile("b", 1))
+    stage.handler.list_began()
+    stage.handler.listed([profile("b", 2)])
+    with capture_logs():
+        stage.handler.undecodable(Identity("a", "shop", "a", "2"), "made to fail")
+    stage.handler.list_ended("11")
+    assert set(stage.known) == {"a", "b"}
+
+
 def test_an_object_without_a_name_counts_as_absent():
     """A server that only resembles an API server may send one."""
     stage, nameless = Stage(), stored("TolerationProfile", {"namespace": "shop"}, {"tolerations": []})

@@ -57,6 +57,11 @@ class StoreHandler(StreamHandler[CustomObject]):
         """Pass on that an object was deleted."""
         self._take(key.namespace, str(key), key)
 
+    def undecodable(self, what: Identity, reason: str) -> None:
+        """Report the object. It still exists, so its last valid version stays in force if a list contains it."""
+        super().undecodable(what, reason)
+        self._listed[str(what)] = None
+
     def list_began(self) -> None:
         """Pass on the changes that wait, because they are older than the list."""
         self._coalescer.flush()
