@@ -440,6 +440,13 @@ async def test_a_410_answer_lists_again():
     assert followed.watched_from == ["10", "20"]
 
 
+@pytest.mark.parametrize("error", [refusal(400), refusal(504, "Too large resource version: 10, current: 5")])
+async def test_a_version_that_the_server_cannot_use_lists_again(error):
+    """The server was restored, or a proxy has asked another one."""
+    followed = await follow(page(), error, page(version="5"))
+    assert followed.watched_from == ["10", "5"]
+
+
 @pytest.mark.looptime
 async def test_an_expired_frame_lists_again_at_once():
     old = [Silence(TIMINGS.stable_after + 1), error(410)]

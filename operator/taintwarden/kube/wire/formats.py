@@ -134,5 +134,10 @@ class Format(ABC, Generic[Object]):
 
 
 def expired_or(error: ApiError) -> KubeError:
-    """Return an ExpiredError for the answer 410, which a watch may also send as a frame; otherwise the error itself."""
-    return ExpiredError(str(error)) if error.code == 410 else error
+    """Return an ExpiredError for an answer about a version that the server does not have, else the error itself.
+
+    That is 410, which a watch may also send as a frame; 400 for a version that it cannot read; or 504 for one that it
+    has not reached. A retry with it may fail forever.
+    """
+    is_expired = error.code in (400, 410) or (error.code == 504 and "Too large resource version" in error.message)
+    return ExpiredError(str(error)) if is_expired else error
