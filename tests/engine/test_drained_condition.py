@@ -466,6 +466,16 @@ def test_another_version_of_a_pod_keeps_it_from_being_true():
     assert bench.said() is None
 
 
+def test_a_pod_that_the_stream_has_delivered_since_it_was_read_is_known():
+    bench = Bench()
+    bench.run("a", exists())
+    bench.taint("n1", "sla=0")
+    pod, order = bench.pods["a"], writes(bench)[0]
+    versions = [pod.resource_version + more for more in (-1, 0, 1)]
+    known = [bench.machine.knows_pods(order, [StoredPod(pod.uid, version)]) for version in versions]
+    assert known == [True, True, False]
+
+
 def test_a_terminating_pod_that_the_stream_has_not_delivered_keeps_it_from_being_true():
     bench = empty()
     order = next(one for one in bench.ordered if isinstance(one, commands.SaveCondition))

@@ -137,14 +137,14 @@ class DrainedConditions:
         return state is not None and self._states.is_certain(state) and self._states.of(state) == order.condition
 
     def has_seen(self, order: SaveCondition, pods: Iterable[StoredPod]) -> bool:
-        """True if the streams have delivered these pods of the order's node in the state read, and their namespaces."""
+        """True if the streams have delivered these pods of the order's node as read, or later, and their namespaces."""
         state = self._world.cluster.nodes.get(order.node)
         leaving = {departure.pod.uid for departure in self._world.limiter.departures.of_node(order.node)}
         for found in pods:
             pod = None if state is None else state.pods.get(found.uid)
             if found.terminates and found.uid not in leaving:
                 return False
-            if not found.terminates and (pod is None or pod.resource_version != found.version):
+            if not found.terminates and (pod is None or pod.resource_version < found.version):
                 return False
             if pod is not None and self._world.verdicts.namespace_labels(pod.namespace) is None:
                 return False
