@@ -31,6 +31,9 @@ READS = 8
 """Maximum checks of nodes and pods (``CheckNode``, ``CheckPod``) in progress at once. Due pods wait for them."""
 HISTORY_WRITES = 2
 """Maximum writes of taint histories in progress at once. Evictions of a wave take precedence over them."""
+SEEN_TRIES, SEEN_SECONDS = 5, 0.25
+"""Maximum checks whether streams have delivered the pods that were read, and seconds between two. Any may change often.
+"""
 RECORD_TRIES = 5
 """Maximum tries to write a guard or places when other writes, usually of the status, change the policy meanwhile."""
 CONFLICT = 409
@@ -186,10 +189,18 @@ class Effector:
 
     async def _save_condition(self, order: commands.SaveCondition) -> events.Written:
         """Write a condition. It is ``True`` only if the machine knows all pods of the node as they are stored."""
-        if order.says_drained and not self._knows_pods(order, await read_pods(self._client, order.node)):
+        if order.says_drained and not await self._has_seen(order, await read_pods(self._client, order.node)):
             return events.Written(order, WriteOutcome.OUTDATED)
         version = await save_condition(self._client, order, self._fence(order))
         return events.Written(order, WriteOutcome.DONE, version)
+
+    async def _has_seen(self, order: commands.SaveCondition, pods: Sequence[StoredPod]) -> bool:
+        """Return True once the machine knows these pods. The stream is some milliseconds behind the read."""
+        for _ in range(SEEN_TRIES - 1):
+            if self._knows_pods(order, pods):
+                return True
+            await asyncio.sleep(SEEN_SECONDS)
+        return self._knows_pods(order, pods)
 
     async def _save_record(self, order: commands.SaveGuard | commands.SavePlaces) -> tuple[str, ...] | None:
         """Save the record of a guard or of places. Evictions wait for it, so it is retried at once after a conflict.
