@@ -9,6 +9,7 @@ from taintwarden.engine.limit_settings import ALL_PODS, PerNode, PerWorkload
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS
 from taintwarden.engine.limits.refusal import BUDGET, CALLS, VIEW
 from taintwarden.engine.machine import Phase, Timings
+from taintwarden.engine.machine.dispatcher import MAX_CONFLICTS
 from taintwarden.engine.machine.freshness import NODE_CHECK
 from taintwarden.engine.model import Node, Owner, SpreadConstraint
 from taintwarden.engine.outcomes import Outcome
@@ -161,6 +162,21 @@ def test_a_pod_that_is_not_ready_goes_only_if_it_still_is_not(ready, limit, as_s
     rig.node("n1", "sla=940")
     [order] = rig.take(commands.Evict)
     assert order.as_seen is as_seen
+
+
+def test_a_pod_that_is_not_ready_and_changes_all_the_time_goes_in_the_end():
+    rig = Rig(limited(per_workload=ONE))
+    rig.wants(owner(), 1)
+    rig.pod("a", owner=owner())
+    rig.node("n1", "sla=940")
+    for _ in range(MAX_CONFLICTS):
+        [order] = rig.take(commands.Evict)
+        assert order.as_seen
+        rig.settle("a", Outcome.NOT_SENT, message="the object has been modified")
+        rig.pod("a", owner=owner())
+        rig.advance(2)
+    [order] = rig.take(commands.Evict)
+    assert not order.as_seen
 
 
 def test_a_pod_whose_call_may_have_been_carried_out_counts_though_its_labels_change():

@@ -93,6 +93,8 @@ class Claim(msgspec.Struct, eq=False, gc=False):
     """Earliest time of its next call."""
     attempts: int = 0
     """Number of calls that did not evict the pod."""
+    conflicts: int = 0
+    """Number of calls, while it was not Ready, for which the API server had a later version of it."""
     outcome: Outcome | None = None
     """Outcome of the last call that did not evict the pod."""
     ready_since: MonotonicTime | None = None

@@ -26,6 +26,8 @@ BEING_EVICTED = "another policy evicts the pod"
 LONG_SECONDS = 10.0
 """Maximum seconds of a refusal during which a pod keeps its reservation, such as while it waits for a token."""
 NO_DEVICES = "a stream about devices is disconnected"
+MAX_CONFLICTS = 10
+"""Maximum calls for one version of a pod that is not Ready. A pod that changes all the time must not stay by that."""
 
 
 class Dispatcher:
@@ -235,7 +237,10 @@ class Dispatcher:
             world.report(commands.Decided(pod, verdict, claim.due_at, waited, claim.waited_for))
         grace = self._grace_seconds(claim, pod)
         deployment = self._deployment_to_ask(request.replacement)
-        as_seen = not pod.ready and claim.policy.limits.per_workload.is_limit and not request.is_hard
+        if pod.ready:
+            claim.conflicts = 0
+        is_counted = claim.policy.limits.per_workload.is_limit and not request.is_hard
+        as_seen = not pod.ready and is_counted and claim.conflicts < MAX_CONFLICTS
         order = commands.Evict(pod, verdict, request.deletes, grace, world.term, as_seen, past_budgets, deployment)
         world.claims.evictees[claim.uid].call = Call(claim, order)
         world.evictions.begin(order, claim.due_at, world.now)
@@ -427,6 +432,7 @@ class Dispatcher:
             delay = retry_delay(back_off, claim.attempts + 1, claim.uid)
             retry_at = later(now, max(delay, self._retry_after(event)))
         if event.outcome in (Outcome.NOT_SENT, Outcome.ASKED, Outcome.NOT_REPLACED):
+            claim.conflicts += bool(event.outcome is Outcome.NOT_SENT and event.message)  # else no server answered
             claim.retry(event.outcome, event.outcome.row.why, retry_at)
             return
         if event.outcome.row.by_budget:
