@@ -79,6 +79,21 @@ async def test_a_silent_stream_is_given_up() -> None:
             await read(made, 0.05)
 
 
+async def test_a_stream_that_becomes_unreadable_is_given_up() -> None:
+    """A proxy may write its own error into the answer of the server."""
+
+    async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(BEGUN)
+        await asyncio.sleep(0.01)
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+        await silent(reader, writer)
+
+    async with serving(begin) as made:
+        with pytest.raises(OSError, match=r"\w"):
+            await read(made, 0.05)
+
+
 async def test_at_the_end_streams_fail() -> None:
     async with serving(Server(BEGUN, b"").serve) as made, made.stream(WATCH, 5.0) as (_, chunks):
         await first(chunks)

@@ -182,8 +182,11 @@ class HttpSession:
 
     async def _chunks(self, response: aiohttp.ClientResponse, idle_seconds: float) -> AsyncIterator[bytes]:
         with self._os_errors(idle_seconds, "nothing came for"):
-            async for chunk in response.content.iter_any():
-                yield chunk
+            while not response.content.at_eof():
+                async with asyncio.timeout(idle_seconds):  # aiohttp's own ends with a connection that it cannot parse
+                    chunk = await response.content.readany()
+                if chunk:
+                    yield chunk
 
 
 @contextmanager
