@@ -1,5 +1,7 @@
 """Taints that policies derive from what a node carries: their keys, pods and times."""
 
+import math
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 from engine.rig import NO_LIMITS, START, Rig, exists, gt
 from taintwarden.engine import commands, events
 from taintwarden.engine.derived import concerns, derivations, source_conflicts, with_derived
+from taintwarden.engine.machine import Timings
+from taintwarden.engine.machine.judging import Judging
 from taintwarden.engine.model import (
     Effect,
     Node,
@@ -45,6 +49,10 @@ NOBODY = Requirement("app", SelectorOperator.EXISTS)
 
 class Nodes(Rig):
     """Nodes whose values are given instead of taints."""
+
+    def version_of_kubelet(self, value):
+        found = {KUBELET: SourceValue(value)}
+        return Node("n1", "uid-n1", {}, (), self.version(), values=found, sources=frozenset(found))
 
     def reports(self, *taints, name="n1", listed=False, since=None, history="", sources=(KUBELET, HEALTHY), **values):
         found = {KUBELET: values.get("kubelet"), HEALTHY: values.get("healthy")}
@@ -372,4 +380,34 @@ def test_a_policy_that_only_rehearses_has_no_pod_evicted_by_a_policy_for_all_tai
         everything, msgspec.structs.replace(reading("gpu", HEALTHY, name="b"), mode=mode, node_selector=elsewhere)
     )
     rig.advance(1)
+    assert rig.evictions() == []
+
+
+# -- nodes that change all the time
+
+
+def restless(*last, monkeypatch):
+    """A node whose kubelet reports other versions twenty times at once, and then these."""
+    rig, evaluated = Nodes(reading(), timings=Timings(max_silence=math.inf)), []
+    rig.reports(kubelet="v1.32.0")
+    for name in "ab":
+        rig.pod(name, newer())
+    update = Judging.update_claims
+    monkeypatch.setattr(Judging, "update_claims", lambda *args: (evaluated.append(args), update(*args)))
+    for value in (*["v1.30.0", "v1.32.0"] * 10, *last):
+        rig.feed(events.NodeSeen(rig.version_of_kubelet(value)))
+    return rig, len(evaluated)
+
+
+def test_pods_of_a_node_that_changes_all_the_time_are_evaluated_later(monkeypatch):
+    """Each change would concern a hundred pods, and a kubelet may write to its node at any rate."""
+    rig, evaluated = restless("v1.30.0", monkeypatch=monkeypatch)
+    assert evaluated < 2 * 15
+    rig.advance(2)
+    assert sorted(rig.evictions()) == ["a", "b"]
+
+
+def test_no_pod_leaves_such_a_node_by_a_value_that_is_over(monkeypatch):
+    rig, _ = restless("v1.30.0", "v1.32.0", monkeypatch=monkeypatch)
+    rig.advance(2)
     assert rig.evictions() == []

@@ -3,13 +3,14 @@
 *Nodes* are evaluated again as a whole when policies change, at the start, for a new leader, and if a source or a write
 requires it. No pod is evicted before that is complete: the guard has to count the whole wave.
 
-*Shares* are the pods of one namespace by node, after a change of its profiles, budgets or labels. Only the pods of that
-namespace wait for the evaluation. Namespaces take turns, and each of them is evaluated at most once a second, so that a
-tenant whose profiles change all the time delays no other.
+*Shares* are the pods of one namespace by node, after a change of its profiles, budgets or labels, or of a node that
+changes too often. Only these pods wait for the evaluation. Namespaces take turns, and each of them is evaluated at most
+once a second, so that a tenant whose profiles change all the time delays no other.
 """
 
 from collections.abc import Iterable, Iterator
 
+from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.source import pending_key
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, later
@@ -62,6 +63,11 @@ class Backlog:
             self.shares.setdefault(namespace, {}).update(dict.fromkeys(nodes))
             if is_relabelled:
                 self.relabelled.add(namespace)
+
+    def add_pods(self, state: NodeState) -> None:
+        """Queue the pods of a node that changes too often, with those of their namespaces."""
+        for pod in state.pods.values():
+            self.shares.setdefault(pod.namespace, {})[state.name] = None
 
     def ready_namespaces(self) -> Iterator[str]:
         """Yield the namespaces whose shares may be evaluated now, in turn."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from taintwarden.engine.evaluate import Concern, Grounds, TaintVerdict
 from taintwarden.engine.history import TaintHistory, encode_histories, joined, observed, read_histories, until_now
-from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Taint, Tolerations
+from taintwarden.engine.model import DeviceUse, MonotonicTime, Node, Pod, PodClass, Taint, Tolerations, later
 from taintwarden.engine.policy import Policy
 from taintwarden.engine.tally import Tally
 
@@ -21,6 +21,8 @@ _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/u
 _ONE_CONDITION = {_UNREACHABLE: _NOT_READY}
 """Taints of a node that does not work. Kubernetes replaces one by the other, so both share a history."""
 
+CHANGE_SECONDS, RESTLESS_SECONDS = 0.5, 5.0
+"""Seconds for which a change of a node counts, and maximum sum: ten changes at once, then two a second."""
 TimedTaints = tuple[tuple[Taint, float | None], ...]
 """Taints with their ``timeAdded`` in seconds since the epoch; None if that is not set."""
 
@@ -46,6 +48,7 @@ class NodeState:
 
     __slots__ = (
         "awaited_version",
+        "calm_at",
         "class_verdicts",
         "confirmed_at",
         "confirmed_version",
@@ -87,6 +90,8 @@ class NodeState:
         """Start of the last read that found the version which the stream had delivered."""
         self.awaited_version = -1
         """Version that a read found and that the stream has yet to deliver; -1 if there is none."""
+        self.calm_at = MonotonicTime(-math.inf)
+        """Time until which counted changes last, see :meth:`is_restless`."""
         self.unreadable_from: float | None = None
         """Time since which the newest version of the node cannot be decoded; None if it can."""
         self.reported_invalid: dict[str, str] = {}
@@ -129,6 +134,17 @@ class NodeState:
     def is_tainted(self) -> bool:
         """True if the node has taints, or a source may add some."""
         return self.node is not None and bool(self.node.taints or self.source_taints is not None)
+
+    def is_restless(self, now: MonotonicTime) -> bool:
+        """Count a change of the node. Returns True if there were too many lately, so that its pods are evaluated later.
+
+        A kubelet may change its node at any rate, and each change may concern a hundred pods.
+        """
+        lasts_until = later(max(self.calm_at, now), CHANGE_SECONDS)
+        if lasts_until > now + RESTLESS_SECONDS:
+            return True
+        self.calm_at = lasts_until
+        return False
 
     def is_heartbeat(self, node: Node) -> bool:
         """True if no relevant field differs, as in most updates. Times of taints do not matter: writers renew them."""

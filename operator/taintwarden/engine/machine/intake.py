@@ -89,7 +89,7 @@ class Intake:
             world.spread.relabel(node.name)
         for fault in faults:
             world.report(commands.UnreadableHistory(node.name, node.uid, fault))
-        self._judging.evaluate_node(state)
+        self._judging.evaluate_node(state, may_wait=not listed)
 
     def remove_node(self, name: str) -> None:
         """Remove a node that was deleted, and end the claims on its pods."""
@@ -249,8 +249,8 @@ class Intake:
         self._store_pod(pod)
 
     def evaluate_node(self, state: NodeState) -> None:
-        """Evaluate the pods of a node at once."""
-        self._judging.evaluate_node(state)
+        """Evaluate the pods of a node at once, unless it changes too often."""
+        self._judging.evaluate_node(state, may_wait=True)
 
     def evaluate_later(self, names: Iterable[str]) -> None:
         """Queue these nodes, to be evaluated before any pod is evicted."""

@@ -80,8 +80,8 @@ class Judging:
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
-    def evaluate_node(self, state: NodeState) -> None:
-        """Evaluate all pods of a node, including pods that terminate."""
+    def evaluate_node(self, state: NodeState, *, may_wait: bool = False) -> None:
+        """Evaluate all pods of a node, including pods that terminate. ``may_wait``: later if the node is restless."""
         if not self._world.synced:
             return
         verdicts = self._world.verdicts
@@ -91,8 +91,11 @@ class Judging:
             self._world.limiter.zones.count_node(state.name, state.labels, verdicts.unhealthy(state))
         verdicts.recount_pods(state)
         state.forget_verdicts()
-        for pod in list(state.pods.values()):
-            self.update_claims(state, pod)
+        if may_wait and state.is_restless(self._world.now.monotonic):
+            self._backlog.add_pods(state)
+        else:
+            for pod in list(state.pods.values()):
+                self.update_claims(state, pod)
         self.evaluate_departures(state.name)
         self._finish_node(state)
 
