@@ -25,6 +25,7 @@ class Call(msgspec.Struct):
     body: Any = None
     content_type: str = "application/json"
     at: float = 0.0
+    accept: str = "application/json"
 
 
 def standing() -> bool:
@@ -64,11 +65,11 @@ class ScriptedClient:
         fence: Callable[[], bool] | None = None,
         max_bytes: int = 0,
     ) -> bytes:
-        del accept, max_bytes
+        del max_bytes
         if fence is not None and not fence():
             raise Fenced
         body = None if body is None else msgspec.json.decode(msgspec.json.encode(body))
-        call = Call(method, path, dict(params or {}), body, content_type, asyncio.get_running_loop().time())
+        call = Call(method, path, dict(params or {}), body, content_type, asyncio.get_running_loop().time(), accept)
         try:
             async with asyncio.timeout(timeout_seconds or 30.0):
                 answer = await self._next(call)

@@ -20,6 +20,10 @@ FIELD_MANAGER = "taintwarden"
 HISTORY_ANNOTATION = "taintwarden.io/taint-history"
 DRAINED_CONDITION = "taintwarden.io/Drained"
 PATH = "/api/v1/nodes"
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+"""Header ``Accept`` for the metadata of pods alone: their specs may have 9 MB of JSON each."""
+MAX_PODS_BYTES = 32 * 2**20
+"""Maximum bytes of the metadata of the pods of a node, of which each has up to 1.5 MB of annotations."""
 MAX_MANAGER_LENGTH = 128
 """Maximum length of the name of a manager: that of the API server."""
 
@@ -122,7 +126,8 @@ async def read_pods(client: Client, node: str) -> list[StoredPod]:
     """
     # Finished pods are excluded by the server, because there may be any number of them.
     selector = ",".join([f"spec.nodeName={node}", *(f"status.phase!={phase}" for phase in FINISHED)])
-    body = await client.request("GET", PODS.path, params={"fieldSelector": selector})
+    params = {"fieldSelector": selector}
+    body = await client.request("GET", PODS.path, params=params, accept=METADATA, max_bytes=MAX_PODS_BYTES)
     return [
         StoredPod(
             pod.metadata.uid,
