@@ -22,6 +22,7 @@ EXTENDED = json.dumps([{"key": f"k{n}", "operator": "Gt", "value": str(n), "effe
 POD = {"group": "", "version": "v1", "kind": "Pod"}
 AFFINITY = "taintwarden.io/node-affinity"
 TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+FAULTY = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["!"] * 32}] * 16}
 VERSION = {"matchExpressions": [{"key": "a", "operator": "SemverGt", "values": ["1.0"]}]}
 
 
@@ -42,6 +43,9 @@ HOSTILE = {
     "unknown annotations": pod(annotations={f"taintwarden.io/x{n}": "1" for n in range(9_000)}),
     "node affinity in the annotation": pod(
         annotations={AFFINITY: json.dumps(required([VERSION] * 10_000)["nodeAffinity"])}
+    ),
+    "faults of node affinity in the annotation": pod(
+        annotations={AFFINITY: json.dumps(required([FAULTY] * 16)["nodeAffinity"], separators=(",", ":"))}
     ),
     "terms of node affinity that multiply": pod(
         affinity=required([TERM] * 60), annotations={AFFINITY: json.dumps(required([VERSION] * 16)["nodeAffinity"])}

@@ -52,7 +52,10 @@ def test_the_name_and_kind_of_a_faulty_object_are_printable():
     assert str(InvalidObject("Kind\x1b[2J", "name\u202e", [])).isprintable()
 
 
-@pytest.mark.parametrize(("more", "last"), [(0, "* spec.f: Invalid value: 1: wrong"), (1, "* and 1 more")])
+@pytest.mark.parametrize(
+    ("more", "last"),
+    [(0, "* spec.f: Invalid value: 1: wrong"), (1, "* and 1 more"), (90, "* and at least 90 more")],
+)
 def test_of_many_faults_the_first_are_listed_and_the_others_counted(more, last):
     faults = [FieldError("spec.f", 1, "wrong")] * (MAX_LISTED + more)
     assert str(InvalidObject("Kind", "a", faults)).splitlines()[-1] == last

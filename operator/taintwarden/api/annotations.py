@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from taintwarden.fields.field_errors import FieldError, too_long
+from taintwarden.fields.field_errors import FieldError, at_least, too_long
 
 MAX_CHARACTERS = 65_536
 MAX_FAULTS = 10
@@ -33,4 +33,7 @@ def bounded(errors: list[FieldError], unexplained: int, path: str, value: int) -
     left_out = unexplained + len(errors) - MAX_FAULTS
     if left_out <= 0:
         return tuple(errors)
-    return (*errors[: MAX_FAULTS - 1], FieldError(path, value, f"has {left_out + 1} more faults"))
+    return (
+        *errors[: MAX_FAULTS - 1],
+        FieldError(path, value, f"has {at_least(len(errors))}{left_out + 1} more faults"),
+    )

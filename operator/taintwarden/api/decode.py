@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, inspect
 
-from taintwarden.fields.field_errors import QUOTE, ErrorType, FieldError, join, too_long, too_many
+from taintwarden.fields.field_errors import MAX_FOUND, QUOTE, ErrorType, FieldError, join, too_long, too_many
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _INVALID = _Invalid()
 
 
 def decode(value: object, wanted: type[T], path: str = "") -> tuple[T | None, tuple[FieldError, ...]]:
-    """Decode ``value`` as the struct type ``wanted``. Return it and no errors, or None and all errors."""
+    """Decode ``value`` as the struct type ``wanted``. Return it and no errors, or None and the first errors."""
     walk = _Walk()
     decoded = walk.visit(value, _type_info(wanted), path)
     return (None if walk.errors else decoded), tuple(walk.errors)
@@ -134,8 +134,12 @@ class _Walk:
             return self._fail(path, value, "must be a list")
         if not self._fits(value, wanted, path):
             return _INVALID
-        decoded = tuple(self.visit(one, wanted.item_type, f"{path}[{index}]") for index, one in enumerate(value))
-        return _INVALID if any(one is _INVALID for one in decoded) else decoded
+        decoded = []
+        for index, one in enumerate(value):
+            if len(self.errors) >= MAX_FOUND:
+                return _INVALID
+            decoded.append(self.visit(one, wanted.item_type, f"{path}[{index}]"))
+        return _INVALID if any(one is _INVALID for one in decoded) else tuple(decoded)
 
     def _map(self, value: object, wanted: inspect.DictType, path: str) -> Any:
         if not isinstance(value, Mapping):

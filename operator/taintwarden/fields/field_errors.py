@@ -14,6 +14,8 @@ MAX_PATH_CHARACTERS = 400
 MAX_REASON_CHARACTERS = 500
 MAX_NAME_CHARACTERS = 317
 """Maximum characters of the name of an object, and of its kind with the group: the maximum of the API server."""
+MAX_FOUND = 100
+"""Number of errors of one object after which no other entry of a list is read. A tenant may make 10,000 of them."""
 MAX_LISTED = 10
 """Maximum number of errors of one object that are listed in a message. Further ones are only counted."""
 
@@ -120,10 +122,15 @@ class InvalidObject(ValueError):  # noqa: N818 - named for what it is, as kubect
     def __str__(self) -> str:
         lines = [str(error) for error in self.errors[:MAX_LISTED]]
         if len(self.errors) > MAX_LISTED:
-            lines.append(f"and {len(self.errors) - MAX_LISTED} more")
+            lines.append(f"and {at_least(len(self.errors))}{len(self.errors) - MAX_LISTED} more")
         listed = f" {lines[0]}" if len(lines) == 1 else "".join(f"\n* {line}" for line in lines)
         kind, name = printable(self.kind, MAX_NAME_CHARACTERS), printable(self.name, MAX_NAME_CHARACTERS)
         return f'{kind} "{name}" is invalid:{listed}'
+
+
+def at_least(found: int) -> str:
+    """Return a prefix for the number of further errors if not all may have been found."""
+    return "at least " if found >= MAX_FOUND else ""
 
 
 def join(path: str, field: str) -> str:
