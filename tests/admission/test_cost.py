@@ -8,8 +8,11 @@ import pytest
 from admission.workloads import ANNOTATION, Json, review
 from taintwarden.controller.clock import system_clock
 from taintwarden.engine import events
+from taintwarden.engine.affinity import NodeAffinity, NodeOperator, NodeRequirement
+from taintwarden.engine.model import Profile
 from taintwarden.engine.operators import ALL_GATES
 from taintwarden.engine.policy import Policy, TaintSelector
+from taintwarden.engine.selectors import EVERYTHING
 from taintwarden_placement.admission.cluster_state import ClusterState
 from taintwarden_placement.admission.webhooks import AdmissionRequest, AdmissionWebhooks
 from taintwarden_placement.serving.reviews import MAX_BODY_BYTES, Review
@@ -89,3 +92,14 @@ def test_pod_with_the_most_tolerations_is_checked(webhook):
     given = pod(tolerations=[{"key": "a", "operator": "Exists"}] * 250)
     request = decode(json.dumps(review(kind=POD, object=given)).encode())
     assert not any("too large" in told for told in webhook.validate(request).warnings)
+
+
+def test_many_affinities_of_profiles_are_prepared_once_for_all_terms():
+    known = ClusterState()
+    known.feed(events.NamespaceSeen("shop", {"taintwarden.io/inject": "true"}))
+    for number in range(300):
+        affinity = NodeAffinity(((NodeRequirement(f"l{number}", NodeOperator.EXISTS),),))
+        known.feed(events.ProfileSeen(Profile("shop", f"p{number}", EVERYTHING, (), affinity)))
+    webhook = admission_webhooks(known, system_clock, ALL_GATES)
+    body = json.dumps(review(kind=POD, object=pod(affinity=required([TERM] * 64)))).encode()
+    assert steps(lambda: webhook.mutate(decode(body))) < 450_000

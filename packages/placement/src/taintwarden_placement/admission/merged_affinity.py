@@ -1,13 +1,14 @@
 """Requirements and preferences about nodes, merged into a pod's own affinity."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, product
 from math import prod
 from typing import Any
 
 import msgspec
 
-from taintwarden.engine.affinity import Term
+from taintwarden.engine.affinity import NodeRequirement, Term
 from taintwarden_placement.affinity import MAX_TERMS, Alternatives
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -15,6 +16,10 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 Json = dict[str, Any]
 _encoded = msgspec.json.Encoder(order="sorted").encode
 """Function that makes an entry hashable: a pod may have 20,000 requirements, and each profile is compared with them."""
+
+
+_as_json = lru_cache(4_096)(NodeRequirement.as_json)
+"""Returns one object for equal requirements, which must not be changed: each may be added to many terms."""
 
 
 class _Expression(msgspec.Struct):
@@ -78,7 +83,8 @@ def merge(
     given = [{}] if required is None else required.get("nodeSelectorTerms") or []
     if len(given) > MAX_TERMS:  # checked first, since comparing each term would only delay the same result
         return required, f"the pod has {len(given)} nodeSelectorTerms, and placement allows {MAX_TERMS}"
-    lacking = [(term, _missing(term, restricting, may_be_empty=required is None)) for term in given]
+    compared = [(one, [{_encoded(_as_json(part)) for part in term} for term in one.terms]) for one in restricting]
+    lacking = [(term, _missing(term, compared, may_be_empty=required is None)) for term in given]
     if not any(missing for _, missing in lacking):
         return required, None
     number = sum(prod(len(alternatives.terms) for alternatives in missing) for _, missing in lacking)
@@ -117,20 +123,24 @@ def prefer(
     return {**whole, "nodeAffinity": {**node_affinity, _PREFERRED: [*given, *added]}}, None
 
 
-def _missing(term: Json, restricting: Sequence[Alternatives], *, may_be_empty: bool) -> list[Alternatives]:
-    """Return the restrictions that a term lacks. ``may_be_empty``: True if an empty term means every node."""
+def _missing(
+    term: Json, restricting: Iterable[tuple[Alternatives, Sequence[set[bytes]]]], *, may_be_empty: bool
+) -> list[Alternatives]:
+    """Return the restrictions that a term lacks, each given with its terms as encoded requirements.
+
+    ``may_be_empty``: True if an empty term means every node.
+    """
     expressions = term.get("matchExpressions") or []
     if not (may_be_empty or expressions or term.get("matchFields")):
         return []
     mentioned, known = {expression.get("key") for expression in expressions}, set(map(_encoded, expressions))
     return [
         alternatives
-        for alternatives in restricting
-        if mentioned.isdisjoint(alternatives.labels)
-        and not any(known.issuperset(_encoded(one.as_json()) for one in term) for term in alternatives.terms)
+        for alternatives, terms in restricting
+        if mentioned.isdisjoint(alternatives.labels) and not any(map(known.issuperset, terms))
     ]
 
 
 def _extended(term: Json, added: Iterable[Term]) -> Json:
     expressions = term.get("matchExpressions") or []
-    return {**term, "matchExpressions": [*expressions, *(requirement.as_json() for requirement in chain(*added))]}
+    return {**term, "matchExpressions": [*expressions, *map(_as_json, chain(*added))]}
