@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.engine.history import (
+    MAX_FAULTS,
     MAX_SPANS,
     MAX_TEXT_LENGTH,
     MAX_VALUES,
@@ -288,6 +289,11 @@ def test_one_entry_that_cannot_be_read_costs_no_other():
     found, faults = read_histories(text)
     assert found == {"good:x": good}
     assert faults == ["'bad:x': its values are missing, too many or out of order"]
+
+
+def test_of_thousands_of_faults_the_first_are_reported():
+    found, faults = read_histories(json.dumps(dict.fromkeys(map(str, range(5_000)), 0)))
+    assert (found, len(faults)) == ({}, MAX_FAULTS)
 
 
 def many(number: int, values: int) -> dict[str, TaintHistory]:

@@ -29,6 +29,8 @@ MAX_TEXT_LENGTH = 64 * 1024
 """Maximum characters of an annotation that is read. Nodes have few taints."""
 MAX_VALUE_LENGTH = 63
 """Maximum characters of a taint's value. A kubelet may write more into the annotation, which caches would keep."""
+MAX_FAULTS = 5
+"""Maximum faults of an annotation that are reported. A kubelet may write thousands repeatedly."""
 _SHORTEST = 1 / 64
 """Smallest part of its age up to which a group of spans is joined."""
 _RECENT = 7.0
@@ -305,7 +307,7 @@ def decode_histories(text: str) -> dict[str, TaintHistory]:
 
 
 def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
-    """Read the node annotation. Returns the readable histories, and why each other one counts as absent."""
+    """Read the node annotation. Returns the readable histories, and why the first of the others count as absent."""
     if not text:
         return {}, []
     if len(text) > MAX_TEXT_LENGTH:
@@ -323,7 +325,7 @@ def read_histories(text: str) -> tuple[dict[str, TaintHistory], list[str]]:
             found[name] = _checked(msgspec.json.decode(entry, type=TaintHistory))
         except (ValueError, RecursionError) as error:
             faults.append(f"{name[:100]!r}: {error}")
-    return found, faults
+    return found, faults[:MAX_FAULTS]
 
 
 def _checked(history: TaintHistory) -> TaintHistory:
