@@ -609,6 +609,17 @@ async def test_a_profile_is_written_again_only_when_it_changed():
     assert len([call for call in stage.client.calls if "profiles" in call.path]) == 1
 
 
+@pytest.mark.parametrize(("seconds", "at"), [(0, TODAY), (100, "2023-11-14T22:15:00Z")])
+async def test_a_profile_that_replaces_one_of_its_name_within_a_round_gets_a_status(seconds, at):
+    stage = Stage()
+    give(stage, "all")
+    await stage.run(also=lambda: stage.profiles.update({"shop/all": ObservedObject(1, uid="other")}))
+    stage.clock.advance(seconds)
+    before = len(stage.client.calls)
+    await stage.run()
+    assert conditions(of_profiles(stage, before)["all"])["Accepted"]["lastTransitionTime"] == at
+
+
 async def test_another_number_of_pods_is_written_at_the_next_turn():
     stage = Stage()
     give(stage, "all")

@@ -44,13 +44,15 @@ class StatusPatcher:
         self._observed = observed
         self._clock = clock
         self._report_seconds = report_seconds
+        self._uids: dict[str, str] = {}
+        """Key -> UID of the object whose status was last written."""
         self._written: dict[str, tuple[dict[str, Any], float]] = {}
         """Key -> last written status (empty: it failed), and its monotonic time. The oldest comes first."""
         self._since: dict[str, dict[str, tuple[str, str]]] = {}  # key -> type -> status, lastTransitionTime
 
     def prune(self) -> None:
         """Drop the entries of objects that no longer exist."""
-        for known in (self._written, self._since):
+        for known in (self._written, self._since, self._uids):
             for key in [key for key in known if key not in self._observed]:
                 del known[key]
 
@@ -77,6 +79,10 @@ class StatusPatcher:
         Remove the records ``ended``, unless the object has changed: it may have such a record again.
         Return True if a write was due: the status had changed, or was not written for ``report_seconds``.
         """
+        if self._uids.get(key) != observed.uid:  # another object of the same name has no status yet
+            self._uids[key] = observed.uid
+            self._written.pop(key, None)
+            self._since.pop(key, None)
         status = msgspec.to_builtins(reported) | {
             "observedGeneration": observed.generation,
             "conditions": [msgspec.to_builtins(self._condition(key, observed, *row)) for row in rows],

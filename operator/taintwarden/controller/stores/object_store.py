@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ObservedObject(msgspec.Struct, frozen=True):
-    """A stored object: its generation, and why it is not accepted, empty if it is accepted."""
+    """A stored object: its generation, why it is not accepted, empty if it is accepted, and its UID."""
 
     generation: int
     problem: str = ""
@@ -24,6 +24,7 @@ class ObservedObject(msgspec.Struct, frozen=True):
     """Its ``resourceVersion``."""
     records: tuple[str, ...] = ()
     """Records in the stored status: ``guard``, ``places``."""
+    uid: str = ""
 
 
 class KnownVersion(msgspec.Struct, frozen=True):
@@ -130,7 +131,8 @@ class Store(ABC, Generic[T]):
             self._forget(key)
         self._object_seen(obj)
         self._known[key] = found
-        self._observe(key, generation=found.generation, version=meta.get("resourceVersion", ""), **_stored_status(obj))
+        seen = {"generation": found.generation, "uid": found.uid, "version": meta.get("resourceVersion", "")}
+        self._observe(key, **seen, **_stored_status(obj))
         if known != found or not found.generation:
             self._spec_changed(key, obj)
 
