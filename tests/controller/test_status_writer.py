@@ -442,11 +442,11 @@ async def test_reports_are_no_more_frequent_while_many_statuses_are_written():
     ]
 
 
-async def test_a_write_that_failed_is_retried():
-    stage = Stage(refusal(500))
+async def test_a_write_that_failed_is_retried_and_logged_once_for_each_reason():
+    stage = Stage(refusal(500), refusal(403), refusal(403))
     with capture_logs() as logs:
-        assert len(await stage.run(REFRESH_SECONDS * 2)) == 2
-    assert [entry["event"] for entry in logs] == ["status-not-written"]
+        assert len(await stage.run(REFRESH_SECONDS * 4)) == 4
+    assert [entry["reason"][:3] for entry in logs if entry["event"] == "status-not-written"] == ["500", "403"]
 
 
 async def test_a_policy_that_cannot_be_written_delays_no_other():

@@ -9,12 +9,17 @@ import structlog
 
 from taintwarden.api.status import Condition, ConditionStatus
 from taintwarden.controller.clock import Clock
+from taintwarden.controller.effector import kind_of
+from taintwarden.controller.reported_faults import ReportedFaults
 from taintwarden.controller.status.summary import ConditionRow
 from taintwarden.controller.stores.object_store import ObservedObject
 from taintwarden.engine import rfc3339
 from taintwarden.engine.reported_status import Status
 from taintwarden.fields.text import shortened
 from taintwarden.kube.errors import ApiError, Fenced, KubeError
+
+MAX_REPORTED_FAULTS = 20_000
+"""Maximum objects whose failures are remembered, so that each is logged once. Each takes some dozen bytes."""
 
 log = structlog.get_logger()
 
@@ -44,6 +49,7 @@ class StatusPatcher:
         self._observed = observed
         self._clock = clock
         self._report_seconds = report_seconds
+        self._reported_faults = ReportedFaults(MAX_REPORTED_FAULTS)
         self._uids: dict[str, str] = {}
         """Key -> UID of the object whose status was last written."""
         self._written: dict[str, tuple[dict[str, Any], float]] = {}
@@ -98,8 +104,11 @@ class StatusPatcher:
         except KubeError as error:
             status = {}
             # The watch reports it if the object was deleted or changed meanwhile.
-            if not (isinstance(error, ApiError) and (error.is_not_found or error.is_conflict)):
+            is_other = isinstance(error, ApiError) and (error.is_not_found or error.is_conflict)
+            if not is_other and self._reported_faults.is_new(key, kind_of(error)):
                 log.warning("status-not-written", **{self._kind: key}, reason=str(error))
+        else:
+            self._reported_faults.forget(key)
         self._written.pop(key, None)
         self._written[key] = status, now
         return True
