@@ -127,6 +127,19 @@ def test_what_a_budget_held_before_another_led_begins_again():
     assert [one.delete for one in rig.take(commands.Evict)] == [True]
 
 
+def test_what_a_budget_held_begins_again_for_another_policy_of_the_same_name():
+    given = limited(spec=THEN_DELETE)
+    rig = Rig(given)
+    rig.budget(allowed=0)
+    rig.with_pod("sla=940", ready=True)
+    rig.advance(50)
+    rig.change(msgspec.structs.replace(given, uid="another"))
+    rig.advance(50)
+    assert rig.evictions() == []
+    rig.advance(10)
+    assert rig.evictions() == ["a"]
+
+
 def test_failures_of_calls_before_another_led_do_not_slow_down_the_next_ones():
     rig = Rig(limited())
     for number in range(6):

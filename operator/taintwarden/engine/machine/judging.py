@@ -163,9 +163,9 @@ class Judging:
         if (evictee := claims.evictees.get(pod.uid)) is not None:
             if evictee.node != pod.node:  # a restore of etcd bound it again: both are known until the list ends
                 return
-            names = [ground.policy.name for ground in grounds]
+            acting = [(ground.policy.name, ground.policy.uid) for ground in grounds]
             for claim in claims.of(pod.uid):
-                if claim.policy.name not in names:
+                if (claim.policy.name, claim.policy.uid) not in acting:  # another policy of its name inherits nothing
                     self._withdraw(claim)
         for ground in grounds:
             self._update_claim(claims.evictee(pod), pod, ground)
