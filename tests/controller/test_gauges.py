@@ -5,9 +5,11 @@ from msgspec.structs import replace
 
 from controller import NOW, policy
 from taintwarden.controller.status.gauges import Gauges
+from taintwarden.engine import events
 from taintwarden.engine.commands import GuardReport
 from taintwarden.engine.limits.zones import ZoneState
 from taintwarden.engine.machine import DevicesReport, Machine, PlacesReport, PolicyReport
+from taintwarden.engine.model import Instant, MonotonicTime, WallTime
 from taintwarden.engine.records import GuardRecord, Pace, Place
 from taintwarden.engine.reported_status import BlockedBudget, LimitStatus, ReportedStatus, ZoneStatus
 from taintwarden.telemetry.metrics import Metrics
@@ -42,7 +44,12 @@ FULL = PolicyReport(
 class Measured:
     def __init__(self) -> None:
         self.metrics = Metrics()
-        self.gauges = Gauges(self.metrics, Machine().view)
+        self.machine = Machine()
+        self.gauges = Gauges(self.metrics, self.machine.view)
+        self.lead(leading=True)
+
+    def lead(self, *, leading: bool) -> None:
+        self.machine.step(events.LeadershipChanged(leading), Instant(WallTime(NOW), MonotonicTime(0.0)))
         self.gauges.measure([FULL])
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -52,6 +59,13 @@ class Measured:
 @pytest.fixture
 def measured() -> Measured:
     return Measured()
+
+
+def test_a_replica_that_led_before_says_no_more_what_its_guard_and_limits_held(measured):
+    measured.lead(leading=False)
+    assert measured.value("guard_tripped") is None
+    assert measured.value("limited_evictions", limit="policy-rate") is None
+    assert (measured.value("pending_evictions"), measured.value("policy_mode", mode="Enforce")) == (9, 1)
 
 
 def test_terminating_and_stuck_pods_are_counted(measured):

@@ -10,8 +10,8 @@ from taintwarden.telemetry.metrics import Metrics, Process
 HEAD = """\
 Served as Prometheus text under `/metrics`, port `http`, by each replica of the operator, the webhook, the scheduler
 extender and the publisher. Followers report what they know (nodes, pods, pending); only the leader counts what is
-done. No label holds the name of a pod or node. The usual `process_*` and `python_gc_*` are there too, and
-`taintwarden_build_info`, always 1, whose label `version` is that of the build.
+done, and what limits, budgets and guards hold. No label holds the name of a pod or node. The usual `process_*` and
+`python_gc_*` are there too, and `taintwarden_build_info`, always 1, whose label `version` is that of the build.
 """
 
 

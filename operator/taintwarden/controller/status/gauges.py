@@ -66,6 +66,16 @@ class Gauges:
         metrics.evicting_nodes.labels(name).set(status.evicting_nodes)
         metrics.leaving.labels(name).set(status.leaving)
         metrics.stuck.labels(name).set(entry.stuck_pods)
+        for zone in status.zones:
+            metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
+        if entry.devices is not None:
+            metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))
+        if self._view.is_leading:
+            self._measure_limits(entry)
+
+    def _measure_limits(self, entry: PolicyReport) -> None:
+        """Set what only a leader knows. One that led before still has the guard, and the answers, of that time."""
+        metrics, name, status = self._metrics, entry.policy.name, entry.status
         metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():
             metrics.blocked.labels(name, reason).set(pods)
@@ -73,10 +83,6 @@ class Gauges:
             metrics.limited.labels(name, limit.limit).set(limit.pods)
         for budget in status.blocked_budgets:
             metrics.budget_blocked.labels(name, budget).set(budget.pods)
-        for zone in status.zones:
-            metrics.zone_state.labels(name, zone.zone).set(ZONE_STATES[zone.state])
-        if entry.devices is not None:
-            metrics.devices_known.labels(name).set(not (entry.devices.problem or entry.devices.blind))
         if entry.places is not None:
             metrics.nodes_with_place.labels(name).set(len(entry.places.held))
             metrics.nodes_waiting.labels(name).set(entry.places.waiting)
