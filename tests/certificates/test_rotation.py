@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from taintwarden.serving.key_pairs import (
     AUTHORITY_SECONDS,
     LIFETIME_SECONDS,
+    SLACK_SECONDS,
     KeyPair,
     make_authority,
     make_key_pair,
@@ -127,6 +128,13 @@ def test_an_unusable_certificate_is_repaired_with_its_reason_and_the_bundle_stay
 def test_an_expired_certificate_is_renewed():
     made = plan(secret(pair(), authority()), NAMES, AFTER)
     assert made.reason == "the certificate has expired"
+
+
+def test_a_certificate_of_a_clock_that_was_ahead_is_replaced():
+    stored = secret(pair(NOW + 2 * SLACK_SECONDS), authority())
+    made = plan(stored, NAMES, NOW)
+    assert made.reason == "the certificate is not valid yet"
+    assert plan(then(stored, made), NAMES, NOW) == RotationPlan()
 
 
 def test_an_authority_that_is_not_in_the_bundle_is_published():

@@ -78,8 +78,8 @@ def _current(stored: Content, authority: KeyPair, names: Sequence[str], now: flo
         return None, str(error)
     if missing := [name for name in names if name not in pair.names]:
         return None, f"the certificate is not for {missing[0]}"
-    if pair.ends_at <= now:
-        return None, "the certificate has expired"
+    if not pair.begins_at <= now < pair.ends_at:
+        return None, "the certificate has expired" if pair.ends_at <= now else "the certificate is not valid yet"
     if not trusts(authority.certificate, pair.certificate):
         return None, f"the certificate is not signed by {AUTHORITY}"
     return pair, ""

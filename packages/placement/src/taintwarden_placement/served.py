@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from taintwarden.controller import memory
-from taintwarden.controller.clock import Clock
+from taintwarden.controller.clock import CheckedClock, Clock
 from taintwarden.controller.handlers.stream_handlers import StreamHandler
 from taintwarden.kube.auth.connection import Connection
 from taintwarden.kube.http.client import Client
@@ -48,7 +48,8 @@ class ServedApp(ABC):
         self.connection = connection
         self.failure: BaseException | None = None
         self.metrics = Metrics(process)
-        self.client = Client(connection, max_connections=MAX_API_CONNECTIONS)
+        self._clock = clock = CheckedClock(clock)
+        self.client = Client(connection, max_connections=MAX_API_CONNECTIONS, on_date=clock.synchronize)
         self._process = process
         self.stopping = asyncio.Event()
         """Set by a signal, or after a task has failed."""
@@ -57,7 +58,6 @@ class ServedApp(ABC):
             ProbeServer(settings, unready=self._unready, dead=self._dead, metrics=self.metrics.exposition),
             MetricsServer(settings, self.client, self.metrics.exposition, clock),
         )
-        self._clock = clock
         self.followed = self.follow()
         self._streams = [Stream(self.client, *one) for one in self.followed.items()]
         self.server = self.serve()
