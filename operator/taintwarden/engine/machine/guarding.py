@@ -99,7 +99,7 @@ class Guarding:
 
     def next_in(self, now: Instant) -> float | None:
         """Seconds until a guard has to be checked even without an event; None if none has to."""
-        if self.resets or any(self._has_to_save(policy) for policy in self._world.verdicts.policies):
+        if any(self._has_to_save(policy) for policy in self._world.verdicts.policies):
             return 0.0
         pairs = ((policy, self._guard(policy)) for policy in self._world.verdicts.policies)
         checks = (

@@ -208,6 +208,7 @@ class Machine:
             waits.append(self._hard_deadlines.next_in(now) if self._world.verdicts.features.reclaim else None)
             retry_at = self._outbox.next_at()
             waits.append(None if retry_at is None else retry_at - now.monotonic)
+            waits.append(0.0 if self._guarding.resets else None)
         if self._world.may_evict:
             if self._is_guarded:
                 waits.append(self._guarding.next_in(now))
@@ -230,10 +231,11 @@ class Machine:
             self._outbox.retry_due()
             if world.verdicts.features.reclaim:
                 self._hard_deadlines.report_due(most)
+        if self._guarding.resets and world.leading and not self._backlog.nodes:
+            self._guarding.release_held()  # also while a stream is cut off: no pod that comes later is among them
         if not world.may_evict or self._backlog.nodes:
             return
         if self._is_guarded:
-            self._guarding.release_held()
             self._guarding.check_guards(most)
         if self._has_places:
             self._placing.check_places()
