@@ -37,6 +37,21 @@ def test_what_was_held_by_a_budget_is_cancelled_once_by_a_pause():
     assert rig.take(commands.Cancelled) == []
 
 
+@pytest.mark.parametrize("resting", [{"paused": True}, {"mode": "DryRun"}], ids=["paused", "in DryRun"])
+def test_what_a_budget_held_before_or_while_its_policy_did_not_act_begins_again(resting):
+    rig = Rig(limited(spec=THEN_DELETE))
+    rig.budget(allowed=0)
+    rig.with_pod("sla=940", ready=True)
+    rig.advance(30)
+    rig.change(limited(spec=THEN_DELETE | resting))
+    rig.advance(45)
+    rig.change(limited(spec=THEN_DELETE))
+    rig.advance(59)
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+
+
 SPOT = msgspec.structs.replace(limited(), reclaim=Reclaim(120))
 RESTING = {
     "paused": (limited(), Phase.PAUSED, lambda rig: rig.change(limited(spec={"paused": True}))),

@@ -675,6 +675,8 @@ class Judge:
             if key[0] == name:
                 if want.rules.enforces and not rules.enforces and want.due.early <= self.now + self.skew:
                     self._ended[key] = self.now, want
+                if want.rules.enforces is not rules.enforces:
+                    want.tried = NEVER
                 is_same = before is not None and before.spec == rules.spec
                 want.rules, want.free, want.ready = rules, *((want.free, want.ready) if is_same else (None, None))
 
