@@ -52,6 +52,13 @@ def test_what_a_budget_held_before_or_while_its_policy_did_not_act_begins_again(
     assert rig.evictions() == ["a"]
 
 
+def test_an_eviction_is_announced_again_when_its_policy_enforces_after_a_dry_run():
+    later = {"timing": {"violationGraceSeconds": 60}}
+    rig = Rig(limited(spec=later | {"mode": "DryRun"})).with_pod("sla=940")
+    rig.change(limited(spec=later))
+    assert [one.verdict.policy.mode for one in rig.take(commands.Scheduled)] == [Mode.DRY_RUN, Mode.ENFORCE]
+
+
 SPOT = msgspec.structs.replace(limited(), reclaim=Reclaim(120))
 RESTING = {
     "paused": (limited(), Phase.PAUSED, lambda rig: rig.change(limited(spec={"paused": True}))),

@@ -171,6 +171,7 @@ class Claim(msgspec.Struct, eq=False, gc=False):
             self.announced_in = None
         if before.policy.mode is not grounds.policy.mode:  # after a pause or a dry run, evictions begin again
             self.budget_refused_at = None
+            self.announced_in = None
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at
         self.version = min(self.version, pod.resource_version)  # lower after a restore of etcd
         return changed
