@@ -357,6 +357,20 @@ def test_the_nodes_that_are_bad_now_are_reported_and_no_repaired_one():
     assert report.guard.bad == expected
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_trip_that_was_only_reported_is_reported_again_when_it_holds_pods(restarts):
+    rig = spoiled(limited(guard=SETTINGS, spec={"mode": "DryRun"}), 8)
+    rig.store()
+    record = rig.view.guard("p").record
+    rig.change(GUARDED)
+    if restarts:
+        rig = successor(record, 8)
+    rig.store()
+    assert [one.guard.halts for one in commands_of(rig, commands.GuardTripped)] == (
+        [True] if restarts else [False, True]
+    )
+
+
 # -- a reset -----------------------------------------------------------------------------------------------------------
 
 

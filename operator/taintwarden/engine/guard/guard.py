@@ -64,6 +64,8 @@ class Guard:
         self._freed, self._free_record = freed, free_record
         self._is_resized = False
         """True if changed settings may allow the pods that the guard holds."""
+        self._has_new_action = False
+        """True if the action has changed since the last check, so that a trip has another effect than was reported."""
         self._changed = True
         """True if the counts have changed so that the guard has to be checked."""
         self._unsaved = False
@@ -168,14 +170,14 @@ class Guard:
             if not changed or not may_trip or not self.expected() or self._may_evict():
                 return None
             latch.trip(now, self._current(), self.wave.counting, self.settings.settle_seconds)
-            self._unsaved, self._is_resized = True, False
+            self._unsaved, self._is_resized, self._has_new_action = True, False, False
         elif may_arm and self.is_stored and self._is_over():
             return self._arm()
         due = self.wave.by_namespace if may_arm else {}
         self._hold_only(latch.scope_at(now.monotonic, self._current(), self._is_small, due))
-        if now.monotonic < latch.settled_at or latch.is_reported:
+        if now.monotonic < latch.settled_at or (latch.is_reported and not self._has_new_action):
             return None
-        self._unsaved = latch.is_reported = True
+        self._unsaved, latch.is_reported, self._has_new_action = True, True, False
         return GuardTransition.TRIPPED
 
     def _current(self) -> Counter[str]:
@@ -379,6 +381,7 @@ class Guard:
         self.latch.settled_at = later(now.monotonic, self.settings.settle_seconds)
         self.wave.revoke_releases()
         self._is_resized = not record.counted  # the guard only reported, and may hold pods now
+        self._has_new_action = self.is_acting and self._is_resized
         for key in self.wave.counting if self.latch.is_tripped else ():
             self._hold(key)
         self._freed(before)
@@ -395,6 +398,7 @@ class Guard:
         """Apply changed settings. The caller passes the pods that have to leave to :meth:`expect` again."""
         if settings != self.settings:
             self._is_resized = True
+            self._has_new_action |= settings.action is not self.settings.action
             self.latch.schedule_narrowing()
             self.ledger.window_changed()
         self._changed = True  # the policy may act again
