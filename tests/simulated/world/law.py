@@ -862,7 +862,8 @@ class Judge:
         runs = whom == "done" and call.effect is None and self._runs(want.pod.uid)
         how = "gone" if code == 404 else "refused" if whom == "budget" or code == 409 else ""
         self._answered(fact["id"], call, how, now + {"done": READ_SECONDS, "pause": NEVER}.get(whom, 0.0))
-        if (whom == "done" and not runs) or code == 404:
+        is_kept = (call.effect or now) >= self._forgotten.get("", 0.0)  # not undone by a restore of etcd
+        if is_kept and ((whom == "done" and not runs) or code == 404):
             self._done[want.pod.uid] = call.term
         asked = float(fact.get("retry_after") or 0.0)
         if whom == "done" and not (call.effect is not None and self._pod(want.pod.uid).ready):
