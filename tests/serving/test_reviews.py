@@ -204,8 +204,8 @@ async def test_of_many_warnings_the_first_are_sent(bench):
 
 async def test_of_many_faults_the_first_are_sent(bench):
     bench.judged = AdmissionResponse(
-        refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(100))
+        refusals=tuple(FieldError(f"spec.f{number}", 1, "is wrong") for number in range(90))
     )
     status = (await bench.response())["status"]
     assert len(status["details"]["causes"]) == 10
-    assert status["message"].endswith("* and 90 more")
+    assert status["message"].endswith("* and 80 more")
