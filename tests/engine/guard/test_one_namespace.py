@@ -135,6 +135,7 @@ def test_the_guard_holds_one_namespace_while_only_pods_of_that_have_to_leave():
     bench.check_guard()
     assert bench.guard.latch.scope == ALL
     bench.forget("bank-9")
+    assert bench.guard.next_check_in(bench.now) == 0.0
     bench.check_guard()
     assert bench.guard.latch.scope == "shop"
 

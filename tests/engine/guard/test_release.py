@@ -16,6 +16,7 @@ def test_a_release_in_slices_releases_exactly_the_pods_that_were_held_when_it_be
     bench.forget(held[0])
     assert bench.check_guard() is None
     assert bench.guard.holds("shop")
+    assert bench.guard.next_check_in(bench.now) == 0.0
     assert bench.guard.let_pass(100) == [uid for uid in held if uid not in first]
     assert list(bench.guard.wave.released) == [*first, *held[1:-4]]
     assert bench.check_guard() is None

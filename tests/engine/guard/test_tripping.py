@@ -74,6 +74,8 @@ def test_a_wave_that_was_allowed_trips_nothing_when_other_pods_are_deleted_meanw
     bench.evict(*due[:2])
     bench.population = 5
     bench.forget(due[2])
+    bench.expect(*due[3:])
+    bench.expect("blocked", budget="b")
     assert bench.check_guard() is None
     bench.expect("one-more")
     assert bench.check_guard() is GuardTransition.TRIPPED

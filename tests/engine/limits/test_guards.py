@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine.kept import kept
-from engine.limits.asking import ask
+from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.guard import Due, Guard
 from taintwarden.engine.interning import Interner
@@ -147,16 +147,17 @@ def test_a_record_that_cannot_be_stored_says_why():
     assert bench.refuse_record() is None
 
 
-def test_a_pod_without_a_reservation_is_retried_when_one_ends():
+@pytest.mark.parametrize(("end", "more"), [("unreserve", ()), ("forget", ()), ("gone", (None, AT_ONCE))])
+def test_a_pod_without_a_reservation_is_retried_when_one_ends(end, more):
     bench = Bench()
     for number in range(10):
         bench.refuse_record(f"p{number}")
     bench.store()
     bench.refuse_record("one-more")
     bench.freed.take()
-    bench.guard.unreserve("p0")
+    getattr(bench.guard, end)("p0", *more)
     assert bench.freed.take() == ["record/p", "unreserved/p"]
-    bench.guard.unreserve("p1")
+    getattr(bench.guard, end)("p1", *more)
     assert bench.freed.take() == []
 
 
