@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintwarden.engine.model import Taint
-from taintwarden.engine.policy import TaintSelector
+from taintwarden.engine.model import DeviceId, DeviceOrigin, Taint
+from taintwarden.engine.policy import DeviceTaintSelector, TaintSelector
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 IN, NOT_IN, EXISTS, ABSENT = SelectorOperator
@@ -75,3 +75,10 @@ def test_specificity_grows_with_the_prefix_and_an_exact_key_is_the_most():
     assert ranks == sorted(set(ranks))
     longest = Taint("x" * 253 + "/k")
     assert TaintSelector("x" * 253 + "/*").specificity(longest) < TaintSelector(longest.key).specificity(longest)
+
+
+def test_a_driver_makes_a_selector_more_specific_than_its_key_alone():
+    taint = Taint("sla", effect="NoExecute", origin=DeviceOrigin(DeviceId("gpu", "pool", "0")))
+    selectors = [DeviceTaintSelector(key, driver) for key in ("*", "sla") for driver in (None, "gpu")]
+    ranks = [selector.specificity(taint) for selector in selectors]
+    assert ranks == sorted(set(ranks))

@@ -191,6 +191,16 @@ def bare(loop: Loop, namespace: str) -> Pod:
     return pod
 
 
+def test_pods_of_all_revisions_of_a_deployment_bounce_as_one_workload():
+    loop = Loop()
+    for revision, rounds in (("a", 0), ("b", 2)):
+        labels = {"pod-template-hash": revision}
+        shared = INTERNER.pod_class("shop", labels, Tolerations(), owner=owner(f"web-{revision}"))
+        pod = Pod(revision, revision, "n1", shared, 0.0, 1)
+        loop.bounces.pod_added(pod)
+        assert loop.leave(pod) == rounds
+
+
 def test_pods_without_a_controller_bounce_as_one_workload():
     loop = Loop()
     rounds = [loop.leave(bare(loop, "shop")) for _ in range(3)]

@@ -7,6 +7,7 @@ import pytest
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import budget, limited
 from engine.script import play
+from taintwarden.engine.guard import BudgetKey
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, FreedKeys, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
@@ -120,7 +121,9 @@ def test_pods_of_several_budgets_are_retried_when_one_of_them_selects_other_pods
 
 def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
     bench = Bench(1)
-    bench.budgets.leave(bench.pod("a", running=False))
+    pod = bench.pod("a", running=False)
+    assert bench.budgets.key_of(pod) is None
+    bench.budgets.leave(pod)
     assert bench.admits()
 
 
@@ -180,8 +183,10 @@ def test_an_accepted_eviction_that_no_status_includes_counts_for_ten_seconds():
     bench.budgets.settle("a", Settlement.ACCEPTED, AT_ONCE)
     refused = bench.budgets.refuse(bench.pod("z"), bench.now)
     assert refused.until == UNSEEN_SECONDS
-    bench.now = refused.until
+    bench.now, changed = refused.until, []
+    bench.budgets.changed = changed.append
     assert bench.admits()
+    assert BudgetKey("shop", ("pdb",)) in changed, "guards count more pods"
 
 
 # -- since when a budget refuses ---------------------------------------------------------------------------------------

@@ -128,13 +128,14 @@ def test_calls_are_busy_when_half_of_the_slots_are_used(calls, is_busy):
 # -- half of the slots -------------------------------------------------------------------------------------------------
 
 
-def test_a_lane_has_half_of_the_slots_while_others_could_go():
-    bench = Bench(slots=16)
-    bench.begin(7)
+@pytest.mark.parametrize("half", [1, 8])
+def test_a_lane_has_half_of_the_slots_while_others_could_go(half):
+    bench = Bench(slots=2 * half)
+    bench.begin(half - 1)
     assert bench.refuse(others_could_go=True) is None
     bench.begin()
     refused = bench.refuse(others_could_go=True)
-    detail = "8 calls of namespace shop are in progress, and others wait"
+    detail = f"{half} calls of namespace shop are in progress, and others wait"
     assert refused == Refusal(CALLS, None, RefusalScope.LANE, "lane/p/shop", detail)
     assert bench.refuse("bank", others_could_go=True) is None
 
@@ -312,15 +313,16 @@ def test_a_call_that_was_not_made_ends_no_back_off():
     assert bench.wait() == 2
 
 
-@pytest.mark.parametrize("begun_first", [False, True], ids=["forgotten", "in progress"])
-def test_only_lanes_with_calls_in_progress_keep_their_failures_when_very_many_fail(begun_first):
+@pytest.mark.parametrize("begun_first", [0, 1], ids=["forgotten", "in progress"])
+@pytest.mark.parametrize("seconds", [0, SLOW_SECONDS], ids=["quick", "slow"])
+def test_only_lanes_with_calls_in_progress_keep_their_failures_when_very_many_fail(begun_first, seconds):
     bench = Bench(slots=MAX_LANES)
     bench.call(FAILS)
-    if begun_first:
-        bench.begin()
+    bench.begin(begun_first)
+    bench.advance(seconds)
     for lane in range(MAX_LANES):
         bench.call(FAILS, f"lane-{lane}")
-    assert bench.calls.is_failing(SHOP) == begun_first
+    assert bench.calls.is_failing(SHOP) == bool(begun_first)
 
 
 # -- the Lease is not renewed ------------------------------------------------------------------------------------------

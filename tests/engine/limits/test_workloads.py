@@ -161,11 +161,12 @@ def test_a_percentage_is_rounded_down_and_at_least_one(percent, pods, spared):
     assert gone == spared
 
 
-def test_a_refusal_says_how_many_are_missing():
+@pytest.mark.parametrize("limit", [PerWorkload("25%"), PerWorkload()], ids=["given", "default"])
+def test_a_refusal_says_how_many_are_missing(limit):
     bench = Bench()
     bench.run(*"abcd")
     bench.gone("a")
-    refused = bench.workloads.refuse(bench.pods["b"], PerWorkload("25%"), 0.0)
+    refused = bench.workloads.refuse(bench.pods["b"], limit, 0.0)
     assert (refused.limit, refused.until) == (WORKLOAD, None)
     assert refused.detail == "1 of 4 pods of ReplicaSet web is missing or being evicted, and at most 1 (25%) may be"
 
