@@ -392,10 +392,11 @@ def test_a_pod_whose_node_is_removed_is_replaced_if_timeout_and_grace_fit(deadli
     assert asked(made) is is_asked
 
 
-def test_a_pod_whose_own_grace_does_not_fit_is_evicted_even_if_its_policy_gives_less():
-    shorter = EvictionSettings(grace_period_seconds=10, replace_first=ReplaceFirst(300))
-    made = rig(policy(reclaim=Reclaim(399), eviction=shorter))
-    made.pod("a", owner=WEB, ready=True, grace_seconds=100)
+@pytest.mark.parametrize(("own", "given"), [(100, 10), (10, 100)])
+def test_a_pod_is_evicted_if_the_longer_grace_of_its_own_and_its_policy_does_not_fit(own, given):
+    eviction = EvictionSettings(grace_period_seconds=given, replace_first=ReplaceFirst(300))
+    made = rig(policy(reclaim=Reclaim(399), eviction=eviction))
+    made.pod("a", owner=WEB, ready=True, grace_seconds=own)
     made.node("n1", "sla=940", added=START)
     assert not asked(made)
 

@@ -109,6 +109,13 @@ def test_what_budgets_answer(budgets, of, detail):
         assert detail in refused.detail
 
 
+def test_a_budget_counts_once_when_another_is_added():
+    bench = Bench(1)
+    assert bench.admits()
+    bench.see(0, "another", app="db")
+    assert bench.admits()
+
+
 def test_pods_of_several_budgets_are_retried_when_one_of_them_selects_other_pods():
     bench = Bench()
     bench.see(0, "a")
