@@ -121,7 +121,7 @@ class Replacements(Limit):
     def of(self, grounds: Grounds, pod: Pod, now: Instant) -> Replacement | None:
         """The Deployment that is to be asked for a replacement of the pod, or was; None: the pod is evicted."""
         policy, key = grounds.policy, pod.shared.workload
-        revision = self._revisions.get(key) if key is not None and self.concerns(policy) else None
+        revision = self._revisions.get(key) if key is not None else None
         if revision is None:
             return None
         deployment = self._deployments.get((pod.namespace, revision.deployment))
