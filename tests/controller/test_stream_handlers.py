@@ -23,7 +23,6 @@ from taintwarden.controller.decoding.bounds import MAX_SELECTED
 from taintwarden.controller.decoding.decoding import Decoder
 from taintwarden.controller.decoding.times import moment
 from taintwarden.controller.handlers.keyed_handlers import (
-    DESIRED,
     BudgetHandler,
     DeploymentHandler,
     NamespaceHandler,
@@ -32,7 +31,6 @@ from taintwarden.controller.handlers.keyed_handlers import (
 from taintwarden.controller.handlers.stream_handlers import NodeHandler, PodHandler, StreamHandler
 from taintwarden.engine import events
 from taintwarden.engine.limit_settings import PerWorkload
-from taintwarden.engine.limits.workloads import COUNTED_KINDS
 from taintwarden.engine.model import Budget
 from taintwarden.engine.selectors import LabelSelector
 from taintwarden.kube.wire.kinds import MAX_TAINTS, Identity
@@ -410,10 +408,6 @@ def test_a_workload_with_labels_that_is_deleted_is_gone(fed):
     fed.workloads.follow([])
     deliver(fed.workloads, deletion(web))
     assert fed.events[1:] == [events.WorkloadSeen(("shop", "a"))]
-
-
-def test_all_kinds_that_limits_count_are_followed():
-    assert {f"{kind.lower()}s" for kind in COUNTED_KINDS} == set(DESIRED)
 
 
 @pytest.mark.parametrize(

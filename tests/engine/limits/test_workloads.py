@@ -11,7 +11,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.limits import FreedKeys
 from taintwarden.engine.limits.refusal import WORKLOAD
-from taintwarden.engine.limits.workloads import COUNTED_KINDS, MISSING_SECONDS, Workloads
+from taintwarden.engine.limits.workloads import MISSING_SECONDS, Workloads
 from taintwarden.engine.model import Instant, Owner, Pod, Tolerations
 
 ONE = PerWorkload(1)
@@ -189,9 +189,8 @@ FOREIGN_MISSING = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(COUNTED_KINDS))
-def test_of_a_watched_kind_that_is_not_known_yet_or_any_more_what_runs_counts(kind):
-    bench = Bench(owner("web", kind))
+def test_of_a_controller_that_is_not_known_yet_or_any_more_what_runs_counts():
+    bench = Bench()
     for name in "abcd":
         bench.pod(name)
     bench.leave("a")

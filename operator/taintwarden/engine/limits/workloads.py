@@ -16,9 +16,6 @@ from taintwarden.engine.limits.refusal import WORKLOAD, Refusal, RefusalScope
 from taintwarden.engine.model import Instant, MonotonicTime, Pod, WorkloadKey, later
 from taintwarden.engine.tally import Tally
 
-COUNTED_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
-"""Controllers that are watched, so that their wanted number of pods is known."""
-
 MISSING_SECONDS = 600.0
 """Maximum seconds that an evicted pod of an unknown controller counts as missing if no Ready pod replaces it."""
 
@@ -70,7 +67,7 @@ class Workloads(Limit):
         self._controllers: dict[LabelGroup, dict[WorkloadKey, int]] = {}
         """Label with its value -> controller -> the number of pods that the controller wants."""
         self._running: Tally[tuple[LabelGroup, WorkloadKey | None]] = Tally()
-        """Number of pods by label and controller. None stands for all controllers that are not watched."""
+        """Number of pods by label and controller; None: pods without a controller."""
 
     def count_by(self, labels: tuple[str, ...], pods: Iterable[Pod]) -> None:
         """Count all pods by other labels. The caller passes all controllers to :meth:`set_wanted` afterwards."""
@@ -187,7 +184,7 @@ class Workloads(Limit):
             workload = self._workloads[key] = _Workload()
         workload.total += by
         if isinstance(key, LabelGroup):
-            self._running.change((key, _watched(pod)), by)
+            self._running.change((key, pod.shared.workload), by)
         if pod.ready:
             workload.ready += by
             workload.ready_leaving += by * (pod.uid in self._leaving)
@@ -214,15 +211,9 @@ class Workloads(Limit):
 
     def _is_counted(self, key: _Key, pod: Pod) -> bool:
         """Return True if the number of pods that the controller of a pod wants in this workload is known."""
-        return _watched(pod) in (self._controllers.get(key, {}) if isinstance(key, LabelGroup) else self._wanted)
+        return pod.shared.workload in (self._controllers.get(key, {}) if isinstance(key, LabelGroup) else self._wanted)
 
 
 def _key(key: _Key) -> str:
     """Return the key of a refusal, shared by the pods of the workload and by no others."""
     return f"workload/{'/'.join(key)}"
-
-
-def _watched(pod: Pod) -> WorkloadKey | None:
-    """Return the controller of a pod; None if controllers of its kind are not watched."""
-    owner = pod.shared.owner
-    return pod.shared.workload if owner is not None and owner.kind in COUNTED_KINDS else None
