@@ -51,7 +51,7 @@ class Bench:
             self.guard.forget(uid)
 
     def may_call(self, uid: str) -> bool:
-        return self.guard.may_call(uid, self.now)
+        return self.guard.may_call(uid)
 
     def fail(self, *uids: str, namespace: str = "shop") -> None:
         """Calls are answered, and the pods are still there."""

@@ -56,7 +56,7 @@ class History:
             self.was_narrow |= guard.latch.scope != ALL
             waiting = {uid: where for uid, (where, at) in self.due.items() if at <= now.wall and uid not in called}
             free = {uid: where for uid, where in waiting.items() if not guard.holds(where)}
-            for uid in [uid for uid in free if guard.may_call(uid, now)]:
+            for uid in [uid for uid in free if guard.may_call(uid)]:
                 called.add(uid)
                 if free[uid] == failing:
                     self.bench.fail(uid, namespace=failing)

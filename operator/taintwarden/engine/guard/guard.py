@@ -134,7 +134,6 @@ class Guard:
     def settle(self, uid: str, *, stays: bool) -> None:
         """Note the end of an eviction call."""
         if self.ledger.settle(uid, stays=stays):
-            self._changed = True
             self._offer()
 
     def gone(self, uid: str, workload: WorkloadKey | None, now: Instant) -> None:
@@ -275,9 +274,9 @@ class Guard:
 
     # -- reservations ---------------------------------------------------------------------------------------------
 
-    def may_call(self, uid: str, now: Instant) -> bool:
+    def may_call(self, uid: str) -> bool:
         """Return True if the stored record has the pod, so that it may be called."""
-        return self.ledger.may_call(uid, now.monotonic, self.settings.window_seconds, self._most_failing())
+        return self.ledger.may_call(uid, self._most_failing())
 
     def want(self, uid: str, namespace: str) -> bool:
         """Reserve the pod in the next record, if the pod fits. Returns True if it is reserved."""

@@ -77,14 +77,12 @@ class Ledger:
 
     # -- reservations ---------------------------------------------------------------------------------------------
 
-    def may_call(self, uid: str, now: MonotonicTime, window_seconds: float, most_failing: int) -> bool:
-        """Return True if the stored record reserves the pod now. A first call waits while too many called pods stay."""
+    def may_call(self, uid: str, most_failing: int) -> bool:
+        """Return True if the stored record reserves the pod. A first call waits while too many called pods stay."""
         row = self.rows.get(uid)
         if row is None or not row.is_stored:
             return False
-        if row.since is None:
-            return not self.fails(row.namespace, most_failing)
-        return now < later(row.since, window_seconds)
+        return row.since is not None or not self.fails(row.namespace, most_failing)
 
     def want(self, uid: str, namespace: str, *, free: int, at_once: int, most_failing: int) -> bool:
         """Reserve the pod in the next record, if the pod fits. Returns True if it is reserved."""
@@ -122,7 +120,6 @@ class Ledger:
         """Note that a call for the pod is made."""
         row = self.rows.get(uid) or self.called.get(uid) or Reservation(namespace)
         self.rows[uid] = self.called[uid] = row
-        self.wanted.pop(uid, None)
         row.since = now if row.since is None else row.since
         row.last_at, row.in_flight = now, True
 

@@ -155,7 +155,7 @@ class GuardRecords(Limit):
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Refuse a pod until the stored record reserves its eviction."""
         guard, pod, name = self._guards.by_policy[request.policy.name], request.pod, request.policy.name
-        if request.released or request.is_rehearsal or guard.may_call(pod.uid, request.now):
+        if request.released or request.is_rehearsal or guard.may_call(pod.uid):
             return None
         # Never refuse the whole policy. Pods that the record does not reserve have another key than those that it does,
         # which may be behind them in the queue.
