@@ -85,7 +85,7 @@ class Replacements(Limit):
             self._unknown_since = None
         elif self._unknown_since is None:
             self._unknown_since = now.monotonic
-        if self.problem and not problem:  # the rights to read and to ask are granted together
+        if self.problem:  # the rights to read and to ask are granted together
             self.last_refusal = ""
         self.problem = problem
         self._freed.add(UNKNOWN_KEY)

@@ -85,7 +85,7 @@ class Zones(Limit):
 
     def admit(self, request: EvictionRequest) -> Refusal | None:
         """Refuse all pods except released ones while all nodes that the policy selects are unhealthy."""
-        if request.is_hard or request.released or not self.all_unhealthy(request.policy.name):
+        if request.released or not self.all_unhealthy(request.policy.name):
             return None
         return Refusal(ZONE, detail="all nodes are unhealthy, which looks like a fault of the monitoring")
 
