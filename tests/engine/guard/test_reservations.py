@@ -63,6 +63,15 @@ def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_fo
     assert bench.guard.evicted() == 1
 
 
+def test_a_reservation_does_not_end_during_a_call():
+    bench = Bench()
+    bench.fail("a")
+    bench.advance(WINDOW - 1)
+    bench.call("a")
+    bench.advance(1)
+    assert bench.guard.ledger.used == 1
+
+
 def test_a_namespace_whose_failed_calls_are_over_may_reserve_others():
     bench = Bench()
     bench.fail(*pods(5))

@@ -186,7 +186,8 @@ def test_a_call_that_is_made_again_is_no_bounce():
 def bare(loop: Loop, namespace: str) -> Pod:
     """Another pod that nothing controls comes to the node."""
     loop.now += 1
-    pod = Pod(str(loop.now), "bare", "n1", INTERNER.pod_class(namespace, {}, Tolerations()), 0.0, 1)
+    shared = INTERNER.pod_class(namespace, {"pod-template-hash": "a"}, Tolerations())
+    pod = Pod(str(loop.now), "bare", "n1", shared, 0.0, 1)
     loop.bounces.pod_added(pod)
     return pod
 

@@ -407,12 +407,15 @@ def test_a_new_leader_knows_of_no_failures():
     assert kept(bench.calls, "bank") == []
 
 
-def test_a_new_leader_knows_of_no_failures_of_a_lane_with_a_call_in_progress():
+@pytest.mark.parametrize("seconds", [0, SLOW_SECONDS])
+def test_a_new_leader_knows_of_no_failures_of_a_lane_with_a_call_in_progress(seconds):
     bench = Bench()
-    bench.begin(1, "bank")
+    [uid] = bench.begin(1, "bank")
+    bench.advance(seconds)
     bench.call(FAILS, "bank")
     bench.calls.forget_failures()
     assert bench.refuse("bank") is None
+    bench.answer(uid)
 
 
 # -- random histories --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
 from engine.rig import limited
 from taintwarden.engine.guard import Due, Guard
+from taintwarden.engine.guard.ledger import MAX_RESERVED
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import GuardAction, GuardSettings
 from taintwarden.engine.limits import EvictionRequest, FreedKeys, Refusal, Settlement
@@ -161,11 +162,25 @@ def test_a_pod_without_a_reservation_is_retried_when_one_ends(end, more):
     assert bench.freed.take() == []
 
 
+def test_pods_without_a_reservation_are_retried_when_ten_fit_into_a_full_record():
+    bench = Bench()
+    bench.guard.population = lambda: 100 * MAX_RESERVED
+    for number in range(MAX_RESERVED):
+        bench.refuse_record(f"p{number}")
+        bench.store()
+    bench.refuse_record("one-more")
+    for number in range(10):
+        bench.freed.take()
+        bench.guard.unreserve(f"p{number}")
+        assert ("unreserved/p" in bench.freed.keys) == (number == 9)
+
+
 def test_a_pod_without_a_place_waits_apart_from_those_with_one():
     """Reserved pods may be behind it in its lane."""
     bench = Bench()
+    reserved = Refusal(GUARD, None, RefusalScope.PODS, "record/p", NOT_STORED, is_brief=True)
     for number in range(10):
-        assert bench.refuse_record(f"p{number}").key == "record/p"
+        assert bench.refuse_record(f"p{number}") == reserved
     assert bench.refuse_record("one-more").key == "unreserved/p"
 
 
@@ -346,6 +361,14 @@ def test_a_record_applies_when_this_process_leads():
     assert bench.guard.latch.is_tripped
     bench.configure(POLICY)
     assert bench.guard.latch.tripped_at == TRIPPED.tripped_at
+
+
+def test_a_record_of_a_policy_that_is_not_known_yet_applies_later():
+    bench = Bench()
+    bench.guards.keep("q", TRIPPED)
+    bench.configure(POLICY)
+    bench.configure(POLICY, limited("q", guard=SETTINGS))
+    assert bench.guards.by_policy["q"].latch.is_tripped
 
 
 @pytest.mark.parametrize("meanwhile", [[], [limited()]], ids=["known", "switched off"])

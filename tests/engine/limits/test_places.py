@@ -32,6 +32,7 @@ def test_a_free_place_is_for_the_first_that_waits(nodes):
     nodes.most = 1
     assert not takes(nodes, "second")
     assert takes(nodes, "first")
+    assert not takes(nodes, "second")
 
 
 def test_a_place_admits_pods_when_it_is_stored(nodes):
@@ -45,6 +46,15 @@ def test_no_pod_is_called_while_a_place_ends(nodes):
     nodes.restart([Place("a", 0.0)])
     nodes.ending["a"] = None
     assert nodes.admit("a", AT_ONCE) is not None
+
+
+def test_a_node_whose_place_ended_takes_another(nodes):
+    nodes.restart([Place("a", 0.0)])
+    nodes.most, nodes.ending["a"] = 1, None
+    nodes.end("a")
+    assert takes(nodes, "a")
+    nodes.note_saved(nodes.held.values())
+    assert nodes.admit("a", AT_ONCE) is None
 
 
 def test_the_end_of_a_place_frees_the_pods_that_wait_for_it(nodes):
@@ -76,9 +86,9 @@ def test_a_new_leader_begins_with_all_of_the_time(nodes):
     assert nodes.idle == {}
 
 
-def test_a_node_that_is_passed_over_comes_after_all_others(nodes):
+def test_nodes_that_have_begun_come_first_and_those_that_are_passed_over_last(nodes):
     nodes.restart([Place("a", 0.0), Place("b", 0.0)])
-    nodes.waiting = {"a": None, "b": None, "c": None}
+    nodes.waiting = {"a": None, "c": None, "b": None}
     nodes.pass_over("a")
     assert [*nodes.in_order()] == ["b", "c", "a"]
 
@@ -90,6 +100,13 @@ def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():
     assert places.by_policy["p"].is_new
     places.keep("p", (Place("a", 0.0),))
     assert not places.by_policy["p"].is_new
+
+
+def test_places_that_are_stored_outlast_a_restart():
+    places = Places(FreedKeys())
+    places.keep("p", (Place("a", 0.0),))
+    places.configure([LIMITED], AT_ONCE)
+    assert places.by_policy["p"].admit("a", AT_ONCE) is None
 
 
 def test_calls_are_forgotten_with_the_last_limit():
