@@ -62,11 +62,10 @@ class Latch:
 
     def arm(self) -> bool:
         """Hold nothing. Returns True if the trip was reported."""
-        was_reported = self.is_reported
         self.tripped_at, self.cause, self.scope, self.held = None, "", ALL, {}
         self._counted, self._before, self._grown = Counter(), Counter(), {}
-        self._stored_version, self.is_reported = self._version, False
-        return was_reported
+        self._stored_version = self._version
+        return self.is_reported
 
     def restore(self, tripped_at: WallTime | None, cause: str, counted: Mapping[str, int], now: Instant) -> None:
         """Continue with the state that the previous leader stored."""
