@@ -82,3 +82,4 @@ def test_a_driver_makes_a_selector_more_specific_than_its_key_alone():
     selectors = [DeviceTaintSelector(key, driver) for key in ("*", "sla") for driver in (None, "gpu")]
     ranks = [selector.specificity(taint) for selector in selectors]
     assert ranks == sorted(set(ranks))
+    assert not DeviceTaintSelector("other", "gpu").specificity(taint)

@@ -341,6 +341,7 @@ def test_a_failed_renewal_stops_all_policies_until_one_succeeds():
 
 def test_a_lane_that_failed_is_tried_at_once_when_the_lease_is_renewed_again():
     bench = Bench()
+    bench.begin(1, "bank")
     bench.call(FAILS)
     bench.calls.note_renewal(bench.now.monotonic, succeeded=False)
     bench.call(FAILS)

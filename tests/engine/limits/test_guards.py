@@ -7,8 +7,8 @@ import pytest
 
 from engine.kept import kept
 from engine.limits.asking import AT_ONCE, ask
-from engine.rig import limited
-from taintwarden.engine.guard import Due, Guard
+from engine.rig import budget, limited
+from taintwarden.engine.guard import BudgetKey, Due, Guard
 from taintwarden.engine.guard.ledger import MAX_RESERVED
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limit_settings import GuardAction, GuardSettings
@@ -102,6 +102,16 @@ def test_a_tripped_guard_refuses_the_policy():
     assert bench.refuse() == Refusal(GUARD)
     assert bench.refuse(given=limited("q")) is None
     assert bench.refuse(released=True) is None
+
+
+def test_a_guard_trips_when_a_budget_allows_more():
+    bench = Bench()
+    for number in range(11):
+        bench.guard.expect(Due(f"p{number}", bench.now.wall, "shop", "n1", BudgetKey("shop", ("pdb",))), bench.now)
+    for allowed in (10, 11):
+        bench.budgets.set_budget(budget("pdb", allowed), bench.seconds)
+        bench.guard.check_wave(bench.now)
+        assert bench.guard.latch.is_tripped == (allowed > 10)
 
 
 def test_a_guard_that_holds_one_namespace_refuses_its_lane():

@@ -80,10 +80,10 @@ def test_the_sentence(nodes, held, told):
 
 def test_a_new_leader_begins_with_all_of_the_time(nodes):
     nodes.restart([Place("a", 0.0)])
-    nodes.idle["a"], nodes.ending["a"] = 7.0, None
+    nodes.idle["a"], nodes.ending["a"], nodes.changed = 7.0, None, False
     nodes.restart()
     assert nodes.admit("a", AT_ONCE) is None
-    assert nodes.idle == {}
+    assert (nodes.idle, nodes.changed) == ({}, True)
 
 
 def test_nodes_that_have_begun_come_first_and_those_that_are_passed_over_last(nodes):
