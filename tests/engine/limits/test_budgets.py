@@ -12,7 +12,7 @@ from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import EvictionRequest, FreedKeys, Settlement
 from taintwarden.engine.limits.budgets import UNSEEN_SECONDS, Budgets
 from taintwarden.engine.limits.refusal import BUDGET
-from taintwarden.engine.model import MonotonicTime, Pod, Tolerations
+from taintwarden.engine.model import Instant, MonotonicTime, Pod, Tolerations
 from work import steps
 
 
@@ -194,6 +194,14 @@ def test_an_accepted_eviction_that_no_status_includes_counts_for_ten_seconds():
     bench.budgets.changed = changed.append
     assert bench.admits()
     assert BudgetKey("shop", ("pdb",)) in changed, "guards count more pods"
+
+
+def test_a_refusal_ends_with_the_first_eviction_that_no_longer_counts():
+    bench = Bench(2)
+    for name, at in (("a", 0.0), ("b", 5.0)):
+        bench.leave(name)
+        bench.budgets.settle(name, Settlement.ACCEPTED, Instant(at, at))
+    assert bench.budgets.refuse(bench.pod("z"), bench.now).until == UNSEEN_SECONDS
 
 
 # -- since when a budget refuses ---------------------------------------------------------------------------------------
