@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintwarden.engine.model import DeviceId, DeviceOrigin, Taint
-from taintwarden.engine.policy import DeviceTaintSelector, TaintSelector
+from taintwarden.engine.policy import DeviceTaintSelector, Policy, TaintSelector
 from taintwarden.engine.selectors import LabelSelector, Requirement, SelectorOperator
 
 IN, NOT_IN, EXISTS, ABSENT = SelectorOperator
@@ -83,3 +83,7 @@ def test_a_driver_makes_a_selector_more_specific_than_its_key_alone():
     ranks = [selector.specificity(taint) for selector in selectors]
     assert ranks == sorted(set(ranks))
     assert not DeviceTaintSelector("other", "gpu").specificity(taint)
+
+
+def test_a_policy_for_devices_selects_no_taint_of_a_node():
+    assert Policy(name="p", devices=(DeviceTaintSelector("*"),)).selector_for(Taint("sla")) is None

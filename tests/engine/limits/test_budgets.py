@@ -110,10 +110,11 @@ def test_what_budgets_answer(budgets, of, detail):
 
 
 def test_a_budget_counts_once_when_another_is_added():
-    bench = Bench(1)
-    assert bench.admits()
-    bench.see(0, "another", app="db")
-    assert bench.admits()
+    bench, names = Bench(1), []
+    for other in "bc":
+        names.append(bench.budgets.key_of(bench.pod()).names)
+        bench.see(0, other, app="db")
+    assert names == [("pdb",)] * 2
 
 
 def test_pods_of_several_budgets_are_retried_when_one_of_them_selects_other_pods():
