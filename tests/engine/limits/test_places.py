@@ -105,7 +105,7 @@ def test_places_that_are_stored_are_those_of_a_limit_that_was_there_before():
 def test_places_that_are_stored_outlast_a_restart():
     places = Places(FreedKeys())
     places.keep("p", (Place("a", 0.0),))
-    places.configure([LIMITED], AT_ONCE)
+    places.configure([limited("other"), LIMITED], AT_ONCE)
     assert places.by_policy["p"].admit("a", AT_ONCE) is None
 
 
