@@ -96,6 +96,13 @@ def test_a_change_while_a_record_is_written_is_written_next():
     assert bench.store().tripped_at is None
 
 
+def test_fields_that_are_not_stored_are_known_until_they_are():
+    bench = Bench()
+    for pruned in (("population",), ()):
+        bench.guard.saved(bench.guard.to_save(bench.now, 1), pruned=pruned)
+        assert bench.guard.pruned == pruned
+
+
 def test_a_record_without_a_population_is_read():
     """A version before wrote it: the allowance is a share of the pods that there are."""
     other = Bench(population=90).restart(GuardRecord(evicted=((WALL, (("shop", 10),)),)))
