@@ -291,14 +291,13 @@ class EvictionWindow:
             return slot
         if not allowance:
             return None
-        openings = [(end, evicted.pods.total()) for end, evicted in self.slots.items()]
-        openings.append((slot, max(0, allowance - self.total)))
         surplus = max(0, self.total - allowance)  # their end admits no other pod
         windows, waiting = divmod(waiting - 1 - surplus, allowance)
         waiting += surplus
-        for end, number in openings:
-            slot, waiting = end, waiting - number
+        for end, evicted in self.slots.items():
+            waiting -= evicted.pods.total()
             if waiting < 0:
+                slot = end
                 break
         return later(slot, (windows + 1) * window_seconds)
 
