@@ -171,6 +171,7 @@ GOOD: dict[str, Json] = {
     "guard": _guard(maxPercent=100, minPods=0, windowSeconds=60, settleSeconds=0, action="Report"),
     "guard_pace": _guard(action="Pace"),
     "guard_ceiling": _guard(minPods=10, maxPods=10),
+    "guard_ceiling_alone": _guard(maxPods=10),
     "guard_most": _guard(maxPercent=1, minPods=2**31 - 1, windowSeconds=86_400, settleSeconds=300),
     "window": _window(),
     "windows": _with(

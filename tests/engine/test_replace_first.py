@@ -8,7 +8,16 @@ from taintwarden.engine.limit_settings import GuardSettings
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.model import Deployment, Owner, Revision
 from taintwarden.engine.outcomes import Outcome
-from taintwarden.engine.policy import EvictionSettings, Method, Policy, Reclaim, ReplaceFirst, TaintSelector, Timing
+from taintwarden.engine.policy import (
+    EvictionSettings,
+    Method,
+    Policy,
+    Reclaim,
+    ReplaceFirst,
+    TaintSelector,
+    Timing,
+    has_replace_first,
+)
 from taintwarden.engine.rfc3339 import at
 
 WEB = Owner("ReplicaSet", "web-1", "rs")
@@ -60,6 +69,11 @@ def test_a_due_pod_is_replaced_before_it_is_evicted():
     made = due()
     [order] = orders(made)
     assert order.deployment == deployment(at(START))
+
+
+def test_one_of_several_policies_is_enough_to_replace_pods():
+    assert has_replace_first([limited("q"), policy()])
+    assert asked(due(policy(), limited("q")))
 
 
 def test_a_pod_that_its_deployment_removes_counts_as_evicted_once():

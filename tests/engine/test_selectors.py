@@ -83,6 +83,7 @@ def test_a_driver_makes_a_selector_more_specific_than_its_key_alone():
     ranks = [selector.specificity(taint) for selector in selectors]
     assert ranks == sorted(set(ranks))
     assert not DeviceTaintSelector("other", "gpu").specificity(taint)
+    assert not DeviceTaintSelector("sla", "nic").specificity(taint)
 
 
 def test_a_policy_for_devices_selects_no_taint_of_a_node():

@@ -86,7 +86,21 @@ def test_pods_whose_calls_failed_do_not_keep_each_other_from_another_reservation
         bench.fail(*pods(5))
         bench.advance(seconds)
     bench.reserve(*pods(5))
+    bench.fail("other", namespace="bank")
     assert all(map(bench.may_call, pods(5)))
+
+
+def test_a_pod_whose_earlier_call_may_evict_it_counts_though_a_budget_refuses_the_next():
+    bench = Bench()
+    for seconds in (WINDOW - 1, 1):
+        bench.fail("a")
+        bench.advance(seconds)
+    bench.reserve("a")
+    bench.check_guard()
+    bench.call("a")
+    bench.guard.settle("a", stays=True)
+    bench.see_gone("a")
+    assert bench.guard.evicted() == 1
 
 
 @pytest.mark.parametrize("call_at", [0, 100])

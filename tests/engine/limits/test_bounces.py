@@ -244,12 +244,16 @@ def test_a_row_of_bounces_ends_some_time_after_its_back_off(seconds, counted):
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bound_at", "holds"), [(5.0, False), (11.0, False), (11.5, True)])
-def test_before_a_removal_only_pods_that_came_after_the_taint_are_held(bound_at, holds):
+@pytest.mark.parametrize(
+    ("bound_at", "since", "holds"), [(5.0, 10.0, False), (11.0, 10.0, False), (11.5, 10.0, True), (11.5, 20.0, False)]
+)
+def test_before_a_removal_only_pods_that_came_after_all_taints_are_held(bound_at, since, holds):
     loop = Loop(msgspec.structs.replace(limited(bounce=BounceSettings()), reclaim=Reclaim(120)))
     loop.bounce(5)
     pod = msgspec.structs.replace(loop.add_pod("next"), bound_at=bound_at)
-    request = ask(pod, loop.policies[0], now=Instant(loop.now, loop.now), counts_from=10.0)
+    now = Instant(loop.now, loop.now)
+    due = [verdict for at in (10.0, since) for verdict in ask(pod, loop.policies[0], counts_from=at).due]
+    request = msgspec.structs.replace(ask(pod, loop.policies[0], now=now), due=tuple(due))
     assert (loop.bounces.admit(request) is not None) == holds
 
 

@@ -117,6 +117,15 @@ def test_a_refused_pod_takes_from_no_bucket():
     assert bench.ask(bench.pod("d")) == ""
 
 
+def test_a_guard_counts_evictions_beside_a_policy_without_one():
+    bench = reserved(Bench(limited(guard=GuardSettings())), "a")
+    bench.configure(bench.policy, limited("q"))
+    pod = bench.pod()
+    bench.reserve(pod)
+    bench.limiter.gone(pod, bench.now)
+    assert bench.guard.evicted() == 1
+
+
 def test_a_rehearsal_takes_what_evictions_of_the_policy_share_and_the_pod_stays():
     bench = Bench(limited(evictions_per_second=1.0, burst=1, per_node=PerNode(1), spec={"mode": "DryRun"}))
     bench.limiter.rehearse(bench.request(bench.pod()))
