@@ -169,7 +169,7 @@ class Guard:
             if not changed or not may_trip or not self.expected() or self._may_evict():
                 return None
             latch.trip(now, self._current(), self.wave.counting, self.settings.settle_seconds)
-            self._unsaved, self._is_resized, self._has_new_action = True, False, False
+            self._is_resized = self._has_new_action = False
         elif may_arm and self.is_stored and self._is_over():
             return self._arm()
         due = self.wave.by_namespace if may_arm else {}
