@@ -122,7 +122,9 @@ def test_a_pod_that_was_called_and_did_not_come_back_is_progress(name, bound_at,
     places = Places(FreedKeys())
     places.configure([LIMITED], AT_ONCE)
     places.keep("p", (Place("a", 1.0),))
-    places.by_policy["p"].idle["a"] = 7.0
+    nodes = places.by_policy["p"]
+    nodes.idle["a"], nodes.changed = 7.0, False
     places.reserve(ask(pod("x"), LIMITED))
     places.gone(pod(name, bound_at=bound_at), AT_ONCE)
-    assert ("a" not in places.by_policy["p"].idle) == is_progress
+    assert ("a" not in nodes.idle) == is_progress
+    assert nodes.changed, "it may be drained"
