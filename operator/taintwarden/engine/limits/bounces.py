@@ -152,7 +152,7 @@ def _workload(pod: Pod) -> str:
     stands for its pods without a controller.
     """
     owner, revision = pod.shared.owner, pod.shared.labels.get("pod-template-hash", "")
-    if owner is not None and revision and owner.name.endswith(f"-{revision}"):
+    if owner is not None and owner.name.endswith(f"-{revision}"):
         return f"{pod.shared.namespace}/{owner.name.removesuffix(f'-{revision}')}"
     return f"{pod.shared.namespace}/{owner.uid if owner is not None else ''}"
 
