@@ -313,11 +313,13 @@ def test_workloads_that_bounce_are_counted_per_policy():
     assert loop.bounces.bouncing(loop.now + 1_000) == {}
 
 
-def test_workloads_have_returned_before_their_pods_are_evicted_again():
+def test_workloads_have_returned_before_and_after_their_pods_are_evicted_again():
     loop = Loop()
     loop.bounce(1)
     assert not loop.bounces.has_returned("p", loop.now)
-    loop.add_pod("back")
+    back = loop.add_pod("back")
+    assert loop.bounces.has_returned("p", loop.now)
+    loop.leave(back)
     assert loop.bounces.has_returned("p", loop.now)
 
 

@@ -133,6 +133,8 @@ def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
     assert bench.budgets.key_of(pod) is None
     bench.budgets.leave(pod)
     assert bench.admits()
+    bench.see(0)
+    assert bench.budgets.refuses_since(pod) is None
 
 
 # -- calls in progress -------------------------------------------------------------------------------------------------
@@ -212,6 +214,7 @@ def test_what_the_api_server_says_counts_until_the_status_allows_again():
     bench = Bench(1)
     bench.budgets.refused(bench.pod(), MonotonicTime(3.0))
     assert bench.budgets.refuses_since(bench.pod()) == 3.0
+    assert bench.budgets.violated(request(bench, deletes=True))
     bench.see(1)
     assert bench.budgets.refuses_since(bench.pod()) is None
 
