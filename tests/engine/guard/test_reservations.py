@@ -63,6 +63,15 @@ def test_a_reservation_ends_one_window_after_the_first_call_and_the_pod_waits_fo
     assert bench.guard.evicted() == 1
 
 
+def test_the_next_end_is_that_of_a_reservation_or_an_eviction():
+    bench = Bench()
+    bench.evict("a")
+    assert bench.guard.ledger.next_end(WINDOW) == BEGAN + SLOT + WINDOW
+    bench.fail("b")
+    bench.check_guard()
+    assert bench.guard.ledger.next_end(WINDOW) == BEGAN + WINDOW
+
+
 def test_a_reservation_does_not_end_during_a_call():
     bench = Bench()
     bench.fail("a")

@@ -90,7 +90,9 @@ def test_a_wave_is_reported_when_it_is_complete():
     assert bench.guard.record(bench.now).tripped_at == WALL
     assert bench.guard.next_check_in(bench.now) == 2
     assert bench.advance(1.75) is None
-    assert bench.advance(0.25) is GuardTransition.TRIPPED
+    bench.seconds += 0.25
+    assert bench.guard.next_check_in(bench.now) == 0
+    assert bench.check_guard() is GuardTransition.TRIPPED
     assert bench.advance(1) is None
 
 

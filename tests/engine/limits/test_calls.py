@@ -130,7 +130,7 @@ def test_calls_are_busy_when_half_of_the_slots_are_used(calls, is_busy):
 
 @pytest.mark.parametrize("half", [1, 8])
 def test_a_lane_has_half_of_the_slots_while_others_could_go(half):
-    bench = Bench(slots=2 * half)
+    bench = Bench(slots=2 * half + 1)
     bench.begin(half - 1)
     assert bench.refuse(others_could_go=True) is None
     bench.begin()

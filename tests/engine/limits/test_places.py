@@ -124,7 +124,9 @@ def test_a_pod_that_was_called_and_did_not_come_back_is_progress(name, bound_at,
     places.keep("p", (Place("a", 1.0),))
     nodes = places.by_policy["p"]
     nodes.idle["a"], nodes.changed = 7.0, False
-    places.reserve(ask(pod("x"), LIMITED))
+    for one in (pod("x"), pod("of-another", "node")):
+        places.reserve(ask(one, LIMITED))
+    places.gone(pod("of-another", "node"), AT_ONCE)
     places.gone(pod(name, bound_at=bound_at), AT_ONCE)
     assert ("a" not in nodes.idle) == is_progress
     assert nodes.changed, "it may be drained"
