@@ -423,6 +423,15 @@ def test_a_pod_whose_replacement_may_come_back_to_the_node_is_evicted(placement,
     assert asked(made) is is_asked
 
 
+@pytest.mark.parametrize(("taints", "is_asked"), [(["soft=1:PreferNoSchedule"], False), (["hard=1"], True)])
+def test_a_pod_is_replaced_if_one_of_its_taints_keeps_the_replacement_away(taints, is_asked):
+    effects = "NoExecute", "PreferNoSchedule"
+    made = rig(policy(taints=(TaintSelector("*", effects=effects),)))
+    made.pod("a", owner=WEB, ready=True)
+    made.node("n1", "another=1:PreferNoSchedule", *taints)
+    assert asked(made) is is_asked
+
+
 def test_delete_is_no_method_for_a_pod_that_is_replaced():
     made = due(policy(eviction=EvictionSettings(method=Method.DELETE, replace_first=ReplaceFirst(300))))
     [order] = orders(made)
@@ -442,6 +451,15 @@ def test_what_is_kept_ends_with_the_last_policy_that_asks():
     made.change(policy(eviction=EvictionSettings()))
     kept = made.world.limiter.replacements
     assert (kept._asked, kept._deployments, kept._revisions) == ({}, {}, {})
+
+
+def test_a_request_that_is_answered_when_no_policy_asks_any_more_delays_no_pod():
+    made = due()
+    made.change(policy(eviction=EvictionSettings()))
+    orders(made)
+    made.settle("a", Outcome.ASKED)
+    made.advance(1)
+    assert [order.deployment for order in orders(made)] == [None]
 
 
 def test_pods_are_evicted_as_any_other_if_the_right_is_removed_later():

@@ -92,7 +92,8 @@ def test_an_armed_guard_releases_all_pods_within_the_window():
     bench = Bench()
     bench.expect(*pods(3))
     bench.expect("far", after=700)
-    assert bench.release(all_are_unhealthy=True) == pods(3)
+    bench.expect("blocked", budget="b")
+    assert bench.release(all_are_unhealthy=True) == [*pods(3), "blocked"]
     assert bench.release(all_are_unhealthy=True) == []
 
 

@@ -105,6 +105,7 @@ def test_a_pod_whose_earlier_call_may_evict_it_counts_though_a_budget_refuses_th
         bench.fail("a")
         bench.advance(seconds)
     bench.reserve("a")
+    bench.fail("b")
     bench.check_guard()
     bench.call("a")
     bench.guard.settle("a", stays=True)

@@ -125,6 +125,7 @@ def test_pods_of_several_budgets_are_retried_when_one_of_them_selects_other_pods
     bench.freed.take()
     bench.see(0, "b", app="db")
     assert refused.key in bench.freed.take()
+    assert bench.budgets.key_of(bench.pod()).names == ("a",)
 
 
 def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():

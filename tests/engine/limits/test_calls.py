@@ -190,6 +190,15 @@ def test_a_lane_with_four_slow_calls_begins_no_other():
     assert bench.refuse() is None
 
 
+@pytest.mark.parametrize(("others", "admits"), [(MANY_SLOW - 2, True), (MANY_SLOW - 1, False)])
+def test_a_lane_has_one_slow_call_once_a_hundred_are_slow(others, admits):
+    bench = Bench(slots=2 * MANY_SLOW)
+    for lane in range(others):
+        bench.begin(1, f"lane-{lane}")
+    bench.hang()
+    assert (bench.refuse() is None) is admits
+
+
 def test_a_call_that_becomes_slow_frees_its_lane_and_all_policies():
     bench = Bench(slots=1)
     bench.begin()
