@@ -77,7 +77,7 @@ class TaintSelector(msgspec.Struct, frozen=True):
 
         Only an exact key selects a derived taint: a policy for all taints does not evict for what another one derives.
         """
-        if taint.effect not in self.effects or taint.origin is not None:
+        if taint.effect not in self.effects:
             return 0
         if taint.source:
             return 1_000 if self.key == taint.key else 0
