@@ -87,4 +87,6 @@ def test_a_driver_makes_a_selector_more_specific_than_its_key_alone():
 
 
 def test_a_policy_for_devices_selects_no_taint_of_a_node():
-    assert Policy(name="p", devices=(DeviceTaintSelector("*"),)).selector_for(Taint("sla")) is None
+    for taints in ((), (TaintSelector("other"),)):
+        policy = Policy(name="p", taints=taints, devices=(DeviceTaintSelector("*"),))
+        assert policy.selector_for(Taint("sla")) is None

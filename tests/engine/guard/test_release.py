@@ -95,6 +95,7 @@ def test_an_armed_guard_releases_all_pods_within_the_window():
     bench.expect("blocked", budget="b")
     assert bench.release(all_are_unhealthy=True) == [*pods(3), "blocked"]
     assert bench.release(all_are_unhealthy=True) == []
+    assert not bench.guard.has_to_save
 
 
 def test_while_all_are_unhealthy_pods_beside_the_held_namespace_are_released_too():

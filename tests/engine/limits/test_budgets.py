@@ -135,7 +135,7 @@ def test_a_pod_that_has_not_started_takes_nothing_from_a_budget():
     bench.budgets.leave(pod)
     assert bench.admits()
     bench.see(0)
-    assert bench.budgets.refuses_since(pod) is None
+    assert (bench.budgets.refuses_since(pod), bench.budgets.evaluate(pod, bench.now)) == (None, [])
 
 
 # -- calls in progress -------------------------------------------------------------------------------------------------
@@ -161,8 +161,10 @@ def test_calls_take_from_budgets(allowed, happens, admits):
 
 
 def test_a_call_that_was_refused_frees_the_pods_of_its_budget():
-    bench = Bench(1)
+    bench, changed = Bench(1), []
+    bench.budgets.changed = changed.append
     bench.budgets.leave(bench.pod("a"))
+    assert BudgetKey("shop", ("pdb",)) in changed, "guards count fewer pods"
     bench.freed.take()
     bench.budgets.settle("a", Settlement.STAYS, AT_ONCE)
     assert "budget/shop/pdb" in bench.freed.take()

@@ -117,16 +117,21 @@ def test_calls_are_forgotten_with_the_last_limit():
     assert places._called == set()
 
 
-@pytest.mark.parametrize(("name", "bound_at", "is_progress"), [("x", 0.0, True), ("x", 2.0, False), ("y", 0.0, False)])
-def test_a_pod_that_was_called_and_did_not_come_back_is_progress(name, bound_at, is_progress):
+@pytest.mark.parametrize(
+    ("name", "bound_at", "stayed", "is_progress"),
+    [("x", 0.0, "", True), ("x", 0.0, "x", False), ("x", 2.0, "", False), ("y", 0.0, "", False)],
+)
+def test_a_pod_that_was_called_and_did_not_come_back_is_progress(name, bound_at, stayed, is_progress):
     places = Places(FreedKeys())
     places.configure([LIMITED], AT_ONCE)
     places.keep("p", (Place("a", 1.0),))
     nodes = places.by_policy["p"]
-    nodes.idle["a"], nodes.changed = 7.0, False
+    nodes.idle["a"] = 7.0
     for one in (pod("x"), pod("of-another", "node")):
         places.reserve(ask(one, LIMITED))
     places.gone(pod("of-another", "node"), AT_ONCE)
+    places.stay(stayed)
+    nodes.changed = False
     places.gone(pod(name, bound_at=bound_at), AT_ONCE)
     assert ("a" not in nodes.idle) == is_progress
     assert nodes.changed, "it may be drained"
