@@ -160,6 +160,7 @@ def test_the_guard_holds_the_only_namespace_and_passes_and_arms_only_when_its_co
     bench.guard.check_wave(bench.now)
     assert (bench.guard.check_wave(bench.now), bench.guard.latch.scope) == (None, ALL)
     assert (bench.guard.release(), bench.guard.let_pass(20)) == (11, [])
+    assert bench.guard.next_check_in(bench.now) is None, "it waits for the write"
     bench.forget(*pods(11))
     bench.guard.check_wave(bench.now)
     assert bench.guard.latch.is_tripped

@@ -232,6 +232,7 @@ SINCE = {
     "then, whatever the status becomes": ([(0, {}), (0, {"name": "b"}), (50, {"name": "b", "allowed": 1})], 0.0),
     "one that allows nothing does": ([(5, {}), (9, {})], 5.0),
     "one that allowed meanwhile does again": ([(0, {}), (5, {"allowed": 1}), (9, {})], 9.0),
+    "it is not observed": ([(4, {"allowed": 5, "observed": False})], 4.0),
     "it cannot be read": ([(3, {"allowed": 1, "selector": None})], 3.0),
     "never": ([(0, {"allowed": 1})], None),
 }

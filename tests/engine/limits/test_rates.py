@@ -13,7 +13,7 @@ from engine.limits.asking import ask
 from engine.rig import limited, rate
 from simulated import policy
 from taintwarden.engine.interning import Interner
-from taintwarden.engine.limit_settings import RateLimit
+from taintwarden.engine.limit_settings import RateLimit, ZoneHealth
 from taintwarden.engine.limits import EvictionRequest, FreedKeys, Refusal, refusal
 from taintwarden.engine.limits.rates import MIN_SWEPT_BUCKETS, Rates
 from taintwarden.engine.limits.refusal import RefusalScope
@@ -296,3 +296,10 @@ def test_edits_let_no_more_go_than_the_greatest_rate(edits):
         gone += [bench.seconds] * bench.count_admitted()
     for first, last in itertools.combinations_with_replacement(range(len(gone)), 2):
         assert last - first + 1 <= 9 + 9 * (gone[last] - gone[first]) + 1e-6
+
+
+def test_rates_concern_a_policy_with_some_or_all_of_them():
+    all_of_them = {"per_zone": RateLimit(1.0), "per_namespace": RateLimit(1.0), "zone_health": ZoneHealth(())}
+    for limits in ({}, all_of_them, {"per_zone": RateLimit(1.0)}):
+        bench = Bench(limited(**limits))
+        assert bench.rates.concerns(bench.policy) is bool(limits)
