@@ -227,6 +227,17 @@ def test_a_tripped_guard_without_a_cause_is_reported_by_the_next_leader():
     assert other.advance(2) is GuardTransition.TRIPPED
 
 
+def test_a_restored_guard_is_checked_when_its_wave_is_complete():
+    bench = Bench(settle_seconds=2)
+    bench.expect(*pods(11))
+    bench.check_guard()
+    bench.guard.latch.cause = "a taint"
+    other = bench.restart()
+    other.expect(*pods(11))
+    other.resolve(*pods(11))
+    assert other.guard.next_check_in(other.now) == 2
+
+
 def test_a_guard_without_counts_whose_causes_are_not_known_does_not_have_to_be_checked_all_the_time():
     other = Bench(action="Report").restart(GuardRecord(WALL, "a taint"))
     other.is_known = False

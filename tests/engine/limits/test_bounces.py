@@ -320,7 +320,7 @@ def test_workloads_have_returned_before_and_after_their_pods_are_evicted_again()
     back = loop.add_pod("back")
     assert loop.bounces.has_returned("p", loop.now)
     loop.leave(back)
-    assert loop.bounces.has_returned("p", loop.now)
+    assert [loop.bounces.has_returned(one, loop.now) for one in ("p", "another")] == [True, False]
 
 
 # -- random histories --------------------------------------------------------------------------------------------------

@@ -259,11 +259,12 @@ def test_several_budgets_and_one_that_is_unreadable_refuse_a_pod_that_is_not_rea
 
 
 @pytest.mark.parametrize(
-    ("ready", "healthy_enough", "since"), [(True, True, 0.0), (False, False, 0.0), (False, True, None)]
+    ("ready", "healthy_enough", "allowed", "since"),
+    [(True, True, 0, 0.0), (False, False, 0, 0.0), (False, True, 0, None), (False, False, 1, None)],
 )
-def test_a_budget_refuses_no_pod_that_is_not_ready_while_enough_others_are(ready, healthy_enough, since):
+def test_a_budget_refuses_no_pod_that_is_not_ready_while_enough_others_are(ready, healthy_enough, allowed, since):
     bench = Bench()
-    bench.see(0, healthy_enough=healthy_enough)
+    bench.see(allowed, healthy_enough=healthy_enough)
     pod = bench.pod(ready=ready)
     assert bench.budgets.refuses_since(pod) == since
     assert (bench.budgets.allowed(bench.budgets.key_of(pod)) > 0) is (since is None)
@@ -310,7 +311,8 @@ def test_nothing_is_remembered_of_a_budget_that_is_gone():
     bench = Bench(3)
     bench.evict("a")
     bench.budgets.leave(bench.pod("b"))
-    bench.budgets.drop_budget("shop", "pdb")
+    for name in ("pdb", "another that was not known"):
+        bench.budgets.drop_budget("shop", name)
     bench.budgets.settle("b", Settlement.STAYS, AT_ONCE)
     bench.freed.take()
     bench.classes.clear()

@@ -332,6 +332,7 @@ def test_only_lanes_with_calls_in_progress_keep_their_failures_when_very_many_fa
     for lane in range(MAX_LANES):
         bench.call(FAILS, f"lane-{lane}")
     assert bench.calls.is_failing(SHOP) == bool(begun_first)
+    assert len(bench.calls._lanes) <= MAX_LANES
 
 
 # -- the Lease is not renewed ------------------------------------------------------------------------------------------
