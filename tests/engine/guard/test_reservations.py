@@ -128,7 +128,7 @@ def test_the_reservation_of_a_called_pod_that_may_stay_ends_a_minute_after_its_l
     assert bench.guard.evicted() == 1, "though nobody expected it any more"
 
 
-@pytest.mark.parametrize(("population", "failing"), [(100, 5), (10_000, 64)])
+@pytest.mark.parametrize(("population", "failing"), [(30, 1), (100, 5), (10_000, 64)])
 def test_after_calls_that_failed_one_namespace_reserves_half_of_the_allowance_or_64_pods(population, failing):
     bench = Bench(population=population)
     bench.fail(*pods(failing - 1))
@@ -138,7 +138,7 @@ def test_after_calls_that_failed_one_namespace_reserves_half_of_the_allowance_or
     assert (bench.want("another"), bench.want("other", namespace="bank")) == (0, 1)
     assert bench.guard.used_up("shop")[0].endswith("pods of the namespace that were called and did not leave")
     assert bench.may_call("one-more")
-    bench.see_gone("p0")
+    bench.see_gone("one-more")
     assert bench.want("another") == 1
 
 
