@@ -95,7 +95,7 @@ class Group:
         self._nodes: dict[str, list[str]] = {}
         """Node -> UIDs of its candidates, in order."""
         self._tallies: tuple[DomainTally, ...] | None = None
-        """Tallies of the constraints; None until a choice needs them, and while there is no candidate."""
+        """Tallies of the constraints; None until a choice needs them."""
         self._seen = -1
         """Number of changes of the counts when the nodes were ordered."""
         self._order: list[tuple[int, str, str]] = []
@@ -105,25 +105,14 @@ class Group:
         return len(self._pods)
 
     def add(self, pod: Pod) -> None:
-        """Add a candidate, in place of the one with its UID."""
-        known = self._pods.get(pod.uid)
+        """Add a candidate, which is not one yet."""
         self._pods[pod.uid] = pod
-        if known is not None and known.node == pod.node:
-            return
-        if known is not None:
-            self._leave(known)
         insort(self._nodes.setdefault(pod.node, []), pod.uid)
         self._push(pod.node)
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that is not a candidate any more. Other pods are ignored."""
-        known = self._pods.pop(pod.uid, None)
-        if known is not None:
-            self._leave(known)
-        if not self._pods:
-            self._tallies, self._order, self._seen = None, [], -1
-
-    def _leave(self, pod: Pod) -> None:
+        """Remove a candidate, given as it was added."""
+        del self._pods[pod.uid]
         uids = self._nodes[pod.node]
         uids.remove(pod.uid)
         if not uids:
@@ -132,12 +121,8 @@ class Group:
     def first(self) -> Pod:
         """Return the candidate whose eviction leaves the most even spread; of equal ones, the one with the lowest UID.
 
-        Raises:
-            LookupError: there is no candidate.
-
+        The group must not be empty.
         """
-        if not self._pods:
-            raise LookupError("no candidates")
         if len(self._pods) == 1:
             return next(iter(self._pods.values()))
         if self._tallies is None:
