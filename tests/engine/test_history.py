@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from taintwarden.engine.history import (
     read_histories,
     until_now,
 )
+from taintwarden.engine.numeric import parse_integer
 
 
 def history(*values: tuple[str, float]) -> TaintHistory:
@@ -144,12 +146,24 @@ def test_more_steps_than_are_remembered_are_joined_with_all_their_values():
     assert len(made.spans) <= MAX_SPANS
     assert (made.added_at, made.spans[-1]) == (0.0, Span(499.0, ("48",)))
     assert {*made.values} == {"31", "79", "48", "63"}
+    assert all(after.since - span.since <= (499.0 - span.since) / 7 + 1 for span, after in pairwise(made.spans))
+
+
+def test_values_that_are_stored_no_more_leave_a_mark_where_they_were():
+    """Without it, a pod that tolerates exactly one of them would be evicted as if that value had never been there."""
+    made = history(*[(f"v{at}", float(at)) for at in range(1000)])
+    stored = {*made.values}
+    assert len(stored) <= MAX_VALUES
+    for span, after in pairwise(made.spans):
+        there = {f"v{at}" for at in range(int(span.since), int(after.since))}
+        assert (None in span.values) is bool(there - stored)
 
 
 @given(st.lists(st.text("0123456789.ab", max_size=4), min_size=1, max_size=40))
 def test_of_values_that_are_forgotten_no_threshold_needs_one(values):
-    """The lowest and the highest of each order stay, and one that cannot be read in it."""
+    """The lowest and the highest of each order stay, and the last that cannot be read in it: it may hold another."""
     needed = _needed([*values, "5", "9"])
+    assert needed >= {*[value for value in values if parse_integer(value) is None][-1:]}
     integers = [int(value) for value in needed if value and value.isdecimal() and str(int(value)) == value]
     every = [int(value) for value in [*values, "5", "9"] if value.isdecimal() and str(int(value)) == value]
     assert (min(integers), max(integers)) == (min(every), max(every))
@@ -163,6 +177,12 @@ def test_a_recovery_that_one_process_missed_counts():
     for joined in (mine.joined(theirs), theirs.joined(mine)):
         assert joined.values[:2] == ("940", "980")
         assert joined.held_since == 40.0
+
+
+def test_a_value_that_one_process_saw_last_ended_when_another_saw_the_next():
+    mine, theirs = history(("940", 0.0), ("960", 10.0)), history(("940", 0.0), ("980", 20.0))
+    for joined in (mine.joined(theirs), theirs.joined(mine)):
+        assert (joined.values, joined.held_since) == (("980", "960", "940"), 20.0)
 
 
 def test_one_that_was_added_again_unseen_counts_from_then():
@@ -308,6 +328,15 @@ def test_what_is_written_can_always_be_read(taints, values):
     assert len(text) <= MAX_TEXT_LENGTH
     assert all(one.value == f"{'v' * 50}-{values - 1}" for one in found.values())
     assert len(found) == taints or taints == 700
+
+
+@pytest.mark.parametrize("stamp", [None, 7.0, 4.0])
+def test_of_too_many_histories_those_stay_that_the_stamp_of_the_taint_does_not_replace(stamp):
+    replaced = {name: TaintHistory.begin("980", 5.0, 5.0) for name in many(700, 1)}
+    other = TaintHistory.begin("980", 5.0, stamp, absent_at=5.0)
+    found = decode_histories(encode_histories({**replaced, "z:NoExecute": other}))
+    assert len(found) < 700
+    assert found["z:NoExecute"] == other
 
 
 def test_values_beyond_the_capacity_are_merged():
