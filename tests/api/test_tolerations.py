@@ -16,7 +16,6 @@ from taintwarden.api.tolerations import (
 )
 from taintwarden.engine.model import Toleration
 from taintwarden.engine.operators import Operator
-from taintwarden.engine.versions import explain_version
 from work import steps
 
 PATH = "metadata.annotations[taintwarden.io/tolerations]"
@@ -158,24 +157,6 @@ def test_text_beyond_the_limit_is_not_read():
     tolerations, (error,) = parse_tolerations(json.dumps([GT]) + " " * MAX_CHARACTERS)
     assert tolerations == ()
     assert len(str(error)) < 300
-
-
-@pytest.mark.parametrize(
-    ("text", "explanation"),
-    [
-        ("1.28.0", None),
-        ("v1.28", None),
-        ("", "a version is required, for example 1.28.0"),
-        ("containerd://2.1.4", "a version has no scheme: write 2.1.4"),
-        ("V1.28", "only a lower-case v may precede a version: write 1.28"),
-        (">=1.28", "only a lower-case v may precede a version: write 1.28"),
-        ("1.2-rc1", "a pre-release or build needs all three numbers: write 1.2.0-rc1"),
-        ("v1+5", "a pre-release or build needs all three numbers: write 1.0.0+5"),
-        ("1.2.3.4", "must be a version: numbers as in 1.28.0, then optionally a pre-release (-rc.1) and a build (+5)"),
-    ],
-)
-def test_version_is_explained(text, explanation):
-    assert explain_version(text) == explanation
 
 
 JSON = st.recursive(

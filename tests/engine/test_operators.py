@@ -9,7 +9,7 @@ import pytest
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, parse_tolerations
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import Taint, Toleration
-from taintwarden.engine.operators import ROWS, Match, Operator, Side, match
+from taintwarden.engine.operators import ROWS, Match, Operator, Side, caution, match
 from taintwarden.engine.policy import TolerationSecondsMode
 from taintwarden_placement.affinity.requirements import requirements
 
@@ -99,3 +99,11 @@ def test_the_documents_explain_it(operator):
 @pytest.mark.parametrize("operator", [Operator.IN, Operator.NOT_IN])
 def test_an_empty_list_never_holds(operator):
     assert match(Toleration("k", operator), Taint("k", "c")) is Match.INVALID_TOLERATION
+
+
+@pytest.mark.parametrize("side", ["Gt", "Lt", "Eq"])
+def test_for_a_suffix_that_semver_takes_for_a_pre_release_the_natural_order_is_named(side):
+    reason, remedy = caution(Toleration("k", f"Semver{side}", "5.15.0-91-generic"))
+    assert reason == "-91-generic counts as a pre-release, below its release"
+    assert remedy == f"use Version{side}, which compares the numbers in it, and valueType Version in the policy"
+    assert caution(Toleration("k", f"Version{side}", "5.15.0-91-generic")) == ("", "")

@@ -192,12 +192,10 @@ def match(toleration: Toleration, taint: Taint, gates: Gates = ALL_GATES) -> Mat
     """Compare a toleration with a taint, which is always on the left: ``taint.value OPERATOR toleration.value``."""
     if toleration.effect not in ("", taint.effect):
         return Match.OTHER_EFFECT
-    row = ROWS.get(toleration.operator)
-    if toleration.key != taint.key and not (toleration.key == "" and row is not None and not row.family.takes):
+    if toleration.key not in ("", taint.key):
         return Match.OTHER_KEY
-    if row is None:
-        return Match.UNKNOWN_OPERATOR
-    return _compare(row, toleration, taint, gates)
+    row = ROWS.get(toleration.operator)
+    return Match.UNKNOWN_OPERATOR if row is None else _compare(row, toleration, taint, gates)
 
 
 def why_not(

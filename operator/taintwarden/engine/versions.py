@@ -36,20 +36,16 @@ def parse_version(text: str) -> Version | None:
     Build metadata is dropped, since no operator compares it.
     """
     parts = text.strip(_GO_WHITE_SPACE).removeprefix("v").split(".", 2)
-    parts = [_without_leading_zeros(part) for part in parts]
-    if len(parts) < 3:
-        if "+" in parts[-1] or "-" in parts[-1]:
-            return None
-        parts += ["0"] * (3 - len(parts))
+    parts = [*map(_without_leading_zeros, parts), *["0"] * (3 - len(parts))]
     rest, has_build, build = parts[2].partition("+")
     patch, has_prerelease, prerelease = rest.partition("-")
-    numbers = [_number(part) for part in (parts[0], parts[1], patch)]
-    if None in numbers or (has_build and not all(_IDENTIFIER.fullmatch(part) for part in build.split("."))):
+    numbers = [number for part in (*parts[:2], patch) if (number := _number(part)) is not None]
+    if len(numbers) < 3 or (has_build and not all(_IDENTIFIER.fullmatch(part) for part in build.split("."))):
         return None
     if has_prerelease and not all(_is_prerelease_identifier(part) for part in prerelease.split(".")):
         return None
-    major, minor, patch_number = (number or 0 for number in numbers)
-    return Version(major, minor, patch_number, prerelease if has_prerelease else None)
+    major, minor, patch_number = numbers
+    return Version(major, minor, patch_number, prerelease or None)
 
 
 def semver_sort_key(text: str) -> tuple[object, ...] | None:
@@ -57,7 +53,7 @@ def semver_sort_key(text: str) -> tuple[object, ...] | None:
     version = parse_version(text)
     if version is None:
         return None
-    identifiers = (version.prerelease or "").split(".") if version.prerelease is not None else []
+    identifiers = version.prerelease.split(".") if version.prerelease else []
     placed = [(0, int(one), "") if _DIGITS.fullmatch(one) else (1, 0, one) for one in identifiers]
     return (version.major, version.minor, version.patch, not placed, *placed)
 
