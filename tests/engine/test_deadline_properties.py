@@ -255,6 +255,13 @@ def test_what_is_joined_still_says_which_value_was_the_last_valid_one(values, on
 
 
 @pytest.mark.parametrize(("on_invalid", "since"), [("Hold", 300.0), ("Evict", 200.0)])
+def test_a_value_that_was_tolerated_last_of_those_that_were_joined_is_held(on_invalid, since):
+    history = TaintHistory((Span(100.0, ("980", "940", "960")), Span(200.0, ("high",)), Span(300.0, ("930",))))
+    entries = [{"key": "sla", "operator": "Gt", "value": "950"}]
+    assert of_history(history, entries, {"onInvalidValue": on_invalid}) == since
+
+
+@pytest.mark.parametrize(("on_invalid", "since"), [("Hold", 300.0), ("Evict", 200.0)])
 def test_joined_values_of_which_one_is_held_count_from_their_end(on_invalid, since):
     """The invalid value may have come first, and held the tolerated one before it."""
     history = TaintHistory((Span(100.0, ("980",)), Span(200.0, ("high", "940")), Span(300.0, ("930",))))

@@ -77,6 +77,12 @@ def test_a_taint_of_the_spec_counts_instead():
     assert rig.machine.view.node("n1").taints[0][0] == Taint("kubelet", "v1.99.0")
 
 
+def test_a_source_without_a_value_hides_no_other():
+    rig = Nodes(acting(TaintSelector("kernel", source=KERNEL), TaintSelector("kubelet", source=KUBELET)))
+    rig.reports(kubelet="v1.30.1")
+    assert rig.derived == ["kubelet=v1.30.1:NoExecute"]
+
+
 def test_the_source_of_the_oldest_policy_counts():
     found = derivations([reading(created_at=2.0), reading(source=KERNEL, name="z", created_at=1.0)])
     assert found["kubelet"].source == KERNEL

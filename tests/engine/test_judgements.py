@@ -82,6 +82,18 @@ def test_the_grace_is_the_first_comparisons(tolerations, mode, grace):
     assert judge(tolerations, Taint("sla", "940"), mode).seconds == grace
 
 
+@pytest.mark.parametrize(("value", "retained"), [("940", None), ("high", "980")])
+def test_an_earlier_value_decides_only_if_the_current_one_cannot_be_compared(value, retained):
+    history = TaintHistory.begin("980", 0.0).with_value(value, 10.0)
+    [verdict] = Evaluator().verdicts(
+        Interner().pod_class("shop", {}, Tolerations()),
+        Tolerations((gt(),)),
+        [Concern(Taint("sla", value), history)],
+        (policy(),),
+    )
+    assert verdict.judged_value == retained
+
+
 def test_the_first_toleration_that_holds_is_used():
     first, second = exists(toleration_seconds=5), exists(toleration_seconds=50)
     assert judge([gt(), first, second], Taint("sla", "940"), AFTER).toleration is first
@@ -136,6 +148,8 @@ def test_what_is_remembered_is_bounded_and_forgetting_changes_nothing(monkeypatc
         assert (verdict.due_at(0.0) is None) == (900 + number > 950)
         known.append(verdict)
         assert sum(map(len, evaluator._judgements.values())) <= 5
+    verdicts(evaluator, "998", gt())
+    assert evaluator.computed == 100, "not all are forgotten with each new one"
 
 
 def test_which_policy_acts_is_remembered_by_key_and_effect_and_bounded(monkeypatch):
