@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from taintwarden.engine.model import Taint, Toleration
 from taintwarden.engine.natural import MAX_LENGTH, PRE_RELEASES, explain_natural, parse_natural
 from taintwarden.engine.operators import Match, match
-from taintwarden.engine.versions import explain_text, explain_text_order, parse_version, semver_sort_key
+from taintwarden.engine.versions import MAX_SHOWN, explain_text, explain_text_order, parse_version, semver_sort_key
 from taintwarden_placement.node_labels.encoding import encode_natural
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "natural.json").read_text())
@@ -152,6 +152,7 @@ def test_the_encoded_number_orders_versions_of_kernels():
         ("1.28.0-alpha.1", "1.28.0-rc.1", ""),
         ("1.28.0", "1.28.0-0", ""),
         ("1.0.0-rc9", "1.0.0-rc9", ""),
+        ("latest", "1.0.0-rc9", ""),
         ("10.0.20348.1", "10.0.20348.2", ""),
     ],
 )
@@ -168,6 +169,8 @@ def test_the_order_of_two_versions_depends_on_text(one, other, reason):
         ("1.0.0-rc9", True),
         ("1.0.0-rc.9", False),
         ("1.28.0-0", False),
+        ("1.28.0-0.0", True),
+        (f"1.28.0-{'9x' * MAX_LENGTH}", True),
         ("1.28.0", False),
         ("1.28.0+k3s1", False),
         ("latest", False),
@@ -175,6 +178,12 @@ def test_the_order_of_two_versions_depends_on_text(one, other, reason):
 )
 def test_the_place_of_a_version_depends_on_text(text, depends):
     assert bool(explain_text(text)) is depends
+
+
+@pytest.mark.parametrize(("more", "end"), [("", ""), ("x", "...")])
+def test_a_long_suffix_is_cut_where_it_is_named(more, end):
+    suffix = "rc9".ljust(MAX_SHOWN, "x")
+    assert explain_text(f"1.0.0-{suffix}{more}") == f"{suffix}{end} compares as text"
 
 
 SUFFIXES = ("-0", "-2", "-10", "-a", "-a.2", "-a.10", "-a.b", "", "+5")

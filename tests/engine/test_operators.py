@@ -106,4 +106,6 @@ def test_for_a_suffix_that_semver_takes_for_a_pre_release_the_natural_order_is_n
     reason, remedy = caution(Toleration("k", f"Semver{side}", "5.15.0-91-generic"))
     assert reason == "-91-generic counts as a pre-release, below its release"
     assert remedy == f"use Version{side}, which compares the numbers in it, and valueType Version in the policy"
-    assert caution(Toleration("k", f"Version{side}", "5.15.0-91-generic")) == ("", "")
+    assert caution(Toleration("k", f"Semver{side}", "5.15.0-91-generic"), "5.16.0") == ("", "")
+    for other in (f"Version{side}", "Unknown"):
+        assert caution(Toleration("k", other, "5.15.0-91-generic")) == ("", "")

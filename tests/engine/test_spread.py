@@ -41,11 +41,11 @@ def test_evictions_keep_the_other_pods_spread_evenly(rig, nodes, constraints, or
 
 
 def test_a_candidate_that_comes_after_a_choice_has_its_place(rig):
-    late, *others = rig.fill("a1 a1 b1")
+    late, *others = rig.fill("c1 a1 a1 b1")
     group = rig.group(*others)
     assert group.first() is others[0]
     group.add(late)
-    assert [rig.evict(group) for _ in range(3)] == [late, *others]
+    assert [rig.evict(group) for _ in range(4)] == [late, *others]
 
 
 # -- who is counted
@@ -68,6 +68,23 @@ def test_what_counts(rig, others, candidates, first):
     by = over(ZONE, **candidates.get("by", CHECKOUT))
     group = rig.group(*rig.fill("a1 b1 b2", by, labels=candidates.get("labels", CHECKOUT)))
     assert rig.evict(group).node == first
+
+
+def test_a_node_in_another_domain_counts_there_though_none_of_its_pods_counts(rig):
+    rig.fill("a1 a2")
+    group = rig.group(*rig.fill("b1 c1", BY_ZONE, labels={"app": "other"}))
+    assert group.first().node == "b1"
+    rig.labels["c1"] = {ZONE: "a"}
+    rig.spread.relabel("c1")
+    assert group.first().node == "c1"
+
+
+@pytest.mark.parametrize(("namespace", "first"), [("shop", "a1"), ("other", "b1")])
+def test_pods_that_come_after_a_choice_count_in_their_own_namespace(rig, namespace, first):
+    group = rig.group(*rig.fill("a1 b1 b2", BY_ZONE))
+    assert group.first().node == "b1"
+    rig.fill("a2 a3", namespace=namespace)
+    assert group.first().node == first
 
 
 def test_a_pod_that_stays_counts_again_once(rig):
@@ -199,6 +216,7 @@ def test_a_domain_weighs_the_cube_of_its_pods_and_one_without_pods_nothing():
     tally.change("n1", -2)
     labels["n1"] = {HOST: "b"}
     tally.relabel("n1")
+    tally.relabel("n4")  # on which nothing was counted, so that no one asks for its labels
     assert [tally.weight(node) for node in labels] == [0, 0, 0]
 
 
@@ -207,7 +225,7 @@ def test_nothing_is_kept_of_a_pod_that_is_gone_after_its_eviction(rig):
     spread = Spread(lambda _: {})
     for happens in (spread.pod_added, spread.leave, spread.gone):
         happens(pod)
-    assert kept(spread, pod.uid) == []
+    assert kept(spread, pod.uid, pod.namespace) == []
 
 
 def test_nothing_is_kept_of_a_node_or_domain_without_pods():

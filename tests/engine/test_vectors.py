@@ -101,3 +101,7 @@ def test_what_is_no_integer_is_explained(text, explanation):
 )
 def test_version_is_explained(text, explanation):
     assert explain_version(text) == explanation
+
+
+def test_a_number_of_thousands_of_digits_is_no_version():
+    assert parse_version("9" * 5_000) is None
