@@ -94,8 +94,8 @@ class TaintHistory(msgspec.Struct, frozen=True, omit_defaults=True, rename={"spa
     @property
     def is_stated(self) -> bool:
         """True if ``timeAdded`` alone gives the taint the same deadlines, so this history need not be stored."""
-        stamp = math.inf if self.stamp is None else _milliseconds(self.stamp)
-        return len(self.spans) == 1 and self.added_at <= stamp <= self.added_at + ROUNDING_SECONDS
+        later = math.inf if self.stamp is None else self.stamp - self.added_at
+        return len(self.spans) == 1 and 0 <= later <= ROUNDING_SECONDS
 
     def seen(self, value: str, stamp: float | None, now: float, gap_from: float | None = None) -> Self:
         """Return the history of the taint as it is seen ``now``.

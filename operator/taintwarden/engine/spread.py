@@ -31,7 +31,7 @@ class DomainTally:
         self._nodes: dict[str, int] = {}
         self._domains: dict[str, str | None] = {}
         """Node -> domain in which its pods are counted, from which they are subtracted when labels change."""
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str | None, int] = {}
         self.changes = 0
         """Number of changes of the counts."""
 
@@ -41,8 +41,7 @@ class DomainTally:
 
     def weight(self, node: str) -> int:
         """Return the cubed number of pods in the domain of a node; 0 if it is in no domain."""
-        domain = self._domain_of(node)
-        return 0 if domain is None else self._counts.get(domain, 0) ** 3
+        return self._counts.get(self._domain_of(node), 0) ** 3
 
     def _domain_of(self, node: str) -> str | None:
         try:
@@ -71,12 +70,11 @@ class DomainTally:
             pods = self._nodes.get(node, 0)
             self._change_domain(before, -pods)
             self._change_domain(after, pods)
-            self.changes += 1
         if node not in self._nodes:
             del self._domains[node]
 
     def _change_domain(self, domain: str | None, by: int) -> None:
-        if domain is not None and by:
+        if domain is not None:
             self._counts[domain] = self._counts.get(domain, 0) + by
             self.changes += 1
             if not self._counts[domain]:

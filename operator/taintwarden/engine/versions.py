@@ -45,7 +45,7 @@ def parse_version(text: str) -> Version | None:
     if has_prerelease and not all(_is_prerelease_identifier(part) for part in prerelease.split(".")):
         return None
     major, minor, patch_number = numbers
-    return Version(major, minor, patch_number, prerelease or None)
+    return Version(major, minor, patch_number, prerelease)
 
 
 def semver_sort_key(text: str) -> tuple[object, ...] | None:
