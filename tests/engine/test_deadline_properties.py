@@ -269,6 +269,13 @@ def test_joined_values_of_which_one_is_held_count_from_their_end(on_invalid, sin
     assert of_history(history, entries, {"onInvalidValue": on_invalid}) == since
 
 
+@pytest.mark.parametrize(("operator", "since"), [("Gt", 200.0), ("In", 300.0)])
+def test_a_value_that_is_stored_no_more_may_be_the_one_that_a_pod_names_but_is_no_threshold(operator, since):
+    history = TaintHistory((Span(100.0, ("980",)), Span(200.0, (None, "940")), Span(300.0, ("930",))))
+    entries = [{"key": "sla", "operator": "Gt", "value": "950"}, {"key": "sla", "operator": "In", "values": ("980",)}]
+    assert of_history(history, [one for one in entries if one["operator"] == operator], {}) == since
+
+
 @pytest.mark.parametrize("days", [0, 1, 30, 365])
 def test_the_age_of_a_taint_makes_nothing_later(days):
     """The taint had 99 values, and then one that a pod tolerates: a violation of it counts as on a new taint."""

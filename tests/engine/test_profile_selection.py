@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kept import kept
 from engine.rig import START, Rig, exists, gt, limited
 from simulated import policy
 from taintwarden.engine import commands, evaluate, events
@@ -401,3 +402,10 @@ def test_nothing_is_kept_of_a_namespace_that_was_evaluated():
     stage.advance(21)
     stage.feed(events.Tick())
     assert stage.machine._backlog._next_at == {}
+
+
+def test_nothing_is_kept_of_a_namespace_whose_last_profile_is_gone():
+    profiles = Profiles()
+    for profile_or_none in (profile("a", app="x"), None):
+        profiles.put("shop", "a", profile_or_none)
+    assert kept(profiles, "shop") == []
