@@ -8,7 +8,7 @@ from engine.kept import kept
 from engine.rig import Rig, exists, gt
 from simulated import policy
 from taintwarden.engine import evaluate
-from taintwarden.engine.evaluate import Concern, Evaluator, judge
+from taintwarden.engine.evaluate import Concern, Evaluator, TaintVerdict, VerdictKind, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations
@@ -108,6 +108,21 @@ SOME = st.lists(st.sampled_from(ENTRIES), max_size=2).map(tuple)
 def test_the_parts_of_tolerations_judge_as_all_of_them_would(native, annotated, shared, value, mode):
     of, taint = Tolerations(native, annotated, SharedTolerations(shared)), Taint("sla", value)
     assert Evaluator()._judgement(of, taint, value, mode, None) == judge(of.relevant_to("sla"), taint, mode)
+
+
+@pytest.mark.parametrize(
+    ("more", "due"),
+    [
+        ({}, 130.0),
+        ({"protected_seconds": 40.0}, 140.0),
+        ({"settle_seconds": 50.0}, 150.0),
+        ({"hard_at": 200.0, "latest_at": 120.0}, 120.0),
+        ({"hard_at": 200.0, "latest_at": 90.0}, 100.0),
+    ],
+)
+def test_a_pod_leaves_after_all_that_spares_it_but_in_time_for_the_end_of_its_node(more, due):
+    verdict = TaintVerdict(Taint("sla"), policy(), VerdictKind.VIOLATED, counts_from=50.0, seconds=30, **more)
+    assert verdict.due_at(100.0) == due
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
