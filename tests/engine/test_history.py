@@ -16,6 +16,7 @@ from taintwarden.engine.history import (
     Span,
     TaintHistory,
     _needed,
+    _together,
     decode_histories,
     encode_histories,
     joined,
@@ -167,6 +168,7 @@ def test_values_that_are_stored_no_more_leave_a_mark_where_they_were():
     made = history(*[(f"v{at}", float(at)) for at in range(400)])
     stored = {*made.values}
     assert abs(len(stored) - MAX_VALUES) < MAX_SPANS
+    assert "v0" in stored, "the lowest of all may decide a comparison"
     for span, after in pairwise(made.spans):
         there = {f"v{at}" for at in range(int(span.since), int(after.since))}
         assert (None in span.values) is bool(there - stored)
@@ -176,6 +178,10 @@ def test_values_that_come_back_are_dropped_where_they_were_first_and_leave_no_ma
     made = history(*[(f"v{at % 200}", float(at)) for at in range(500)])
     assert {*made.values} == {f"v{at}" for at in range(200)}
     assert not any(None in span.values for span in made.spans)
+
+
+def test_values_that_are_joined_are_in_the_order_in_which_they_ended():
+    assert _together(["a", "b", None, "a", "c", "b"]) == (None, "a", "c", "b")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
@@ -220,7 +226,7 @@ def test_stored_histories_complete_the_known_ones():
 
 
 def test_a_full_history_loses_nothing_if_another_process_saw_the_same():
-    made = history(*[(str(at), float(at)) for at in range(MAX_SPANS)])
+    made = history(*[(str(at), at if at > 2 else at / 1000) for at in range(MAX_SPANS)])
     assert made.joined(made) == made
 
 

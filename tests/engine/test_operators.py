@@ -9,7 +9,7 @@ import pytest
 from taintwarden.api.tolerations import ExtendedToleration, check_toleration, parse_tolerations
 from taintwarden.engine.evaluate import judge
 from taintwarden.engine.model import Taint, Toleration
-from taintwarden.engine.operators import ROWS, Match, Operator, Side, caution, match
+from taintwarden.engine.operators import ROWS, Match, Operator, Side, applies, caution, is_comparison, match, why_not
 from taintwarden.engine.policy import TolerationSecondsMode
 from taintwarden_placement.affinity.requirements import requirements
 
@@ -94,6 +94,35 @@ def structure(read: Toleration) -> dict[str, Any]:
 def test_the_documents_explain_it(operator):
     table = (ROOT / "docs" / "concepts.md").read_text()
     assert any(line.startswith("|") and f"`{operator}`" in line for line in table.splitlines())
+
+
+ANSWERS = [
+    (Toleration("k", value="b"), Match.HOLDS),
+    (Toleration("k", "Equal", "a"), Match.DIFFERS),
+    (Toleration("", "Exists"), Match.HOLDS),
+    (Toleration("k", "In", values=("a", "b")), Match.HOLDS),
+    (Toleration("k", "In", values=("a", "c")), Match.DIFFERS),
+    (Toleration("k", "NotIn", values=("a", "c")), Match.HOLDS),
+    (Toleration("k", "NotIn", values=("a", "b")), Match.DIFFERS),
+    (Toleration("k", "Gt", "1"), Match.INVALID_TAINT),
+    (Toleration("k", "Gt", "b"), Match.INVALID_TOLERATION),
+    (Toleration("k", "Like", "b"), Match.UNKNOWN_OPERATOR),
+    (Toleration("other", "Exists"), Match.OTHER_KEY),
+    (Toleration("k", "Exists", effect="NoSchedule"), Match.OTHER_EFFECT),
+]
+
+
+@pytest.mark.parametrize(("given", "answer"), ANSWERS)
+def test_a_toleration_holds_or_it_is_known_why_not(given, answer):
+    taint, is_for_another = Taint("k", "b"), answer in (Match.OTHER_KEY, Match.OTHER_EFFECT)
+    assert match(given, taint) is answer
+    assert applies(given, taint) is not is_for_another
+    assert why_not([given], taint) == ([] if is_for_another or answer is Match.HOLDS else [(given, answer)])
+
+
+def test_only_a_known_operator_besides_those_of_kubernetes_is_a_comparison():
+    found = [one for one in ("", "Equal", "Exists", "In", "Gt", "Like") if is_comparison(Toleration("k", one))]
+    assert found == ["In", "Gt"]
 
 
 @pytest.mark.parametrize("operator", [Operator.IN, Operator.NOT_IN])
