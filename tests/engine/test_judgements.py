@@ -1,5 +1,6 @@
 """One value against tolerations: value types, the cache, and what is counted."""
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -8,11 +9,11 @@ from engine.kept import kept
 from engine.rig import Rig, exists, gt
 from simulated import policy
 from taintwarden.engine import evaluate
-from taintwarden.engine.evaluate import Concern, Evaluator, TaintVerdict, VerdictKind, judge
+from taintwarden.engine.evaluate import Concern, Evaluator, Grounds, TaintVerdict, VerdictKind, judge
 from taintwarden.engine.history import TaintHistory
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.model import SharedTolerations, Taint, Toleration, Tolerations
-from taintwarden.engine.policy import TolerationSecondsMode, ValueType
+from taintwarden.engine.policy import Reclaim, TolerationSecondsMode, ValueType
 from taintwarden.engine.reported_status import InvalidTaint
 
 AFTER, KUBERNETES = TolerationSecondsMode.AFTER_VIOLATION, TolerationSecondsMode.KUBERNETES
@@ -104,6 +105,7 @@ SOME = st.lists(st.sampled_from(ENTRIES), max_size=2).map(tuple)
 
 
 @example((), (), ENTRIES[-1:], "980", AFTER)
+@example(ENTRIES[-1:], (), (), "980", AFTER)
 @given(SOME, SOME, SOME, st.sampled_from(["940", "980", "high"]), st.sampled_from(TolerationSecondsMode))
 def test_the_parts_of_tolerations_judge_as_all_of_them_would(native, annotated, shared, value, mode):
     of, taint = Tolerations(native, annotated, SharedTolerations(shared)), Taint("sla", value)
@@ -123,6 +125,12 @@ def test_the_parts_of_tolerations_judge_as_all_of_them_would(native, annotated, 
 def test_a_pod_leaves_after_all_that_spares_it_but_in_time_for_the_end_of_its_node(more, due):
     verdict = TaintVerdict(Taint("sla"), policy(), VerdictKind.VIOLATED, counts_from=50.0, seconds=30, **more)
     assert verdict.due_at(100.0) == due
+
+
+def test_of_the_ends_of_a_node_the_earliest_counts():
+    acting = msgspec.structs.replace(policy(), reclaim=Reclaim(120))
+    ends = [TaintVerdict(Taint("sla"), acting, VerdictKind.VIOLATED, hard_at=at) for at in (None, 200.0, 100.0)]
+    assert Grounds(acting, tuple(ends)).hard_at == 100.0
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
