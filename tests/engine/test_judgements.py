@@ -127,6 +127,14 @@ def test_a_pod_leaves_after_all_that_spares_it_but_in_time_for_the_end_of_its_no
     assert verdict.due_at(100.0) == due
 
 
+def test_of_the_taints_that_evict_a_pod_the_first_that_is_due_counts():
+    late, early = (TaintVerdict(Taint("sla"), policy(), VerdictKind.VIOLATED, seconds=at) for at in (60, 30))
+    grounds = Grounds(policy(), (late, early))
+    assert grounds.first(100.0) == (130.0, early)
+    assert [[*grounds.due(100.0, at)] for at in (129.0, 130.0, 160.0)] == [[], [early], [late, early]]
+    assert [grounds.next_due_at(100.0, at) for at in (129.0, 130.0, 160.0)] == [130.0, 160.0, None]
+
+
 def test_of_the_ends_of_a_node_the_earliest_counts():
     acting = msgspec.structs.replace(policy(), reclaim=Reclaim(120))
     ends = [TaintVerdict(Taint("sla"), acting, VerdictKind.VIOLATED, hard_at=at) for at in (None, 200.0, 100.0)]
