@@ -254,9 +254,16 @@ def test_what_is_joined_still_says_which_value_was_the_last_valid_one(values, on
         check(written[:number], entries, lambda value: answers(("Gt", "950"), value), on_invalid)
 
 
-@pytest.mark.parametrize(("on_invalid", "since"), [("Hold", 300.0), ("Evict", 200.0)])
-def test_a_value_that_was_tolerated_last_of_those_that_were_joined_is_held(on_invalid, since):
-    history = TaintHistory((Span(100.0, ("980", "940", "960")), Span(200.0, ("high",)), Span(300.0, ("930",))))
+@pytest.mark.parametrize(
+    ("values", "on_invalid", "since"),
+    [
+        (("980", "940", "960"), "Hold", 300.0),
+        (("980", "940", "960"), "Evict", 200.0),
+        (("980", "960", "940"), "Hold", 200.0),
+    ],
+)
+def test_the_last_of_values_that_were_joined_is_held(values, on_invalid, since):
+    history = TaintHistory((Span(100.0, values), Span(200.0, ("high",)), Span(300.0, ("930",))))
     entries = [{"key": "sla", "operator": "Gt", "value": "950"}]
     assert of_history(history, entries, {"onInvalidValue": on_invalid}) == since
 

@@ -77,6 +77,8 @@ def test_a_value_that_is_tolerated_anyway_is_not_invalid():
         ([Toleration(key="other", operator="Gt", value="1", violation_grace_seconds=7)], AFTER, None),
         ([gt(effect="NoSchedule", violation_grace_seconds=7), gt(violation_grace_seconds=3)], AFTER, 3),
         ([Toleration(key="sla", value="1", toleration_seconds=9)], AFTER, None),
+        ([Toleration(key="sla", value="1"), gt(violation_grace_seconds=7)], AFTER, 7),
+        ([Toleration("sla", "Like", "1"), gt(violation_grace_seconds=7)], AFTER, 7),
     ],
 )
 def test_the_grace_is_the_first_comparisons(tolerations, mode, grace):
@@ -139,6 +141,12 @@ def test_of_the_ends_of_a_node_the_earliest_counts():
     acting = msgspec.structs.replace(policy(), reclaim=Reclaim(120))
     ends = [TaintVerdict(Taint("sla"), acting, VerdictKind.VIOLATED, hard_at=at) for at in (None, 200.0, 100.0)]
     assert Grounds(acting, tuple(ends)).hard_at == 100.0
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(-5, 0), (0, 0), (7, 7)])
+def test_a_toleration_of_negative_seconds_holds_for_none(given, seconds):
+    [verdict] = verdicts(Evaluator(), "940", exists(toleration_seconds=given))
+    assert (verdict.kind, verdict.seconds) == (VerdictKind.TOLERATED_FOR, seconds)
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
