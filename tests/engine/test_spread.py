@@ -74,6 +74,20 @@ def test_a_node_in_another_domain_counts_there_though_none_of_its_pods_counts(ri
     rig.fill("a1 a2")
     group = rig.group(*rig.fill("b1 c1", BY_ZONE, labels={"app": "other"}))
     assert group.first().node == "b1"
+    rig.spread.relabel("c1")  # another label has changed
+    assert group.first().node == "b1"
+    rig.labels["c1"] = {ZONE: "a"}
+    rig.spread.relabel("c1")
+    assert group.first().node == "c1"
+
+
+def test_a_node_that_had_no_domain_when_its_last_pod_left_counts_in_the_one_that_it_gets(rig):
+    rig.labels["c1"] = {}
+    *_, leaves = rig.fill("a1 a2 c1")
+    group = rig.group(*rig.fill("b1 c1", BY_ZONE, labels={"app": "other"}))
+    assert group.first().node == "b1"
+    rig.spread.leave(leaves)
+    assert group.first().node == "b1"
     rig.labels["c1"] = {ZONE: "a"}
     rig.spread.relabel("c1")
     assert group.first().node == "c1"

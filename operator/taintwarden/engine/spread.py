@@ -58,7 +58,7 @@ class DomainTally:
             self._nodes[node] = pods
         else:  # any number of nodes come and go, and a pod may name one that does not exist
             self._nodes.pop(node, None)
-            del self._domains[node]
+            self._forget_domain(node)
 
     def relabel(self, node: str) -> None:
         """Count the pods of a node, whose labels changed, in its new domain."""
@@ -71,7 +71,12 @@ class DomainTally:
             self._change_domain(before, -pods)
             self._change_domain(after, pods)
         if node not in self._nodes:
-            del self._domains[node]
+            self._forget_domain(node)
+
+    def _forget_domain(self, node: str) -> None:
+        """Drop the domain of a node without pods. It counts as a change, so that groups ask for its weight again."""
+        del self._domains[node]
+        self.changes += 1
 
     def _change_domain(self, domain: str | None, by: int) -> None:
         if domain is not None:
