@@ -29,6 +29,13 @@ def test_each_origin_of_a_devices_taint_has_a_name():
     assert [one.name.removeprefix(str(DEVICE)) for one in origins] == ["", " #1", " by broken", " by broken #1"]
 
 
+@pytest.mark.parametrize("values", [{}, {"values": ["a", "b"]}])
+def test_a_requirement_on_labels_is_written_as_in_the_api(values):
+    operator = NodeOperator.IN if values else NodeOperator.EXISTS
+    written = NodeRequirement("zone", operator, tuple(values.get("values", ()))).as_json()
+    assert written == {"key": "zone", "operator": operator.value, **values}
+
+
 def test_an_affinity_names_the_labels_that_it_requires_or_prefers_once():
     asked = [(NodeRequirement(key, NodeOperator.EXISTS),) for key in ("zone", "pool")]
     assert NodeAffinity((asked[0],), (Preference(1, asked[1]), Preference(2, asked[0]))).keys == ("zone", "pool")
