@@ -1195,6 +1195,7 @@ class Judge:
     def _bounce(self, want: Want, *, least: bool) -> float:
         """Until when a pod has to wait that came back to its node, or (not ``least``) may have to."""
         most, pod, began, last, rounds = want.rules.limits.get("bounce"), want.pod, 0.0, 0.0, 0
+        perhaps = 0.0  # when a round perhaps began: of a pod that was created just before the round, and seen in it
         place = (want.rules.uid, pod.namespace, pod.node, pod.owner and pod.owner["uid"])
         for call in self.evicted if most is not None else ():
             one = call.want.pod
@@ -1205,10 +1206,11 @@ class Judge:
             wait = min(most, 60.0 * 2 ** (rounds - ROUNDS)) if rounds >= ROUNDS else 0.0
             if rounds and call.at > last + ROW_SECONDS + wait:
                 rounds = 0
+            perhaps = call.at if self._pods[one.uid][0][0] > began - SEEN else perhaps
             if not rounds or self._pods[one.uid][0][0] > began or not least:
                 began, rounds = call.at, rounds + 1
             last = call.at
-        if most is None or rounds < ROUNDS or (least and self._pods[pod.uid][0][0] <= began):
+        if most is None or rounds < ROUNDS or (least and self._pods[pod.uid][0][0] <= perhaps):
             return 0.0
         return last + min(most, 60.0 * 2 ** (rounds - ROUNDS))
 
