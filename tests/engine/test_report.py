@@ -123,6 +123,14 @@ def test_the_time_for_which_a_limit_held_is_reported_after_a_read_of_the_node():
     assert (decided.limit, decided.waited) == ("workload", 60.0)
 
 
+def test_a_pod_that_is_due_later_than_at_its_failed_call_is_not_blocked_by_it():
+    rig = crowd(limited(), "a")
+    rig.settle("a", Outcome.DENIED)
+    assert report(rig).blocked_by == {"denied": 1}
+    rig.pod("a", gt(violation_grace_seconds=600))
+    assert report(rig).blocked_by == {}
+
+
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one.row.why and one not in NO_FAILURES])
 def test_a_pod_whose_call_failed_is_reported_while_the_next_one_is_not_answered(outcome):
     rig = crowd(limited(), "a")
@@ -418,6 +426,13 @@ def test_a_policy_that_comes_between_two_slices_is_reported_without_counts():
     rig.change(limited(name="a"), limited(name="p"))
     found = finish(slices)
     assert (found.policy.name, found.status.pending) == ("a", 0)
+
+
+def test_nodes_of_a_policy_are_reported_before_they_are_evaluated_again():
+    rig = crowd(limited(), "a")
+    rig.feed(events.PoliciesChanged((limited(),)))
+    found = report(rig)
+    assert (found.status.selected_nodes, found.devices) == (1, None)
 
 
 # -- what stays --------------------------------------------------------------------------------------------------------

@@ -247,7 +247,7 @@ class Reports:
         """Count selected nodes, nodes with values of sources, staying pods, and pods affected by invalid values."""
         for state in map(self._world.cluster.nodes.get, names):
             if state is not None and state.node is not None:
-                for policy in state.policies or ():
+                for policy in self._world.verdicts.policies_on(state):
                     tally = tallies[policy.name]
                     tally.selected += 1
                     if state.node.values:
