@@ -21,6 +21,7 @@ from devices.rig import (
 )
 from engine.kept import kept
 from engine.rig import NO_LIMITS, START, exists, limited
+from simulated import policy
 from taintwarden.engine import commands, events
 from taintwarden.engine.evaluate import Evaluator
 from taintwarden.engine.history import Span, TaintHistory, decode_histories, encode_histories
@@ -587,6 +588,35 @@ def test_nothing_is_evicted_while_devices_are_out_of_date():
     assert rig.report()[0].devices.blind == ("resourceslices",)
     rig.process(device_events.StreamChanged("resourceslices", live=True))
     assert rig.evicted == ["a"]
+
+
+def test_a_call_that_is_not_sent_yet_ends_when_devices_are_out_of_date():
+    rig = Devices().with_device(tainted())
+    [order] = rig.take(commands.Evict)
+    assert rig.machine.is_still_valid(order, rig.now)
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
+    assert not rig.machine.is_still_valid(order, rig.now)
+
+
+def test_a_node_is_not_written_as_drained_while_devices_are_out_of_date():
+    rig = Devices(policy(devices=[{"key": "*"}]), drained_condition=True)
+    rig.node("n1", "sla=0")
+    [order] = rig.take(commands.SaveCondition)
+    assert rig.machine.is_still_valid(order, rig.now)
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
+    assert not rig.machine.is_still_valid(order, rig.now)
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_pod_that_leaves_while_no_policy_is_about_devices_uses_none_any_more(is_seen):
+    rig = Devices().with_device(WELL)
+    rig.change()
+    if is_seen:
+        rig.pod("a")
+    rig.gone("a")
+    found = rig.machine._intake._source
+    assert kept(found, "uid-a", without=found._inventory) == []
+    assert found._nodes_with == rig.world.cluster.nodes["n1"].source_taints.uses == {}
 
 
 def test_a_stream_that_is_not_followed_any_more_is_not_outdated():

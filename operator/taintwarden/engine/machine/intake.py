@@ -113,8 +113,7 @@ class Intake:
 
     def nodes_listed(self, event: events.NodesListed) -> None:
         """Remove the nodes that a complete list lacks."""
-        nodes = self._world.cluster.nodes
-        for name in [name for name, state in nodes.items() if state.node and name not in event.names]:
+        for name in [name for name in self.nodes if name not in event.names]:
             self.remove_node(name)
         self._freshness.nodes_listed(event.resource_version)
 
@@ -139,10 +138,10 @@ class Intake:
         """Store a pod. Returns it as stored, and True if the taints that a source adds to its node changed."""
         world = self._world
         self._remove_from_other_node(pod)
-        source = self._source if world.source is not None or pod.shared.devices else None
+        known = world.cluster.pod(pod.node, pod.uid)
+        source = self._source if world.source is not None or (known or pod).shared.devices else None
         if source is not None:
             pod = source.equip(pod)
-        known = world.cluster.pod(pod.node, pod.uid)
         if known is not None and known.bound_at < pod.bound_at:
             # The object states its binding time in whole seconds. The earlier time known may be more exact.
             pod = replace(pod, bound_at=known.bound_at)
