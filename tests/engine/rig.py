@@ -47,7 +47,7 @@ class Rig:
         if leading:
             self.feed(events.LeadershipChanged(leading=True))
             self.monotonic += 3_600  # buckets are full
-        self.feed(events.NodesReached(reached))
+        self.feed(events.NodesListed(frozenset(), reached))
         if synced:
             self.feed(events.Synced())
         self.wake()

@@ -162,14 +162,13 @@ class Claim(msgspec.Struct, eq=False, gc=False):
         A claim that becomes due earlier than before is part of a new wave, which has to be complete first.
         """
         due_at, verdict = grounds.first(pod.bound_at)
-        before = self.grounds
-        changed = due_at != self.due_at or not (before.policy is grounds.policy or before.policy == grounds.policy)
+        changed = due_at != self.due_at or self.policy != grounds.policy
         if due_at < self.due_at:
             self.delay_until(settles_at)
         if due_at != self.due_at:
             self._reset_waits()
             self.announced_in = None
-        if before.policy.mode is not grounds.policy.mode:  # after a pause or a dry run, evictions begin again
+        if self.policy.mode is not grounds.policy.mode:  # after a pause or a dry run, evictions begin again
             self.budget_refused_at = None
             self.announced_in = None
         self.grounds, self.verdict, self.due_at = grounds, verdict, due_at

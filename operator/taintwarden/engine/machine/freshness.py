@@ -8,6 +8,8 @@ A read does not change the known state. If it returns the version that the strea
 If it returns a newer one, the claim waits until the stream has delivered it, since changes in between may matter.
 """
 
+import math
+
 from taintwarden.engine.commands import CheckNode
 from taintwarden.engine.limits.refusal import VIEW, Refusal, RefusalScope
 from taintwarden.engine.machine.claims import Claim
@@ -24,7 +26,7 @@ class Freshness:
     def __init__(self, world: World) -> None:
         self._world = world
         self._reached = -1
-        self._last_event_at: MonotonicTime | None = None
+        self._last_event_at = MonotonicTime(-math.inf)
         self._trusted_from = MonotonicTime(0.0)
         """Time from which the node stream is expected to deliver no delayed events."""
         self._reading: dict[str, MonotonicTime] = {}
@@ -41,7 +43,7 @@ class Freshness:
 
     def _note_event(self) -> None:
         now, timings = self._world.now.monotonic, self._world.timings
-        if self._last_event_at is not None and now > self._last_event_at + timings.max_silence:
+        if now > self._last_event_at + timings.max_silence:
             self._trusted_from = later(now, timings.delayed_events)
         self._last_event_at = now
 
@@ -62,7 +64,7 @@ class Freshness:
         if claim.version > self._reached and claim.version > state.confirmed_version:
             return False
         silence = self._world.timings.max_silence
-        is_recent = self._last_event_at is not None and self._trusted_from <= now <= self._last_event_at + silence
+        is_recent = self._trusted_from <= now <= self._last_event_at + silence
         return is_recent or now <= state.confirmed_at + silence
 
     def require_fresh_node(self, claim: Claim) -> Refusal | None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from taintwarden.engine import commands
 from taintwarden.engine.deadlines import DeadlineQueue
 from taintwarden.engine.evaluate import Grounds, exclusion
-from taintwarden.engine.machine.claims import Claim, Phase
+from taintwarden.engine.machine.claims import Claim
 from taintwarden.engine.machine.cluster import NodeState
 from taintwarden.engine.machine.world import World
 from taintwarden.engine.model import Instant, Pod, WallTime
@@ -38,8 +38,7 @@ class HardDeadlines:
     def schedule(self, claim: Claim, *, is_new: bool) -> None:
         """Schedule the hard deadline of a claim, a past one only if the claim ``is_new``: its pod came late."""
         hard_at = claim.grounds.hard_at
-        acts = claim.phase not in (Phase.REHEARSED, Phase.PAUSED)
-        if acts and hard_at is not None and (is_new or hard_at > self._world.now.wall):
+        if hard_at is not None and (is_new or hard_at > self._world.now.wall):
             self._ends.schedule(claim.key, WallTime(hard_at))
 
     def cancel(self, claim: Claim) -> None:

@@ -176,7 +176,7 @@ class Judging:
         policy, now, guard = grounds.policy, self._world.now, self._guard(grounds.policy)
         # The guard has to count the complete wave before an eviction that is decided now.
         settles_at = now.monotonic if guard is None else later(now.monotonic, guard.settings.settle_seconds)
-        claim = evictee.claim_of(policy.name) if evictee.claims else None
+        claim = evictee.claim_of(policy.name)
         is_new = claim is None
         if claim is None:
             claim = Claim.of(pod, grounds, settles_at)
