@@ -245,11 +245,12 @@ def test_a_wave_that_is_not_complete_is_not_held():
     assert bench.said() == ("False", "PodsLeave")
 
 
-def test_of_many_taints_some_are_named():
+@pytest.mark.parametrize(("taints", "end"), [(5, "t3=0:NoExecute, t4=0:NoExecute"), (7, "t4=0:NoExecute and 2 more")])
+def test_of_many_taints_some_are_named(taints, end):
     bench = Bench()
-    bench.taint("n1", *(f"t{number}=0" for number in range(7)))
+    bench.taint("n1", *(f"t{number}=0" for number in range(taints)))
     bench.pass_time()
-    assert bench.message().endswith("t4=0:NoExecute and 2 more")
+    assert bench.message().endswith(end)
 
 
 def test_long_taints_are_shortened():
@@ -379,6 +380,14 @@ def test_a_new_leader_writes_only_what_differs():
     assert [order.node for _, order in bench.saved] == ["n2"]
 
 
+def test_a_leader_that_leads_again_does_not_wait_for_the_answers_of_before():
+    bench = empty()
+    bench.ordered.clear()
+    bench.feed(events.LeadershipChanged(leading=False), events.LeadershipChanged(leading=True, term=2))
+    bench.pass_time()
+    assert bench.said() == ("True", "Drained")
+
+
 def test_a_condition_that_another_client_changes_is_written_again():
     bench = drained()
     wrong = NodeCondition("False", "Wrong", "")
@@ -410,13 +419,14 @@ def test_a_node_that_is_gone_is_forgotten():
     assert [order.uid for _, order in bench.saved] == ["other"]
 
 
-def test_a_node_that_is_deleted_while_it_is_written_is_forgotten_when_the_write_ends():
+@pytest.mark.parametrize("outcome", [WriteOutcome.GONE, WriteOutcome.DONE])
+def test_a_node_that_is_deleted_while_it_is_written_is_forgotten_when_the_write_ends(outcome):
     bench = Bench()
     bench.taint("n1", "sla=0")
     bench.advance(SETTLED)
     [order] = writes(bench)
     bench.process(events.NodeGone("n1"))
-    bench.written(order, WriteOutcome.GONE)
+    bench.written(order, outcome)
     bench.advance(60)
     assert not any([*bench.conditions._rests_until, *bench.conditions._unseen, *bench.conditions._writing])
 

@@ -658,9 +658,9 @@ def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
 
 
 def test_all_pods_that_are_due_take_turns_not_only_those_that_are_made_ready_first():
-    rig = Rig(slice_size=2, max_in_flight=3)
+    rig = Rig(slice_size=2, max_in_flight=6)
     for namespace in "abc":
         for number in range(3):
             rig.pod(f"{namespace}{number}", namespace=namespace)
     rig.node("n1", "sla=940")
-    assert rig.evictions() == ["a0", "b0", "c0"]
+    assert rig.evictions() == ["a0", "b0", "c0", "a1", "b1", "c1"]

@@ -222,6 +222,8 @@ def test_writer_that_is_found_after_the_guard_is_armed_is_ignored():
     assert not open_guard(rig)
     rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
     assert rig.world.limiter.guards.by_policy["p"].latch.cause == ""
+    rig.change()
+    rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
 
 
 def test_writer_that_is_found_without_the_lease_is_ignored():

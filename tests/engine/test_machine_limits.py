@@ -79,6 +79,7 @@ def test_a_pod_that_a_webhook_keeps_is_missing_although_it_may_stay_or_its_next_
     assert rig.evictions() == []
     rig.advance(2)
     assert rig.evictions() == ["b"]
+    assert "uid-a" not in rig.world.claims.evictees
 
 
 # -- labels of workloads -----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.rig import Rig, exists, limited, rate
+from engine.rig import REACHED, Rig, exists, limited, rate
 from taintwarden.engine import commands, events
 from taintwarden.engine.events import WriteOutcome
 from taintwarden.engine.machine import Timings
@@ -112,6 +112,15 @@ def test_as_many_nodes_lose_pods_as_may(most, nodes):
     bench = Bench(most)
     bench.pass_time(5)
     assert len(nodes_of(bench.evictions())) == nodes
+
+
+def test_a_share_is_of_the_nodes_that_the_policy_selects():
+    bench = Bench("50%", nodes=0, spec={"nodeSelector": {"matchLabels": {"pool": "b"}}})
+    for number in range(8):
+        bench.add(f"n{number}", f"n{number}-0")
+        bench.node(f"n{number}", "sla=0", labels={"pool": "ab"[number % 2]})
+    bench.pass_time(5)
+    assert bench.evictions() == ["n1-0", "n3-0"]
 
 
 def test_without_the_limit_all_nodes_lose_pods():
@@ -282,10 +291,11 @@ def test_time_does_not_count_while_another_limit_holds_the_whole_policy():
 
 
 def test_time_counts_while_the_others_wait_for_a_token_too():
-    bench = blocked(evictions_per_second=0.01, burst=1)
-    waits(bench)
+    bench = blocked(2, evictions_per_second=0.01, burst=1)
+    waits(bench, "b")  # it has a place, and waits for a token
+    waits(bench, "c")
     bench.pass_time(IDLE_SECONDS + 5)
-    assert bench.places() == ["b"]
+    assert sorted(bench.places()) == ["b", "c"]
 
 
 def test_time_in_which_the_process_did_not_run_does_not_count():
@@ -301,6 +311,7 @@ def test_time_in_which_the_process_did_not_run_does_not_count():
 def test_a_node_with_a_call_in_progress_keeps_its_place():
     bench = Bench(nodes=0)
     bench.add("a", "a-0")
+    bench.add("a", "a-1", labels=BLOCKED, ready=True)
     bench.fall("a")
     bench.store()
     waits(bench, namespace="other")
@@ -377,6 +388,34 @@ def test_a_node_that_has_begun_comes_before_those_that_wait():
     bench.ends()
     bench.pass_time(2)
     assert bench.called() == ["a-1"]
+
+
+def test_a_node_that_was_drained_comes_after_those_that_wait():
+    bench = Bench(pods=1)
+    bench.store()
+    bench.called()
+    bench.ends()
+    bench.pass_time(2)
+    assert bench.called() == ["n1-0"]
+    bench.add("n0", "n0-1")
+    bench.ends()
+    bench.pass_time(2)
+    assert bench.called() == ["n2-0"]
+
+
+def test_a_node_whose_pods_wait_for_a_read_keeps_its_turn():
+    bench = Bench(nodes=1, pods=1)
+    bench.store()
+    for node in ("b", "c"):
+        waits(bench, node)
+    bench.add("b", "b-1", version=REACHED + 5)
+    bench.gone("b-0", "b")
+    bench.pass_time(2)
+    bench.process(events.NodeChecked("b", bench.view.node("b").node.resource_version, REACHED + 5))
+    assert bench.called() == ["n0-0"]
+    bench.ends()
+    bench.pass_time(2)
+    assert bench.called() == ["b-1"]
 
 
 def test_nodes_take_turns_by_how_long_they_have_waited():
@@ -619,6 +658,26 @@ def test_a_node_whose_pods_are_not_due_any_more_waits_for_no_place():
     bench.fall("late")
     bench.pass_time(1)
     assert bench.report()[0].places.waiting == 1
+
+
+def test_a_node_whose_pods_wait_for_their_namespace_waits_for_no_place():
+    bench = Bench(nodes=1, pods=1)
+    waits(bench, "f")
+    bench.store()
+    bench.settle("n0-0", Outcome.FAILED)
+    for name in ("f-1", "f-2"):
+        bench.add("f", name)
+    bench.gone("f-0", "f")
+    bench.advance(0.5)
+    assert bench.report()[0].places.waiting == 0
+
+
+def test_a_pod_waits_for_no_place_once_its_policy_has_no_such_limit():
+    bench = Bench()
+    bench.feed(events.PoliciesChanged((limited(),)))
+    assert bench.claim("n1-0").limit == "place"
+    bench.wake()
+    assert bench.claim("n1-0").limit == ""
 
 
 def test_a_node_is_passed_over_until_the_next_check():

@@ -149,6 +149,12 @@ MISSED: dict[str, tuple[Policy, dict[str, Any], Callable[[Rig], object], list[st
         lambda rig: (rig.settle("a"), rig.gone("a", until=START + 30), rig.advance(LATER, 1.0)),
         [],
     ),
+    "the pod changes when the node goes": (
+        spot(),
+        HELD,
+        lambda rig: (setattr(rig, "wall", START + SECONDS), rig.pod("a", ready=True)),
+        ["not-evicted"],
+    ),
     "the node vanishes": (spot(), HELD, lambda rig: rig.feed(events.NodeGone("n1")), ["not-evicted"]),
     "the node of another policy vanishes": (limited(), HELD, lambda rig: rig.feed(events.NodeGone("n1")), []),
     "the taint goes": (spot(), HELD, lambda rig: (rig.node("n1"), rig.advance(LATER, step=1.0)), []),

@@ -64,6 +64,15 @@ def test_verdicts_are_on_a_class_and_a_node_which_need_no_such_pod():
     assert (verdict.taint.value, verdict.evicts) == ("940", True)
 
 
+def test_a_pod_stays_for_no_reason_where_its_node_has_no_taint_that_the_policy_names():
+    rig = Rig()
+    rig.node("n1")
+    [given], stays = rig.view.policies, rig.make_pod("a", do_not_evict=True).shared
+    assert [rig.view.why_staying(node, stays, given) for node in ("n1", "unknown")] == ["", ""]
+    rig.node("n1", "sla=940")
+    assert rig.view.why_staying("n1", stays, given) == "opted out"
+
+
 # -- what holds a claim -----------------------------------------------------------------------------------------------
 
 
