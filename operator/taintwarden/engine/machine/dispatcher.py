@@ -87,13 +87,12 @@ class Dispatcher:
                 queues.make_ready(claim, pod, now, is_released=is_released)
 
     def process_time(self) -> None:
-        """Process what only time has changed: slow calls, pods that count as missing, old calls."""
-        now = self._world.now
-        for lane in self._world.limiter.calls.process_time(now.monotonic):
+        """Process what only time has changed: slow calls, and pods that count as missing."""
+        now = self._world.now.monotonic
+        for lane in self._world.limiter.calls.process_time(now):
             self._world.queues.update_turns(lane)
-        while (uid := self._missing.pop_due(now.monotonic)) is not None:
+        while (uid := self._missing.pop_due(now)) is not None:
             self._stop_missing(uid)
-        self._world.evictions.forget_old(now)
 
     def _count_missing(self, evictee: Evictee, until: MonotonicTime) -> None:
         """Count a pod without a call in progress as missing from its workload until this time."""
@@ -324,7 +323,7 @@ class Dispatcher:
             until = later(now, claim.policy.replacement_seconds)
         if outcome is Outcome.FAILED:
             until = max(until or now, later(now, timings.unanswered))
-        if until is not None and until > now:
+        if until is not None:
             self._count_missing(evictee, until)
             if outcome is Outcome.ASKED or (until == evictee.kept_until and outcome is not Outcome.FAILED):
                 # A webhook or a Deployment must not use up the limit of a node.

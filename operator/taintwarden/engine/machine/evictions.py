@@ -79,7 +79,7 @@ class Evictions:
 
     def note_leaving(self, uid: str, now: Instant) -> OpenCall | None:
         """Count a pod that is seen to leave. Returns the call that evicted it; None if none did, or one runs."""
-        self.forget_old(now)
+        self._forget_old(now)
         if uid in self._in_flight or (called := self._open.pop(uid, None)) is None:
             return None
         self._ends.cancel(uid)
@@ -88,7 +88,7 @@ class Evictions:
         self._past_budgets[key] += bool(past_budgets)
         return called
 
-    def forget_old(self, now: Instant) -> None:
+    def _forget_old(self, now: Instant) -> None:
         """Drop the calls whose window has passed. Pods that leave later do not count as evicted."""
         while (uid := self._ends.pop_due(now.monotonic)) is not None:
             del self._open[uid]

@@ -86,7 +86,6 @@ class Judging:
             return
         verdicts = self._world.verdicts
         self._world.note_change(state.name)
-        verdicts.policies_on(state)  # even without pods: its history is kept for the policies that select it
         if state.node is not None and verdicts.features.zone_health:
             self._world.limiter.zones.count_node(state.name, state.labels, verdicts.unhealthy(state))
         verdicts.recount_pods(state)
@@ -353,16 +352,12 @@ class Judging:
         evictee = world.claims.evictees[claim.uid]
         if evictee.call is not None and evictee.call.claim is claim:
             evictee.call = None
-        self.drop_expectation(claim)
-        world.queues.move(claim, Phase.ENDED)
-        world.claims.remove(claim)
-
-    def drop_expectation(self, claim: Claim) -> None:
-        """Drop a claim from guard and hard deadlines: its eviction is not expected any more."""
         if claim.policy.reclaim is not None:
             self._hard_deadlines.cancel(claim)
         if (guard := self._guard(claim.policy)) is not None:
             guard.forget(claim.uid)
+        world.queues.move(claim, Phase.ENDED)
+        world.claims.remove(claim)
 
     def count_as_staying(self, node: str, uid: str) -> None:
         """Tell limits, and the topology counts if the pod still exists, that no eviction of it is in progress."""

@@ -164,9 +164,9 @@ class Reports:
         for claim in claims:
             phase = claim.phase
             tally = tallies[claim.policy.name]
-            if not self._views.has_to_leave(claim):
-                continue
             pod = self._world.cluster.pod(claim.node, claim.uid)
+            if pod is None or not self._views.has_to_leave(claim):
+                continue
             is_released = self._world.is_released(claim.policy.name, claim.uid)
             tally.add(claim, pod, now, is_released=is_released)
             if phase in (Phase.WAITING, Phase.PAUSED):
@@ -177,7 +177,7 @@ class Reports:
                 if claim.ready_since is None:  # its wave is not complete
                     since = now.monotonic_at(min(claim.due_at, now.wall))
                 tally.limits.setdefault(refusal.limit, _LimitTally(since)).add(since, refusal.until, refusal.detail)
-            if (phase is Phase.BLOCKED or claim.failed is not None) and pod is not None:
+            if phase is Phase.BLOCKED or claim.failed is not None:
                 tally.budgets.update(self._views.budgets(claim, pod))
 
     def _report(self, policy: Policy, tally: "_Tally", bouncing: int, now: Instant) -> PolicyReport:
@@ -325,7 +325,7 @@ class _Tally:
         self.candidates: list[tuple[tuple[float, ...], WallTime, str, Claim]] = []
         """Candidates for the next evictions, as rank, deadline, key and claim: the lowest are evicted first."""
 
-    def add(self, claim: Claim, pod: Pod | None, now: Instant, *, is_released: bool) -> None:
+    def add(self, claim: Claim, pod: Pod, now: Instant, *, is_released: bool) -> None:
         self.pending += 1
         is_due = claim.due_at <= now.wall
         self.due += is_due
@@ -334,11 +334,10 @@ class _Tally:
         due_at = claim.due_at
         if self.next_deadline is None or due_at < self.next_deadline:
             self.next_deadline = due_at
-        if pod is not None:
-            rank = rank_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at)
-            self.candidates.append((rank, due_at, claim.key, claim))
-            if len(self.candidates) > CLAIMS_AT_ONCE:
-                self.candidates = nsmallest(NEXT_PODS, self.candidates)
+        rank = rank_of(pod.shared, claim.policy, due_at, claim.grounds.hard_at)
+        self.candidates.append((rank, due_at, claim.key, claim))
+        if len(self.candidates) > CLAIMS_AT_ONCE:
+            self.candidates = nsmallest(NEXT_PODS, self.candidates)
         if claim.failed is not None:
             self.blocked_by[claim.failed.value] += 1
         elif claim.phase is Phase.BLOCKED and claim.refusal is not None and claim.refusal.limit == BUDGET:
