@@ -28,7 +28,7 @@ from taintwarden.engine.history import Span, TaintHistory, decode_histories, enc
 from taintwarden.engine.limit_settings import ALL_PODS, GuardSettings, Limits
 from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import NOT_LISTED
-from taintwarden.engine.model import DeviceId, DeviceUse
+from taintwarden.engine.model import DeviceId, DeviceUse, Toleration
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.policy import DeviceTaintSelector, Policy, TaintSelector, Timing, ValueType
 from taintwarden_devices import events as device_events
@@ -596,6 +596,28 @@ def test_a_call_that_is_not_sent_yet_ends_when_devices_are_out_of_date():
     assert rig.machine.is_still_valid(order, rig.now)
     rig.feed(device_events.StreamChanged("resourceslices", live=False))
     assert not rig.machine.is_still_valid(order, rig.now)
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_taint_of_its_node_evicts_a_pod_while_devices_are_out_of_date(seconds):
+    rig = Devices(limited(spec={"devices": [{"key": "*"}]}))
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
+    rig.with_device(tainted())
+    rig.pod("a", Toleration("sla", "Gt", "950", violation_grace_seconds=seconds))
+    assert rig.evicted == []
+    rig.node("n1", "sla=940")
+    rig.advance(seconds)
+    assert rig.evicted == ["a"]
+
+
+def test_pods_that_came_while_no_policy_was_about_devices_have_theirs():
+    rig = Devices()
+    rig.slice(gpu_0=tainted())
+    rig.claim("a")
+    rig.change()
+    rig.pod("a")
+    rig.change(for_devices())
+    assert rig.evicted == ["a"]
 
 
 def test_a_node_is_not_written_as_drained_while_devices_are_out_of_date():

@@ -490,6 +490,8 @@ def test_a_terminating_pod_that_the_stream_has_not_delivered_keeps_it_from_being
     bench = empty()
     order = next(one for one in bench.ordered if isinstance(one, commands.SaveCondition))
     assert not bench.machine.knows_pods(order, [StoredPod("uid-x", 1, terminates=True)])
+    bench.feed(events.PodGone("uid-x", "n1", bench.wall + 60, bench.make_pod("x", exists())))
+    assert bench.machine.knows_pods(order, [StoredPod("uid-x", 1, terminates=True)])
 
 
 def test_a_pod_that_is_first_seen_while_it_terminates_withdraws_it():

@@ -44,6 +44,12 @@ def test_a_pod_that_should_have_ended_is_stuck(seconds: int, stuck: list[str]) -
     assert leaving(rig) == (1, stuck)
 
 
+def test_a_pod_of_a_node_that_was_not_seen_leaves_by_no_policy():
+    rig = Rig(limited())
+    rig.process(events.PodGone("uid-a", "n9", START + 30, rig.make_pod("a", node="n9")))
+    assert leaving(rig) == (0, [])
+
+
 def test_the_longest_is_named_first():
     rig = evicted("a")
     rig.pod("b", gt())

@@ -657,6 +657,22 @@ def test_a_read_that_began_before_the_node_went_does_not_bring_it_back():
     assert rig.evictions() == []
 
 
+def test_a_read_of_the_node_before_does_not_confirm_the_one_that_replaced_it():
+    rig = Rig().with_pod("sla=940", gt(), version=REACHED + 5)
+    again = rig.node("n1", uid="another")
+    rig.process(events.NodeChecked("n1", again.resource_version, REACHED + 5))
+    rig.node("n1", "sla=940", uid="another")
+    assert rig.evictions() == []
+
+
+def test_nodes_are_evaluated_in_slices():
+    rig = Rig(slice_size=10)
+    for number in range(20):
+        rig.node(f"n{number}")
+    rig.feed(events.PoliciesChanged((policy(),)), events.Tick())
+    assert len(rig.machine._backlog.nodes) == 10
+
+
 def test_all_pods_that_are_due_take_turns_not_only_those_that_are_made_ready_first():
     rig = Rig(slice_size=2, max_in_flight=6)
     for namespace in "abc":

@@ -2,12 +2,15 @@
 
 import msgspec
 
+from engine.kept import kept
 from engine.rig import Rig, gt, limited, owner
 from taintwarden.engine import events
 from taintwarden.engine.limit_settings import PerWorkload
 from taintwarden.engine.machine import Phase
+from taintwarden.engine.model import Profile
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.policy import Policy, Reclaim, Window
+from taintwarden.engine.selectors import LabelSelector
 
 NEVER = (Window("0 0 29 2 *", 60),)
 """A window that opens on leap days."""
@@ -110,6 +113,15 @@ def test_only_nodes_with_pods_that_other_policies_select_are_judged_again():
     assert {name: list(nodes) for name, nodes in rig.machine._backlog.shares.items()} == {"shop": ["n1"]}
     rig.wake()
     assert rig.claimed() == ["on-n1"]
+    assert kept(rig.machine, "shop", without=rig.world) == []
+
+
+def test_more_namespaces_than_pods_in_a_slice_are_evaluated_in_turn():
+    rig = Rig(slice_size=1).with_pod("sla=940", gt("900"))
+    rig.pod("b", gt("900"), namespace="bank")
+    rig.feed(*(events.ProfileSeen(Profile(name, "x", LabelSelector(), (gt(),))) for name in ("shop", "bank")))
+    rig.wake()
+    assert sorted(rig.claimed()) == ["a", "b"]
 
 
 def test_a_namespace_that_changes_nothing_for_any_pod_costs_nothing():

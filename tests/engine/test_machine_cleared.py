@@ -119,6 +119,12 @@ def test_a_policy_that_is_paused_during_the_call_of_another_one_expects_no_evict
     assert [one.verdict.policy.name for one in rig.take(commands.Scheduled)] == ["q"]  # and is announced again
 
 
+def test_a_new_leader_announces_what_it_knew_before():
+    rig = Rig(leading=False).with_pod("sla=940", gt(violation_grace_seconds=60))
+    rig.process(events.LeadershipChanged(leading=True))
+    assert len(rig.take(commands.Scheduled)) == 1
+
+
 def test_a_pod_that_does_not_opt_out_any_more_is_not_called_for_twice():
     first = limited("p", spec={"taints": [{"key": "p"}], "exclude": {"respectDoNotEvict": False}})
     second = msgspec.structs.replace(limited("q", spec={"taints": [{"key": "q"}]}), reclaim=Reclaim(120))
@@ -282,10 +288,10 @@ def test_a_pod_whose_call_got_no_answer_is_not_missing_once_the_watch_would_have
     """Its policy is paused, so no other call finds out."""
     share = PerWorkload("25%")
     first, second = (limited(name, per_workload=share, spec={"taints": [{"key": name}]}) for name in "xy")
-    rig = Rig(first, second)
+    rig = Rig(first, second, limited("z", spec={"taints": [{"key": "z"}], "mode": "DryRun"}))
     rig.wants(owner(), 4)
     for number in range(4):
-        rig.node(f"n{number}", *(["x=1"] if number == 0 else []))
+        rig.node(f"n{number}", *(["x=1", "z=1"] if number == 0 else []))
         rig.pod(f"p{number}", node=f"n{number}", ready=True, owner=owner())
     assert rig.evictions() == ["p0"]
     rig.settle("p0", Outcome.FAILED)

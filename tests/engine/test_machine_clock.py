@@ -45,6 +45,14 @@ def test_what_another_client_removes_before_the_write_is_answered_is_written_aga
     assert [one.text for one in rig.take(commands.SaveHistory)] == [order.text]
 
 
+def test_a_history_whose_taint_goes_before_its_write_ends_is_removed_again():
+    rig = Rig()
+    rig.node("n1", "sla=940")
+    rig.node("n1")
+    rig.answer(commands.SaveHistory)
+    assert [one.text for one in rig.take(commands.SaveHistory)][1:] == [""]
+
+
 def test_a_leader_believes_its_own_memory():
     rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=100))
     rig.advance(50, step=5.0)

@@ -220,6 +220,7 @@ def test_writer_that_is_found_after_the_guard_is_armed_is_ignored():
     rig.node("n1", "sla=980")
     rig.store()
     assert not open_guard(rig)
+    assert commands_of(rig, commands.GuardArmed) == [commands.GuardArmed(GUARDED, None)]
     rig.process(events.WriterFound(WRITTEN, "last written by kubectl"))
     assert rig.world.limiter.guards.by_policy["p"].latch.cause == ""
     rig.change()
@@ -281,6 +282,43 @@ def test_a_policy_that_changed_is_not_the_cause(before):
     spoil(rig)
     [opened] = commands_of(rig, commands.GuardTripped)
     assert "policy" not in opened.guard.record.cause
+
+
+def test_a_policy_that_changed_long_ago_is_not_the_cause_of_pods_that_come():
+    rig = Rig(GUARDED)
+    rig.node("n1", "sla=940")
+    rig.advance(1)
+    rig.change(msgspec.structs.replace(GUARDED, generation=2))
+    rig.advance(31)
+    for number in range(8):
+        rig.pod(f"p{number}", gt())
+    [opened] = commands_of(rig, commands.GuardTripped)
+    assert "policy" not in opened.guard.record.cause
+
+
+def test_the_taint_by_which_the_most_pods_leave_is_the_cause():
+    rig = Rig(guarded(spec={"taints": [{"key": "x"}, {"key": "y"}]}))
+    for node, taint, pods in (("n1", "x=1", 1), ("n2", "y=1", 8)):
+        for number in range(pods):
+            rig.pod(f"{node}-{number}", node=node)
+        rig.node(node, taint)
+    [opened] = commands_of(rig, commands.GuardTripped)
+    assert opened.guard.record.cause == "taint y:NoExecute on 1 node: y=1:NoExecute on n2"
+
+
+def test_the_record_of_a_policy_that_is_gone_is_not_written():
+    rig = spoiled(GUARDED, 2)
+    [order] = [one for one in rig.ordered if isinstance(one, commands.SaveGuard)]
+    assert rig.machine.is_still_valid(order, rig.now)
+    rig.change()
+    assert not rig.machine.is_still_valid(order, rig.now)
+
+
+def test_pods_whose_guard_is_switched_off_meanwhile_are_shown():
+    rig = spoiled(guarded(settle_seconds=60), 1)
+    assert rig.claim("p0").limit == "guard"
+    rig.feed(events.PoliciesChanged((limited(),)))
+    assert rig.claim("p0").limit == "guard"
 
 
 def test_the_guard_of_a_replica_that_does_not_lead_does_not_trip():

@@ -302,6 +302,13 @@ def test_a_write_is_valid_while_it_is_in_progress_and_no_longer(write):
     assert not bench.outbox.is_still_valid(order)
 
 
+def test_nothing_is_remembered_of_a_record_that_is_written():
+    bench = Bench()
+    bench.put(guard())
+    bench.answer(key=guard_key("p"))
+    assert kept(bench.outbox, guard_key("p"), without=bench.world) == []
+
+
 def test_nothing_is_remembered_of_a_write_that_the_stream_has_delivered():
     bench = Bench()
     bench.put(history("a"))

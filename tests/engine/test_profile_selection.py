@@ -298,6 +298,8 @@ def test_matched_pods_are_counted(stage):
     assert matched(stage) == ({"bank/elsewhere": 0, "shop/all": 3, "shop/web": 2}, 0)
     stage.gone("a")
     assert matched(stage)[0]["shop/web"] == 1
+    stage.pod("c", labels={"app": "web"}, node="n2")
+    assert matched(stage)[0]["shop/web"] == 2
 
 
 def test_matched_pods_are_counted_in_slices_between_which_profiles_may_change(stage):

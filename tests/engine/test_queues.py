@@ -194,6 +194,14 @@ def test_lanes_that_fail_get_a_quarter_of_the_turns_while_others_could_go():
     assert turns(bench, 20).endswith("bad" * 4), "where no other could go"
 
 
+def test_a_lane_that_fails_gets_no_more_turns_than_each_of_the_others():
+    bench = Bench()
+    bench.failing = {("x", "z")}
+    for namespace in "abcdefghiz":
+        bench.ready(*[f"{namespace}{number}" for number in range(5)], namespace=namespace)
+    assert turns(bench, 20).count("z") == 2
+
+
 def test_lanes_that_fail_take_turns():
     bench = Bench()
     bench.failing = {("x", "a"), ("x", "b")}
@@ -381,7 +389,7 @@ def test_of_more_lanes_than_are_tracked_the_oldest_turns_are_forgotten():
     bench = Bench()
     for number in range(MAX_TURNS + 1):
         bench.queues.note_turn(Lane(OF_X, f"{number}"), failing=False)
-    bench.ready("newest", namespace=f"{MAX_TURNS}")
+    bench.ready("never", namespace="never had one")
     bench.ready("oldest", namespace="0")
     assert bench.next() == "oldest"
 

@@ -136,6 +136,12 @@ MISSED: dict[str, tuple[Policy, dict[str, Any], Callable[[Rig], object], list[st
         lambda rig: (rig.settle("a"), rig.gone("a", until=START + 30)),
         ["grace-cut"],
     ),
+    "it leaves with less time though it may stay by then": (
+        spot(),
+        {"grace_seconds": 500},
+        lambda rig: (rig.settle("a", Outcome.FAILED), rig.node("n1"), rig.gone("a", until=START + 30)),
+        [],
+    ),
     "its call is accepted without effect": (
         spot(),
         {},

@@ -123,10 +123,11 @@ def test_the_time_for_which_a_limit_held_is_reported_after_a_read_of_the_node():
     assert (decided.limit, decided.waited) == ("workload", 60.0)
 
 
-def test_a_pod_that_is_due_later_than_at_its_failed_call_is_not_blocked_by_it():
+@pytest.mark.parametrize("outcome", [Outcome.DENIED, Outcome.BLOCKED])
+def test_a_pod_that_is_due_later_than_at_its_failed_call_is_not_blocked_by_it(outcome):
     rig = crowd(limited(), "a")
-    rig.settle("a", Outcome.DENIED)
-    assert report(rig).blocked_by == {"denied": 1}
+    rig.settle("a", outcome)
+    assert report(rig).blocked_by == {outcome.value: 1}
     rig.pod("a", gt(violation_grace_seconds=600))
     assert report(rig).blocked_by == {}
 

@@ -71,6 +71,8 @@ def test_a_pod_stays_for_no_reason_where_its_node_has_no_taint_that_the_policy_n
     assert [rig.view.why_staying(node, stays, given) for node in ("n1", "unknown")] == ["", ""]
     rig.node("n1", "sla=940")
     assert rig.view.why_staying("n1", stays, given) == "opted out"
+    rig.node("n1", "sla=940", do_not_evict=True)
+    assert rig.view.why_staying("n1", stays, given) == "node opted out"
 
 
 # -- what holds a claim -----------------------------------------------------------------------------------------------
@@ -82,12 +84,13 @@ def test_a_pod_that_is_gone_while_its_call_is_in_progress_is_not_shown():
     assert list(rig.view.all_claims()) == []
 
 
-def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one():
+@pytest.mark.parametrize(("message", "end"), [("policy says no", ": policy says no"), ("", "")])
+def test_after_a_failed_call_its_outcome_holds_the_pod_until_the_next_one(message, end):
     rig = evicted()
-    rig.settle("a", Outcome.DENIED, message="policy says no")
+    rig.settle("a", Outcome.DENIED, message=message)
     claim = only(rig)
     assert (claim.phase, claim.limit) == (Phase.READY, "failing")
-    assert claim.detail.endswith("rejects the eviction: policy says no")
+    assert claim.detail.endswith(f"rejects the eviction{end}")
     assert claim.until == rig.monotonic + 1
     assert (claim.outcome, claim.attempts, claim.budgets) == (Outcome.DENIED, 1, ())
 
