@@ -113,13 +113,11 @@ class Placing:
             nodes.end(node)
 
     def _waits_only_for_place(self, claim: Claim) -> bool:
-        """True if only a place may keep a pod: it waits for one, or is checked soon, and no limit holds its lane."""
+        """True if only a place may keep a due pod: it waits for one, or is checked soon, and no limit holds its lane."""
         if claim.phase is Phase.BLOCKED:
             refusal = claim.refusal
             if refusal is None or not (refusal.limit == PLACE or refusal.is_brief):
                 return False
-        elif claim.phase is not Phase.READY:
-            return False
         refused = self._world.refusals.lanes.get(self._world.queues.lane_of(claim))
         return refused is None or refused.limit in RATES
 
