@@ -641,6 +641,13 @@ def test_a_pod_that_leaves_while_no_policy_is_about_devices_uses_none_any_more(i
     assert found._nodes_with == rig.world.cluster.nodes["n1"].source_taints.uses == {}
 
 
+def test_streams_are_not_outdated_while_devices_are_not_known():
+    rig = Devices(known=False)
+    rig.feed(device_events.StreamChanged("resourceslices", live=False))
+    rig.process(device_events.DevicesKnown(known=False, problem="a right is missing"))
+    assert (rig.report()[0].devices.problem, rig.report()[0].devices.blind) == ("a right is missing", ())
+
+
 def test_a_stream_that_is_not_followed_any_more_is_not_outdated():
     rig = Devices(for_devices()).with_device(tainted())
     rig.feed(device_events.StreamChanged("resourceslices", live=False))
@@ -684,7 +691,11 @@ def test_a_guard_for_devices_counts_pods_that_have_some():
     rig.advance(5)
     assert rig.evicted == []
     assert any(isinstance(one, commands.GuardTripped) for one in rig.out)
-    assert rig.world.limiter.guards.by_policy["p"].population() == 40
+    guard = rig.world.limiter.guards.by_policy["p"]
+    assert guard.population() == 40
+    rig.process(device_events.DevicesKnown(known=False, problem="a right is missing"))
+    rig.store()
+    assert guard.latch.is_tripped, "its cause may be there still"
 
 
 @pytest.mark.parametrize(

@@ -665,6 +665,52 @@ def test_a_read_of_the_node_before_does_not_confirm_the_one_that_replaced_it():
     assert rig.evictions() == []
 
 
+def test_a_read_of_a_node_is_not_named_as_the_limit_for_which_a_pod_waited():
+    rig = Rig()
+    node = rig.node("n1", "sla=940")
+    rig.pod("a", version=REACHED + 5)
+    rig.advance(1)
+    rig.process(events.NodeChecked("n1", node.resource_version, REACHED + 5))
+    assert [one.limit for one in rig.take(commands.Decided)] == [""]
+
+
+def test_a_call_that_was_not_sent_is_not_reported_as_failed():
+    rig = violated("a")
+    rig.settle("a", Outcome.NOT_SENT)
+    assert rig.take(commands.EvictionFailed) == []
+
+
+def test_a_pod_that_is_due_does_not_wait_for_one_that_is_due_soon():
+    rig = Rig()
+    rig.pod("a")
+    rig.pod("b", gt(violation_grace_seconds=1))
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["a"]
+
+
+def test_a_lane_has_half_of_the_slots_while_another_could_go():
+    rig = Rig(max_in_flight=4)
+    for namespace in "ab":
+        for number in range(4):
+            rig.pod(f"{namespace}{number}", namespace=namespace)
+    rig.node("n1", "sla=940")
+    assert rig.evictions() == ["a0", "b0", "a1", "b1"]
+    rig.settle("b0")
+    assert rig.evictions() == ["b2"]
+
+
+def test_a_new_leader_begins_without_tokens():
+    rig = Rig(limited(evictions_per_second=1.0, burst=5), leading=False)
+    rig.monotonic += 3_600
+    for name in "abc":
+        rig.pod(name)
+    rig.node("n1", "sla=940")
+    rig.process(events.LeadershipChanged(leading=True))
+    assert rig.evictions() == []
+    rig.advance(1)
+    assert rig.evictions() == ["a"]
+
+
 def test_nodes_are_evaluated_in_slices():
     rig = Rig(slice_size=10)
     for number in range(20):

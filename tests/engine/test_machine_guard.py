@@ -306,6 +306,38 @@ def test_the_taint_by_which_the_most_pods_leave_is_the_cause():
     assert opened.guard.record.cause == "taint y:NoExecute on 1 node: y=1:NoExecute on n2"
 
 
+def test_a_pod_that_its_budget_keeps_is_not_reserved_any_more():
+    rig = spoiled(GUARDED, 1)
+    rig.save()
+    assert rig.view.guard("p").record.reserved == (("uid-p0", "shop"),)
+    rig.settle("p0", Outcome.BLOCKED)
+    assert rig.view.guard("p").record.reserved == ()
+
+
+def test_pods_that_the_leader_before_had_reserved_count_as_evicted_if_they_are_gone():
+    rig = crowd(GUARDED, 8, leading=False)
+    rig.process(events.GuardRestored("p", GuardRecord(reserved=(("uid-p0", "shop"), ("uid-gone", "shop")))))
+    rig.process(events.LeadershipChanged(leading=True))
+    assert rig.view.guard("p").evicted == 1
+
+
+def test_a_policy_that_is_new_is_the_cause():
+    rig = Rig(limited("other", spec={"taints": [{"key": "other"}]}))
+    for node in ("n1", "n2"):
+        rig.node(node, "sla")
+    rig.pod("p0")
+    rig.advance(60)
+    for node in ("n1", "n2"):
+        rig.node(node, "sla=940")
+        for number in range(4):
+            rig.pod(f"{node}-{number}", node=node)
+    rig.advance(1)
+    rig.change(msgspec.structs.replace(GUARDED, created_at=rig.wall))
+    [opened] = commands_of(rig, commands.GuardTripped)
+    taint = "taint sla:NoExecute on 2 nodes, such as sla=940:NoExecute on n1, no value before"
+    assert opened.guard.record.cause == f"the policy was created; {taint}"
+
+
 def test_the_record_of_a_policy_that_is_gone_is_not_written():
     rig = spoiled(GUARDED, 2)
     [order] = [one for one in rig.ordered if isinstance(one, commands.SaveGuard)]

@@ -271,6 +271,13 @@ def test_a_pod_that_another_limit_holds_is_not_deleted_for_that_although_the_api
     assert deletions(rig) == [("a", False)]
 
 
+def test_a_pod_that_its_budget_keeps_is_reported_with_the_time_of_its_deletion():
+    rig = crowd(limited(spec=THEN_DELETE), "a")
+    rig.budget(allowed=0)
+    rig.node("n1", "sla=940")
+    assert [one.until for one in rig.take(commands.Held)] == [rig.wall + 60]
+
+
 def slowly_pressing(**budget) -> Rig:
     """A pod that a budget blocks, under a policy that may evict the next pod in 50 seconds only."""
     rig = crowd(limited(spec=THEN_DELETE, evictions_per_second=0.02, burst=1), "a")

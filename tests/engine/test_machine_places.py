@@ -92,6 +92,7 @@ def nodes_of(names: list[str]) -> list[str]:
 def test_a_place_is_stored_before_the_first_call():
     bench = Bench()
     assert bench.evictions() == []
+    assert bench.claim("n0-0").detail == "the place of its node is stored first"
     [order] = [one for one in bench.ordered if isinstance(one, commands.SavePlaces)]
     assert [one.node for one in order.places] == ["n0"]
     bench.store()

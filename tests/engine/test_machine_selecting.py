@@ -165,6 +165,14 @@ def test_a_node_that_opts_out(respected, leaves):
     assert bool(fate(rig)) is leaves
 
 
+def test_a_node_that_is_selected_by_its_new_labels_loses_its_pods():
+    rig = Rig(policy(nodeSelector={"matchLabels": {"pool": "b"}}))
+    rig.pod("a")
+    for pool in "ab":
+        rig.node("n1", "sla=940", labels={"pool": pool})
+        assert rig.claimed() == ["a"] * (pool == "b")
+
+
 def test_a_node_that_opts_out_later_keeps_its_pods_and_opts_in_again():
     rig = Rig().with_pod("sla=940", gt(violation_grace_seconds=60))
     rig.out = []

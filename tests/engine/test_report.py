@@ -349,9 +349,9 @@ def test_a_pod_is_scheduled_and_then_waits():
 
 def test_only_a_budget_blocks_a_pod():
     rig = crowd(limited(per_workload=ONE), "a", "b")
-    assert [(one.limit, one.state) for one in status_of(rig).next_pods] == [
-        ("", PodState.WAITING),
-        ("workload", PodState.WAITING),
+    assert [(one.limit, one.state, one.attempts) for one in status_of(rig).next_pods] == [
+        ("", PodState.WAITING, 0),
+        ("workload", PodState.WAITING, 0),
     ]
     rig = Rig(limited())
     rig.budget("mine")
@@ -451,7 +451,8 @@ def counted_afresh(rig: Rig) -> dict[str, int]:
 
 def test_pods_that_stay_on_tainted_nodes_are_counted_by_reason():
     other = limited("q", spec={"nodeSelector": {"matchLabels": {"pool": "b"}}})
-    rig = Rig(limited(spec={"podSelector": {"matchLabels": {"app": "web"}}}), other)
+    taints = [{"key": "sla"}, {"key": "other"}]
+    rig = Rig(limited(spec={"podSelector": {"matchLabels": {"app": "web"}}, "taints": taints}), other)
     web = {"labels": {"app": "web"}}
     rig.node("n1", "sla=980")
     rig.node("n2")

@@ -43,7 +43,9 @@ def test_policies_of_a_class_are_those_that_select_it():
 def test_a_node_that_was_not_seen_is_none(name):
     rig = Rig()
     rig.pod("a", node="n2")
-    assert rig.view.node(name) is None
+    assert (rig.view.node(name), rig.view.nodes) == (None, ())
+    rig.node("n1")
+    assert rig.view.nodes == ("n1",)
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------
