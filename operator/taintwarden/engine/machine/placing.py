@@ -113,7 +113,7 @@ class Placing:
             nodes.end(node)
 
     def _waits_only_for_place(self, claim: Claim) -> bool:
-        """True if only a place may keep a due pod: it waits for one, or is checked soon, and no limit holds its lane."""
+        """True if only a place may keep a due pod: it waits for one or is checked soon, and no limit holds its lane."""
         if claim.phase is Phase.BLOCKED:
             refusal = claim.refusal
             if refusal is None or not (refusal.limit == PLACE or refusal.is_brief):

@@ -71,8 +71,7 @@ def _named(policy: Policy, state: NodeState) -> list[Taint]:
 
 def _why(verdicts: Verdicts, state: NodeState, pod_class: PodClass, policy: Policy, named: list[Taint]) -> str:
     if policy not in verdicts.policies_on(state):
-        opts_out = state.do_not_evict and policy.exclude.respect_do_not_evict
-        return "node opted out" if opts_out and policy.node_selector.selects(state.labels) else ""
+        return "node opted out" if policy.node_selector.selects(state.labels) else ""
     if policy not in verdicts.policies_for(pod_class):
         return in_short(exclusion(policy, pod_class, verdicts.namespace_labels(pod_class.namespace)) or "")
     selected = [taint for taint in named if policy.selector_for(taint)]
