@@ -50,17 +50,19 @@ def test_a_pod_has_one_call_in_progress():
 
 def test_a_wave_is_taken_in_slices():
     rig = Rig(slice_size=10, max_in_flight=1_000)
-    rig.node("n1", "sla=980")
+    node = rig.node("n1", "sla=980")
     for number in range(100):
         rig.pod(f"p{number}", gt())
-    rig.out = []
-    rig.feed(events.NodeSeen(rig.node("n1", "sla=940")))
+    version = rig.version()
+    rig.feed(
+        events.NodeSeen(msgspec.structs.replace(node, taints=rig.make_taints("sla=940"), resource_version=version))
+    )
     largest = 0
     while rig.machine.wake_after(rig.now) == 0.0:
         rig.out = []
         rig.feed(events.Tick())
         largest = max(largest, len(rig.take(commands.Evict)))
-    assert largest <= 10
+    assert largest == 10
     assert len(rig.world.limiter.calls._calls) == 100
 
 
@@ -697,6 +699,15 @@ def test_a_lane_has_half_of_the_slots_while_another_could_go():
     assert rig.evictions() == ["a0", "b0", "a1", "b1"]
     rig.settle("b0")
     assert rig.evictions() == ["b2"]
+
+
+def test_a_pod_whose_priority_changes_while_it_waits_has_its_new_turn():
+    rig = violated(*"abc", max_in_flight=1)
+    rig.pod("c", gt(), priority=-1)
+    rig.pod("b", gt(), priority=1)
+    assert rig.evictions() == ["a"]
+    rig.settle("a")
+    assert rig.evictions() == ["c"]
 
 
 def test_a_new_leader_begins_without_tokens():

@@ -55,7 +55,13 @@ def test_a_pod_is_asked_for_once():
     rig.pod("a")
     rig.node("n1", "sla=1", "cni=1")
     assert rig.evictions() == ["a"]
-    assert sorted(one.phase.name for one in rig.view.claims("uid-a")) == ["BLOCKED", "IN_FLIGHT"]
+    assert [(one.policy.name, one.phase.name) for one in rig.view.claims("uid-a")] == [
+        ("x", "IN_FLIGHT"),
+        ("y", "BLOCKED"),
+    ]
+    rig.node("n1", "sla=1")
+    rig.settle("a")
+    assert rig.phase("a") is Phase.ACCEPTED
 
 
 def test_a_claim_that_is_withdrawn_is_no_cancellation_while_another_stands():

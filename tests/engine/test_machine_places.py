@@ -211,6 +211,16 @@ def test_a_pod_that_leaves_though_others_deleted_it_keeps_the_place():
     assert bench.places() == ["n0"]
 
 
+def test_a_place_ends_soon_even_if_no_other_node_waits():
+    bench = Bench(nodes=1, pods=1)
+    bench.store()
+    bench.called()
+    bench.pass_time(3)
+    bench.ends()
+    bench.advance(0.5)
+    assert bench.places() == []
+
+
 @pytest.mark.parametrize("ends", ["repair", "lose"])
 def test_a_node_that_is_repaired_or_deleted_frees_its_place(ends):
     bench = Bench()

@@ -142,6 +142,12 @@ MISSED: dict[str, tuple[Policy, dict[str, Any], Callable[[Rig], object], list[st
         lambda rig: (rig.settle("a", Outcome.FAILED), rig.node("n1"), rig.gone("a", until=START + 30)),
         [],
     ),
+    "it is gone while its call is in progress": (
+        spot(),
+        {},
+        lambda rig: (rig.gone("a"), rig.advance(LATER, step=1.0)),
+        [],
+    ),
     "its call is accepted without effect": (
         spot(),
         {},

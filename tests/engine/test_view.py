@@ -3,7 +3,7 @@
 import pytest
 
 from engine.rig import REACHED, Rig, exists, gt, limited
-from taintwarden.engine import events
+from taintwarden.engine import commands, events
 from taintwarden.engine.limits.refusal import VIEW
 from taintwarden.engine.machine import ClaimView, Phase
 from taintwarden.engine.model import Profile
@@ -102,6 +102,7 @@ def test_a_pod_still_waits_for_it_between_reads_that_prove_nothing():
     rig.process(events.NodeChecked("n1"))
     claim = only(rig)
     assert (claim.phase, claim.limit) == (Phase.BLOCKED, VIEW)
+    assert rig.take(commands.Held) == []
     assert [one.limit for one in rig.report()[0].status.limits] == [VIEW]
 
 
