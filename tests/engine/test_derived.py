@@ -88,6 +88,14 @@ def test_the_source_of_the_oldest_policy_counts():
     assert found["kubelet"].source == KERNEL
 
 
+def test_a_policy_that_comes_later_reads_the_values_of_nodes_that_are_known():
+    rig = Nodes()
+    rig.reports(kubelet="v1.30.1")
+    rig.pod("a", newer())
+    rig.change(reading())
+    assert (rig.derived, rig.evictions()) == (["kubelet=v1.30.1:NoExecute"], ["a"])
+
+
 # -- policies that contradict each other ------------------------------------------------------------------------------
 
 
