@@ -302,7 +302,7 @@ class Queues:
         self._last_turns.move_to_end(lane)
         if len(self._last_turns) > MAX_TURNS:
             self._last_turns.popitem(last=False)
-        if lane in self._lanes and lane not in self._refusals.lanes:
+        if lane in self._lanes:
             self._add_turn(lane)
 
     def update_turns(self, key: LaneKey) -> None:
