@@ -10,9 +10,9 @@ from taintwarden.engine.commands import Evict
 from taintwarden.engine.evaluate import Grounds, TaintVerdict, VerdictKind
 from taintwarden.engine.interning import Interner
 from taintwarden.engine.limits import Refusal
-from taintwarden.engine.limits.refusal import RefusalScope
+from taintwarden.engine.limits.refusal import CALLS, FAILING, RefusalScope
 from taintwarden.engine.machine import Phase
-from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, retry_delay
+from taintwarden.engine.machine.claims import TRANSITIONS, Call, Claim, Claims, limit_of, retry_delay
 from taintwarden.engine.machine.queues import IllegalTransition, Queues
 from taintwarden.engine.machine.refusals import Refusals
 from taintwarden.engine.model import Instant, Pod, Taint, Tolerations
@@ -295,3 +295,7 @@ def test_a_pod_whose_eviction_is_being_asked_for_is_not_forgotten():
     claims.evictees["a"].call = Call(one, Evict(POD, one.verdict))
     claims.remove(one)
     assert claims.evictee(POD).call is not None
+
+
+def test_calls_that_all_wait_for_and_failures_of_a_lane_are_limits_of_their_own():
+    assert [limit_of(one) for one in (Outcome.THROTTLED, Outcome.POSTPONED, Outcome.DENIED)] == [CALLS, CALLS, FAILING]

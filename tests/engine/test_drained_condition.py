@@ -361,6 +361,7 @@ def test_the_time_of_the_change_is_written_with_another_status_only():
         (True, "PodsLeave"),
         (False, "PodsLeave"),
     ]
+    assert bench.message() == "2 pods have to leave; taints: sla=0:NoExecute"
 
 
 def test_without_leadership_nothing_is_written():

@@ -676,6 +676,13 @@ def test_a_read_of_a_node_is_not_named_as_the_limit_for_which_a_pod_waited():
     assert [one.limit for one in rig.take(commands.Decided)] == [""]
 
 
+@pytest.mark.parametrize(("retry_after", "waits"), [(200.0, 200.0), (1_000.0, 300.0)])
+def test_a_longer_retry_after_counts(retry_after, waits):
+    rig = violated("a")
+    rig.settle("a", Outcome.POSTPONED, retry_after=retry_after)
+    assert rig.claim("a").until == rig.monotonic + waits
+
+
 def test_a_call_that_was_not_sent_is_not_reported_as_failed():
     rig = violated("a")
     rig.settle("a", Outcome.NOT_SENT)

@@ -309,7 +309,7 @@ def test_the_taint_by_which_the_most_pods_leave_is_the_cause():
 def test_a_pod_that_its_budget_keeps_is_not_reserved_any_more():
     rig = spoiled(GUARDED, 1)
     rig.save()
-    assert rig.view.guard("p").record.reserved == (("uid-p0", "shop"),)
+    assert (rig.view.guard("p").record.reserved, rig.view.guard("p").bad) == ((("uid-p0", "shop"),), BadNodes())
     rig.settle("p0", Outcome.BLOCKED)
     assert rig.view.guard("p").record.reserved == ()
 

@@ -11,7 +11,7 @@ from taintwarden.engine import commands, events
 from taintwarden.engine.evaluate import TaintVerdict
 from taintwarden.engine.machine import Phase
 from taintwarden.engine.machine.verdicts import MAX_CACHED_VERDICTS
-from taintwarden.engine.model import Owner, Toleration
+from taintwarden.engine.model import Gates, Owner, Toleration
 from taintwarden.engine.outcomes import Outcome
 from taintwarden.engine.policy import OnInvalidValue, Reclaim
 from taintwarden.engine.rfc3339 import at
@@ -163,6 +163,10 @@ def test_a_node_that_opts_out(respected, leaves):
     rig = Rig(policy(exclude={"respectDoNotEvict": respected}))
     rig.node("n1", "sla=1", do_not_evict=True)
     assert bool(fate(rig)) is leaves
+
+
+def test_operators_that_are_switched_off_tolerate_nothing():
+    assert Rig(gates=Gates(numeric_operators=False)).with_pod("sla=980", gt()).claimed() == ["a"]
 
 
 def test_a_node_that_is_selected_by_its_new_labels_loses_its_pods():

@@ -282,6 +282,13 @@ def test_a_written_value_counts_until_the_stream_has_delivered_it():
     assert bench.outbox.assumed_stored(KEY, 50) is None
 
 
+def test_a_version_from_before_a_write_does_not_say_that_it_is_overwritten():
+    bench = Bench()
+    bench.put(history("a"))
+    bench.answer(version=50)
+    assert [bench.outbox.is_overwritten(Node("n1", "uid-n1", {}, (), version)) for version in (49, 50)] == [False, True]
+
+
 def test_a_written_value_is_not_written_again_meanwhile():
     bench = Bench()
     bench.put(history("a"))
