@@ -82,6 +82,7 @@ class Want:
     free: float | None = None  # since when no row but a rate holds it
     ready: float | None = None  # the same, whatever holds its lane
     failed: int = 0  # calls that failed since the leader leads
+    is_known: bool = False  # did calls fail before, which a process that leads again may know
     tries: int = 0  # the same of those whose answer concerned it alone
     again: tuple[float, float] = (0.0, 0.0)  # since when it may be called again, and when it has to be
     blocked: tuple[float, float] = (0.0, 0.0)
@@ -101,7 +102,7 @@ class Call:
     term: int
     effect: float | None = None
     answered: float | None = None
-    doubted: float = 0.0  # until when it may count as carried out, since no answer came
+    doubted: float = 0.0  # until when it may count as carried out: no answer, or an error of the server, came
 
 
 class Bucket:
@@ -766,6 +767,7 @@ class Judge:
                 for uid in [one for one in rules.reserved or () if one in self._pods and self._runs(one)]:
                     guard.asked.setdefault(uid, Asked(self._pod(uid).namespace, self.now, self.now, is_sure=False))
             for want in self.wants.values():
+                want.is_known |= want.failed > 0
                 want.failed, want.tries, want.free, want.ready, want.tried = 0, 0, None, None, NEVER
                 want.again = 0.0, want.again[1]
         self._leader, self._term = fact["leader"], fact["term"]
@@ -877,7 +879,7 @@ class Judge:
             early, late = self._again(now, want.tries if code != 409 else 0, READ_SECONDS if runs else 0.0, asked)
             want.again = early if call.term == self._term else 0.0, late
         want.failed += (whom != "done" or runs) and code != 409
-        if whom == "silence":
+        if whom == "silence" or (whom == "lane" and code >= 500):
             call.doubted = now + DOUBT_SECONDS
         if whom in ("lane", "silence"):
             lane.fail(call, now, is_sure=whom == "lane")
@@ -1474,7 +1476,7 @@ class Judge:
         a, b = want.due.late // 60, mine.due.early // 60
         same = a == b == want.due.early // 60 == mine.due.late // 60
         is_lower = same and "Priority" in want.rules.order[:1] and want.pod.priority < mine.pod.priority
-        if want.failed < mine.failed or (want.failed == mine.failed and (a < b or is_lower)):
+        if not want.is_known and (want.failed < mine.failed or (want.failed == mine.failed and (a < b or is_lower))):
             self._breach("order", want.pod.uid, f"{mine.pod.uid} was called before {want.pod.uid}")
 
     # -- not later ----------------------------------------------------------------------------------------------------
