@@ -201,6 +201,10 @@ async def test_a_pod_is_read_to_learn_if_it_runs(change, runs):
     assert await stage.carry_out(commands.CheckPod(pod())) == [events.PodChecked(pod().uid, runs)]
 
 
+async def test_a_pod_that_cannot_be_read_may_run_or_not():
+    assert await Stage(refusal(500)).carry_out(commands.CheckPod(pod())) == [events.PodChecked(pod().uid, None)]
+
+
 @pytest.mark.parametrize(
     ("order", "at_once"),
     [(commands.CheckNode, READS), (lambda name: commands.SaveHistory(name, "u", "t"), HISTORY_WRITES)],

@@ -52,9 +52,10 @@ def test_nodes_that_keep_their_taint_have_a_state(has, values, stale, state):
     assert states(decide(view([has], values, stale=stale))) == {state: ("a1",)}
 
 
-def test_another_effect_replaces_the_one_before():
-    change = only(decide(view([owned("a1", "940")], {"a1": 945}, effects=["NoSchedule"])))
-    assert (change.kind, list(change.taints)) == (Kind.CHANGED, [taint("940", effect="NoSchedule")])
+@pytest.mark.parametrize("effects", [["NoSchedule"], ["NoExecute", "NoSchedule"]])
+def test_other_effects_replace_those_before(effects):
+    change = only(decide(view([owned("a1", "940")], {"a1": 945}, effects=effects)))
+    assert (change.kind, list(change.taints)) == (Kind.CHANGED, [taint("940", effect=effect) for effect in effects])
 
 
 @pytest.mark.parametrize(
