@@ -236,9 +236,7 @@ class AnyOf:
         self._decisive: dict[Row, Any] = {}
         for toleration in tolerations:
             row = ROWS.get(toleration.operator)
-            if row is None or not row.family.is_on(gates):
-                continue
-            if toleration.key != key and (toleration.key or row.family.takes):
+            if row is None or not row.family.is_on(gates) or toleration.key not in ("", key):
                 continue
             wanted = row.wanted(toleration)
             if wanted is not None:
