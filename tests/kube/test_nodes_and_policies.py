@@ -130,6 +130,11 @@ async def test_the_pods_of_a_node_are_read_without_static_and_finished_ones():
     assert "as=PartialObjectMetadataList" in call.accept
 
 
+async def test_a_node_without_pods_has_no_items():
+    """The API server writes null for an empty list of metadata."""
+    assert await read_pods(ScriptedClient({"items": None}), "n1") == []
+
+
 NODE = {"metadata": {"name": "n1", "uid": "uid-n1", "resourceVersion": "8"}}
 ORDER = history("uid-n1", "text", 7)
 

@@ -57,7 +57,8 @@ class _ManagedNode(msgspec.Struct):
 
 
 class _PodList(msgspec.Struct):
-    items: list[PodObject]
+    items: list[PodObject] | None
+    """The API server writes null for no metadata."""
 
 
 async def read_node(client: Client, name: str) -> NodeObject | None:
@@ -134,7 +135,7 @@ async def read_pods(client: Client, node: str) -> list[StoredPod]:
             version_number(pod.metadata.resource_version),
             terminates=pod.metadata.deletion_timestamp is not None,
         )
-        for pod in decoded(body, _PodList, "list of pods").items
+        for pod in decoded(body, _PodList, "list of pods").items or ()
         if not pod.is_mirror
     ]
 
