@@ -32,8 +32,7 @@ READS = 8
 HISTORY_WRITES = 2
 """Maximum writes of taint histories in progress at once. Evictions of a wave take precedence over them."""
 SEEN_TRIES, SEEN_SECONDS = 5, 0.25
-"""Maximum checks whether streams have delivered the pods that were read, and seconds between two. Any may change often.
-"""
+"""Maximum checks whether streams have delivered the pods that were read, and seconds between two checks."""
 RECORD_TRIES = 5
 """Maximum tries to write a guard or places when other writes, usually of the status, change the policy meanwhile."""
 CONFLICT = 409

@@ -77,7 +77,7 @@ def _texts_of(tolerations: Iterable[Toleration]) -> Iterator[str]:
 
 
 def owner(kind: str, reference: OwnerReference) -> Owner:
-    """Return an owner of this kind, with texts that can be shown. It need not exist, and may have any name."""
+    """Return an owner of this kind, with texts that can be shown. The object need not exist, and may have any name."""
     return Owner(printable(kind, MAX_NAME), printable(reference.name, MAX_NAME), reference.uid[:MAX_NAME])
 
 

@@ -53,6 +53,6 @@ def _source_value(text: str, timestamp: Timestamp | None = None) -> SourceValue 
 
 
 def as_value(text: str) -> str | None:
-    """Convert a text to a taint's value, with ``_`` for invalid characters; None, as without a value, if too long."""
+    """Convert a text to a taint's value, with ``_`` for invalid characters; None, as if absent, if it is too long."""
     value = _OTHERS.sub("_", text).lstrip("_~").rstrip("_")
     return value if len(value) <= MAX_VALUE_LENGTH else None

@@ -74,7 +74,7 @@ class Gauges:
             self._measure_limits(entry)
 
     def _measure_limits(self, entry: PolicyReport) -> None:
-        """Set what only a leader knows. One that led before still has the guard, and the answers, of that time."""
+        """Set the gauges that only a leader knows. A replica that led before has the guard and answers of that time."""
         metrics, name, status = self._metrics, entry.policy.name, entry.status
         metrics.bouncing.labels(name).set(entry.bouncing)
         for reason, pods in entry.blocked_by.items():

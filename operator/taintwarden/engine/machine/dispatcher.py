@@ -27,7 +27,8 @@ LONG_SECONDS = 10.0
 """Maximum seconds of a refusal during which a pod keeps its reservation, such as while it waits for a token."""
 NO_DEVICES = "a stream about devices is disconnected"
 MAX_CONFLICTS = 10
-"""Maximum calls for one version of a pod that is not Ready. A pod that changes all the time must not stay by that."""
+"""Maximum calls that name the version of a pod that is not Ready. A pod that changes all the time would stay otherwise.
+"""
 
 
 class Dispatcher:

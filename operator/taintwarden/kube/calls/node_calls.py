@@ -58,7 +58,7 @@ class _ManagedNode(msgspec.Struct):
 
 class _PodList(msgspec.Struct):
     items: list[PodObject] | None
-    """The API server writes null for no metadata."""
+    """None: the API server writes null in place of an empty list of metadata."""
 
 
 async def read_node(client: Client, name: str) -> NodeObject | None:
